@@ -1,0 +1,48 @@
+"""A graph database of every neural architecture ever evaluated, and search agents that live on it.
+
+    import archive
+
+    with archive.connect() as store:
+        for row in store.query("MATCH (s:Study) RETURN s.name AS study").rows:
+            print(row)
+
+Names are loaded when they are first used, so that `import archive` loads neither a driver nor torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from archive.archive import Archive as Archive
+    from archive.archive import connect as connect
+    from archive.errors import ArchiveError as ArchiveError
+    from archive.graph import Architecture as Architecture
+    from archive.graph import Layer as Layer
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Archive": "archive.archive",
+    "ArchiveError": "archive.errors",
+    "Architecture": "archive.graph",
+    "Layer": "archive.graph",
+    "connect": "archive.archive",
+}
+
+__all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from the module that defines it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'archive' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

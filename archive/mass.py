@@ -1,0 +1,66 @@
+"""Layer masses: how much computation each layer does, the quantity that OTMANN transports.
+
+NASBOT, section 3 and appendix A.3. Notation: lu(u) units of u, in(u) the channels or neurons that reach u,
+zeta = 0.1.
+
+    processing layer       lm(u) = lu(u) * in(u)
+    res block              twice that (two convolutions)
+    fc layer of a cnn      fc_factor times that; 0.1 in appendix A.3, 1 in the main text
+    pool                   in(u), which it also passes on
+    input, output          zeta * sum of the processing layers
+    decision layers        zeta * that sum, shared equally among them
+
+The input emits one channel. A cell operation without units counts 1.
+"""
+
+from __future__ import annotations
+
+from archive.graph import Architecture
+from archive.operations import vocabulary
+
+ZETA = 0.1
+
+
+def layer_masses(
+    architecture: Architecture, *, fc_factor: float = 0.1, res_factor: float = 2.0, floor: float = 0.0
+) -> list[float]:
+    """Return the mass of each layer, in the order of `architecture.layers`.
+
+    Args:
+        architecture: The network.
+        fc_factor: What an fc layer's mass is multiplied by.
+        res_factor: What a res block's mass is multiplied by.
+        floor: Least mass of input, output and decision layers together (the authors' code: 100).
+    """
+    words = vocabulary(architecture.space)
+    operations = [words[layer.op] for layer in architecture.layers]
+    emitted: list[int] = []
+    masses = [0.0] * len(operations)
+    for u, (layer, operation) in enumerate(zip(architecture.layers, operations, strict=True)):
+        incoming = sum(emitted[p] for p in architecture.parents[u])
+        if operation.group == "input":
+            emitted.append(1)
+        elif operation.has_units:
+            units = layer.units or 0
+            factor = fc_factor if operation.group == "fc" else res_factor if operation.residual else 1.0
+            masses[u] = factor * units * incoming
+            emitted.append(units)
+        elif operation.group == "cell":
+            masses[u] = 1.0
+            emitted.append(1)
+        elif operation.group == "pool":
+            masses[u] = float(incoming)
+            emitted.append(incoming)
+        else:
+            emitted.append(0)
+    share = max(ZETA * sum(masses), floor)
+    decisions = [u for u, operation in enumerate(operations) if operation.group == "decision"]
+    for u in decisions:
+        masses[u] = share / len(decisions)
+    masses[0] = masses[-1] = share
+    return masses
+
+
+def total_mass(architecture: Architecture) -> float:
+    """Return the sum of all layer masses, in the form of appendix A.3."""
+    return sum(layer_masses(architecture))
