@@ -16,6 +16,7 @@
     │   ├── SchemaVersionError            the archive was written by a newer release
     │   └── QueryError                    the server rejected a query
     ├── LeaseLostError                    another worker owns, or has finished, the proposal
+    ├── SearchError                       a search cannot go on: its proposals keep failing
     ├── TrainingError                     one trial failed; `reason` is what goes on record
     │   └── CheckpointError               weights on disk are missing, cut off or altered
     └── NumericalError                    a computation that has no trustworthy result
@@ -132,6 +133,10 @@ class LeaseLostError(ArchiveError):
         """Keep the proposal's id beside the message."""
         self.proposal = proposal
         super().__init__(f"lease on proposal {proposal} lost: {why}")
+
+
+class SearchError(ArchiveError):
+    """A search that cannot go on, because what it proposes keeps failing."""
 
 
 class TrainingError(ArchiveError):

@@ -228,7 +228,8 @@ def _check_ends(architecture: Architecture) -> None:
             raise InvalidArchitectureError(f"a network needs one {name} layer ({op!r}), got none")
         if len(found) > 1:
             raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", found[1])
-    if architecture.parents[0]:
+    # Whatever feeds the input stands before it.
+    if architecture.layers[0].op != INPUT:
         raise InvalidArchitectureError("the input is fed by a layer", 0)
     last = len(architecture.layers) - 1
     if architecture.layers[last].op != OUTPUT:

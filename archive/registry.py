@@ -1,0 +1,60 @@
+"""Names that lead to things made elsewhere: the spaces, kernels, agents and tasks, ours and those of other packages.
+
+A built-in name is a path `"module:attribute"` and is imported when it is first asked for. Another package adds a name
+through an entry point of the registry's group; it cannot take over a built-in one, since recorded studies must keep
+their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from archive.errors import SettingsError, UnknownNameError
+
+
+class Registry:
+    """The names of one kind of thing.
+
+    Args:
+        kind: What the names stand for, in the field's words (`"agent"`).
+        group: The entry point group of other packages (`"archive.agents"`).
+        built_in: Name to `"module:attribute"`.
+    """
+
+    def __init__(self, kind: str, group: str, built_in: Mapping[str, str]) -> None:
+        self.kind, self.group, self.built_in = kind, group, dict(built_in)
+        self._loaded: dict[str, Any] = {}
+
+    def names(self) -> tuple[str, ...]:
+        """Return all names, sorted, loading none of them."""
+        return tuple(sorted({*self.built_in, *self._offered}))
+
+    def load(self, name: str) -> Any:
+        """Return what a name stands for.
+
+        Raises:
+            UnknownNameError: There is none of this name.
+            SettingsError: Another package offers it, but it cannot be loaded.
+        """
+        if name not in self._loaded:
+            self._loaded[name] = self._find(name)
+        return self._loaded[name]
+
+    def _find(self, name: str) -> Any:
+        if name in self.built_in:
+            module, _, attribute = self.built_in[name].partition(":")
+            return getattr(import_module(module), attribute)
+        if name not in self._offered:
+            raise UnknownNameError(self.kind, name, self.names())
+        try:
+            return self._offered[name].load()
+        except Exception as error:
+            raise SettingsError(f"the {self.kind} {name!r} of another package cannot be loaded: {error}") from error
+
+    @cached_property
+    def _offered(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.group)}

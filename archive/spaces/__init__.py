@@ -1,0 +1,48 @@
+"""Search spaces: `spaces.get("cnn")`, `spaces.names()`.
+
+A package adds a space of its own through an entry point of the group `archive.spaces`: a name, and a class derived
+from `Space` whose constructor takes the space's settings as keyword arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archive.errors import SettingsError
+from archive.registry import Registry
+from archive.spaces.base import Mutation, Space
+
+__all__ = ["Mutation", "Space", "get", "names"]
+
+registry = Registry(
+    "space",
+    "archive.spaces",
+    {
+        "cnn": "archive.spaces.cnn:Cnn",
+        "mlp": "archive.spaces.mlp:Mlp",
+        "nasbench101": "archive.spaces.nasbench101:NasBench101",
+        "nasbench201": "archive.spaces.nasbench201:NasBench201",
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all spaces, those of other packages included."""
+    return registry.names()
+
+
+def get(name: str, **config: Any) -> Space:
+    """Return a space.
+
+    Args:
+        name: Its name.
+        **config: Its settings, by name; left out, they have the space's defaults.
+
+    Raises:
+        UnknownNameError: No space, or no setting of the space, has this name.
+        SettingsError: A setting has a value that cannot be used, or another package's space cannot be loaded.
+    """
+    space = registry.load(name)(**config)
+    if not isinstance(space, Space):
+        raise SettingsError(f"the space {name!r} of another package must be a Space, got {type(space).__name__}")
+    return space

@@ -1,0 +1,44 @@
+"""The space `mlp`: multi-layer perceptrons, with NASBOT's initial pool (appendix B.1 and figure 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+from archive.graph import Architecture, Layer
+from archive.spaces.layerwise import LayerwiseSpace, chain
+
+# "Blocked structures […] with the layer labels decided arbitrarily": here the labels take turns.
+_LABELS = ("relu", "logistic", "crelu", "tanh", "leaky-relu", "softplus", "elu")
+_WIDTHS = (128, 256, 512, 64)
+
+# (blocks, layers in a block) of the ten networks.
+_POOL = ((3, 2), (4, 2), (5, 2), (3, 4), (6, 2), (8, 2), (6, 3), (10, 2), (4, 6), (8, 3))
+
+
+@final
+class Mlp(LayerwiseSpace):
+    """Fully connected networks of rectifiers and sigmoids, for regression: every decision layer is linear."""
+
+    name = "mlp"
+
+    def designs(self) -> Iterator[Architecture]:
+        """Yield the ten blocked networks, then ever smaller ones for limits that some of those exceed."""
+        yield from (blocked(blocks, size, first=place) for place, (blocks, size) in enumerate(_POOL))
+        yield from (blocked(2, 2, first=first) for first in range(len(_LABELS)))
+        yield from (blocked(2, 1, first=first) for first in range(len(_LABELS)))
+        yield from (blocked(1, 1, first=first) for first in range(len(_LABELS)))
+
+
+def blocked(blocks: int, size: int, *, first: int = 0) -> Architecture:
+    """Return a blocked feed-forward network.
+
+    Args:
+        blocks: Number of blocks. The layers of a block have one label and one width; labels and widths take turns.
+        size: Layers in a block.
+        first: Which label, and which width, the first block has.
+    """
+    layers = []
+    for block in range(first, first + blocks):
+        layers += [Layer(_LABELS[block % len(_LABELS)], _WIDTHS[block % len(_WIDTHS)])] * size
+    return chain("mlp", [*layers, Layer("linear")])

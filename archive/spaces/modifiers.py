@@ -1,0 +1,205 @@
+"""The nine modifiers of NASBOT (Table 6), each a pure function of a network and of explicit choices.
+
+A modifier returns a new architecture, or raises `InvalidArchitectureError` where the result would be no network: two
+image sizes that do not meet, a dead end, a layer that cannot be removed. The limits of a space are not looked at here.
+
+    units of layers     inc_single  dec_single  inc_en_masse  dec_en_masse
+    the graph           dup_path  remove_layer  skip  swap_label  wedge_layer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from archive.errors import InvalidArchitectureError
+from archive.graph import Architecture, Edge, Layer
+from archive.operations import vocabulary
+
+AVERAGE_POOL = Layer("avg-pool", None, 2)
+
+# Units of a new layer between layers that have none, as in the authors' released code.
+DEFAULT_UNITS = 16
+
+
+def inc_single(architecture: Architecture, layer: int) -> Architecture:
+    """Increase the units of one layer by 1/8."""
+    return _change_units(architecture, [layer], +1)
+
+
+def dec_single(architecture: Architecture, layer: int) -> Architecture:
+    """Decrease the units of one layer by 1/8."""
+    return _change_units(architecture, [layer], -1)
+
+
+def inc_en_masse(architecture: Architecture, layers: Iterable[int]) -> Architecture:
+    """Increase the units of several layers by 1/8."""
+    return _change_units(architecture, layers, +1)
+
+
+def dec_en_masse(architecture: Architecture, layers: Iterable[int]) -> Architecture:
+    """Decrease the units of several layers by 1/8."""
+    return _change_units(architecture, layers, -1)
+
+
+def changed(units: int, sign: int) -> int:
+    """Return units increased (`sign` 1) or decreased (-1) by 1/8, rounded half up, and by 1 at least."""
+    return units + sign * max(1, (units + 4) // 8)
+
+
+def dup_path(architecture: Architecture, path: Sequence[int]) -> Architecture:
+    """Duplicate the inner layers of a path, as a second path between its ends.
+
+    Args:
+        architecture: The network.
+        path: Positions u_1, …, u_k with k >= 3, each feeding the next.
+    """
+    edges = list(architecture.edges)
+    if len(path) < 3 or not set(_links(path)) <= set(edges):
+        raise InvalidArchitectureError(f"dup_path needs a path of three layers or more, got {tuple(path)}")
+    n, inner = len(architecture.layers), path[1:-1]
+    chain = [path[0], *range(n, n + len(inner)), path[-1]]
+    copies = [architecture.layers[u] for u in inner]
+    return Architecture(architecture.space, [*architecture.layers, *copies], edges + _links(chain))
+
+
+def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edge]) -> Architecture:
+    """Remove a layer.
+
+    Args:
+        architecture: The network.
+        layer: Position of the layer; neither the input nor the output.
+        reconnect: The new edges from its parents to its children. A parent that fed nothing else and a child that
+            nothing else fed each need one (`orphans`).
+    """
+    if not 0 < layer < len(architecture.layers) - 1:
+        raise InvalidArchitectureError("the input and the output cannot be removed", layer)
+    reconnect = list(reconnect)
+    parents, children = architecture.parents[layer], architecture.children[layer]
+    if any(tail not in parents or head not in children for tail, head in reconnect):
+        raise InvalidArchitectureError(f"new edges lead from its parents to its children, got {reconnect}", layer)
+    kept = [edge for edge in architecture.edges if layer not in edge]
+    edges = [(tail - (tail > layer), head - (head > layer)) for tail, head in (*kept, *reconnect)]
+    layers = architecture.layers[:layer] + architecture.layers[layer + 1 :]
+    return Architecture(architecture.space, layers, edges)
+
+
+def orphans(architecture: Architecture, layer: int) -> tuple[list[int], list[int]]:
+    """Return the parents whose only child, and the children whose only parent, is this layer."""
+    parents = [p for p in architecture.parents[layer] if len(architecture.children[p]) == 1]
+    children = [c for c in architecture.children[layer] if len(architecture.parents[c]) == 1]
+    return parents, children
+
+
+def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
+    """Connect two layers that are not connected yet.
+
+    Where the image out of `tail` is larger than those into `head`, average pools of stride 2 are put in between.
+
+    Args:
+        architecture: The network.
+        tail: Position of the layer that the connection leaves.
+        head: Position of the layer it reaches, topologically after `tail`.
+    """
+    if not 0 <= tail < head < len(architecture.layers) or (tail, head) in architecture.edges:
+        raise InvalidArchitectureError(f"skip needs two unconnected layers in order, got ({tail}, {head})")
+    pools = halvings(architecture, tail, head)
+    if pools is None:
+        raise InvalidArchitectureError(f"image sizes cannot be made to meet by a skip from layer {tail}", head)
+    n = len(architecture.layers)
+    chain = [tail, *range(n, n + pools), head]
+    layers = [*architecture.layers, *[AVERAGE_POOL] * pools]
+    return Architecture(architecture.space, layers, [*architecture.edges, *_links(chain)])
+
+
+def halvings(architecture: Architecture, tail: int, head: int) -> int | None:
+    """Return how often the image out of `tail` must be halved to enter `head`; None where that cannot help."""
+    if not vocabulary(architecture.space).images:
+        return 0
+    levels = architecture.levels
+    out, into = levels[tail], levels[architecture.parents[head][0]]
+    if out is None or into is None:
+        return 0 if out is into else None
+    return into - out if into >= out else None
+
+
+def swap_label(architecture: Architecture, layer: int, op: str, *, default_units: int = DEFAULT_UNITS) -> Architecture:
+    """Change the operation of a layer.
+
+    Units and stride stay where the new operation can have them. A layer that had no units gets those of its
+    surroundings; a stride that the new operation does not allow becomes the one that it does.
+    """
+    old, operation = architecture.layers[layer], vocabulary(architecture.space)[op]
+    if op == old.op:
+        raise InvalidArchitectureError(f"swap_label needs another label, got {op}", layer)
+    units = None
+    if operation.has_units:
+        units = old.units if old.units is not None else surrounding_units(architecture, layer, layer, default_units)
+    stride = old.stride if old.stride in operation.strides else operation.strides[0]
+    layers = list(architecture.layers)
+    layers[layer] = Layer(op, units, stride)
+    return Architecture(architecture.space, layers, architecture.edges)
+
+
+def wedge_layer(
+    architecture: Architecture, edge: Edge, op: str, *, stride: int | None = None, default_units: int = DEFAULT_UNITS
+) -> Architecture:
+    """Put a new layer on an edge.
+
+    Args:
+        architecture: The network.
+        edge: An edge `(u, v)`; it is replaced by `(u, w)` and `(w, v)`.
+        op: Operation of the new layer w. Where it has units, it gets the mean of those of u and v.
+        stride: Stride of w; by default the smallest that the operation allows.
+        default_units: Units of w where neither u nor v, nor what lies behind them, has any.
+    """
+    if edge not in architecture.edges:
+        raise InvalidArchitectureError(f"wedge_layer needs an edge of the network, got {edge}")
+    operation = vocabulary(architecture.space)[op]
+    units = surrounding_units(architecture, *edge, default_units) if operation.has_units else None
+    new = len(architecture.layers)
+    layers = [*architecture.layers, Layer(op, units, operation.strides[0] if stride is None else stride)]
+    edges = [pair for pair in architecture.edges if pair != edge]
+    return Architecture(architecture.space, layers, [*edges, *_links([edge[0], new, edge[1]])])
+
+
+def surrounding_units(architecture: Architecture, above: int, below: int, default: int) -> int:
+    """Return the mean of the units of two layers, rounded half up.
+
+    A layer without units counts with the mean of its parents' (for `above`) or of its children's (for `below`), as in
+    the authors' released code; where only one side has units, they are the answer, and `default` where none has.
+    """
+    sides = (
+        _units_towards(architecture, above, architecture.parents, {}),
+        _units_towards(architecture, below, architecture.children, {}),
+    )
+    known = [units for units in sides if units is not None]
+    return int(sum(known) / len(known) + 0.5) if known else default
+
+
+def _units_towards(
+    architecture: Architecture, layer: int, neighbours: Sequence[Sequence[int]], found: dict[int, float | None]
+) -> float | None:
+    # `found` keeps a lattice of pools, which has exponentially many paths, linear.
+    if layer not in found:
+        units: float | None = architecture.layers[layer].units
+        if units is None:
+            behind = [_units_towards(architecture, other, neighbours, found) for other in neighbours[layer]]
+            known = [value for value in behind if value is not None]
+            units = sum(known) / len(known) if known else None
+        found[layer] = units
+    return found[layer]
+
+
+def _change_units(architecture: Architecture, layers: Iterable[int], sign: int) -> Architecture:
+    new = list(architecture.layers)
+    for u in layers:
+        op, units, stride = new[u].op, new[u].units, new[u].stride
+        if units is None:
+            raise InvalidArchitectureError(f"{op} has no units to change", u)
+        new[u] = Layer(op, changed(units, sign), stride)
+    return Architecture(architecture.space, new, architecture.edges)
+
+
+def _links(chain: Sequence[int]) -> list[Edge]:
+    return list(pairwise(chain))

@@ -1,0 +1,148 @@
+"""What each modifier of Table 6 can be applied to in a given network.
+
+These are the choices that can be ruled in or out at sight, from degrees, groups and image sizes. What is left may
+still give no member (image sizes further down, mass): whoever applies a choice must check the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+
+from archive.graph import Architecture, Edge
+from archive.operations import Vocabulary, vocabulary
+from archive.spaces.limits import Limits
+from archive.spaces.modifiers import changed, halvings, orphans
+
+_ENDS = ("input", "output", "decision")
+
+# (operation, stride) of a new layer.
+Wedge = tuple[str, int]
+
+
+def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int]:
+    """Return the layers whose units can grow (`sign` 1) or shrink (-1) by 1/8 within the limits."""
+    low, high = limits.min_units, limits.max_units
+    return [
+        u
+        for u, layer in enumerate(architecture.layers)
+        if layer.units is not None and low <= changed(layer.units, sign) <= high
+    ]
+
+
+def runs(architecture: Architecture) -> list[list[int]]:
+    """Return the sets of layers that an en-masse modifier can change.
+
+    Table 6 orders the layers topologically and picks 1/8 of them "in order", which its authors' released code reads as
+    consecutive ones. Counted are the layers that have units: 1/8 of them, 1/4 of eight or fewer, 1/2 of four or
+    fewer; fractions are rounded up, so that more than one layer changes as soon as there are three.
+    """
+    layers = [u for u, layer in enumerate(architecture.layers) if layer.units is not None]
+    n = len(layers)
+    part = 2 if n <= 4 else 4 if n <= 8 else 8
+    size = -(-n // part)
+    return [layers[first : first + size] for first in range(n - size + 1)] if n else []
+
+
+def branching(architecture: Architecture, limits: Limits) -> list[int]:
+    """Return the layers where a duplicated path can begin."""
+    last = len(architecture.layers) - 1
+    return [
+        u
+        for u, children in enumerate(architecture.children)
+        if children and children[0] != last and len(children) < limits.max_degree
+    ]
+
+
+def longest_copy(architecture: Architecture, limits: Limits) -> int:
+    """Return how many layers a duplicated path may add."""
+    return min(limits.max_layers - len(architecture.layers), limits.max_edges - len(architecture.edges) - 1)
+
+
+def removable(architecture: Architecture) -> list[int]:
+    """Return the layers that can be removed: all but the ends, and a decision layer where there is another."""
+    words = vocabulary(architecture.space)
+    several = len(architecture.parents[-1]) > 1
+    groups = [words.operations[layer.op].group for layer in architecture.layers]
+    return [u for u, group in enumerate(groups) if group not in _ENDS or (several and group == "decision")]
+
+
+def reconnections(architecture: Architecture, layer: int) -> Iterator[list[Edge]]:
+    """Yield the ways to reconnect parents and children when a layer is removed.
+
+    As in the authors' released code an edge serves both ends where it can: orphaned parents and children are paired,
+    and those that are left over are joined to any child or parent.
+    """
+    parents, children = orphans(architecture, layer)
+    if len(parents) > len(children):
+        others = list(architecture.children[layer])
+        for paired in permutations(parents, len(children)):
+            rest = [p for p in parents if p not in paired]
+            for heads in product(others, repeat=len(rest)):
+                yield [*zip(paired, children, strict=True), *zip(rest, heads, strict=True)]
+    else:
+        others = list(architecture.parents[layer])
+        for paired in permutations(children, len(parents)):
+            rest = [c for c in children if c not in paired]
+            for tails in product(others, repeat=len(rest)):
+                yield [*zip(parents, paired, strict=True), *zip(tails, rest, strict=True)]
+
+
+def can_skip(architecture: Architecture, limits: Limits, tail: int, head: int) -> bool:
+    """Return whether a connection can lead from a layer to a later one."""
+    if len(architecture.children[tail]) >= limits.max_degree or len(architecture.parents[head]) >= limits.max_degree:
+        return False
+    if head in architecture.children[tail] or architecture.children[tail][0] == len(architecture.layers) - 1:
+        return False
+    pools = halvings(architecture, tail, head)
+    return (
+        pools is not None
+        and len(architecture.layers) + pools <= limits.max_layers
+        and len(architecture.edges) + pools < limits.max_edges
+    )
+
+
+def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]:
+    """Return the labels that a layer can get: those that leave its image size alone, and those that change it."""
+    words = vocabulary(architecture.space)
+    old = architecture.layers[layer]
+    group = words.operations[old.op].group
+    if group in _ENDS:
+        return [], []
+    if not words.images:
+        return [op for op in _inner(words) if op != old.op], []
+    if architecture.levels[architecture.parents[layer][0]] is None:
+        return [op for op in words.of_group("fc") if op != old.op], []
+    same: list[str] = []
+    other: list[str] = []
+    for op in _inner(words):
+        operation = words.operations[op]
+        keeps = operation.flat == (group == "fc") and old.stride in operation.strides
+        if op != old.op:
+            (same if keeps else other).append(op)
+    return same, other
+
+
+def wedgeable(architecture: Architecture) -> list[Edge]:
+    """Return the edges that a layer can be put on: all but those into the output."""
+    last = len(architecture.layers) - 1
+    return [edge for edge in architecture.edges if edge[1] != last]
+
+
+def wedges(architecture: Architecture, edge: Edge) -> tuple[list[Wedge], list[Wedge]]:
+    """Return what can be put on an edge: what leaves the image size alone, and what changes it."""
+    words = vocabulary(architecture.space)
+    tail, head = edge
+    if not words.images:
+        return [(op, 1) for op in _inner(words)], []
+    if architecture.levels[tail] is None:
+        return [(op, 1) for op in words.of_group("fc")], []
+    same = [(op, 1) for op in words.of_group("conv")]
+    other = [(op, 2) for op in words.of_group("conv", "pool")]
+    if words[architecture.layers[head].op].flat and len(architecture.parents[head]) == 1:
+        same += [(op, 1) for op in words.of_group("fc")]
+    return same, other
+
+
+def _inner(words: Vocabulary) -> list[str]:
+    return [name for name, operation in words.operations.items() if operation.group not in _ENDS]

@@ -1,0 +1,237 @@
+"""NASBOT's mutation operator: random modifiers with random choices, k steps in a row (appendix B.2).
+
+A choice that gives no member of the space is disallowed and another one is drawn. What the paper leaves open is
+decided as follows.
+
+    modifier            each of the nine with the same probability; where one gives nothing, another
+    end of a path       a path to duplicate ends after each layer with probability 0.2, as in the authors' released code
+    stride, pooling     where both are possible, a new label leaves image sizes alone with probability 0.95: halving
+                        them as often as not would leave images of one pixel. The released code does nearly the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from archive.errors import InvalidArchitectureError
+from archive.graph import Architecture, Edge
+from archive.spaces import modifiers
+from archive.spaces.base import Mutation
+from archive.spaces.limits import Limits
+from archive.spaces.modifiers_choices import (
+    branching,
+    can_skip,
+    longest_copy,
+    removable,
+    resizable,
+    runs,
+    swaps,
+    wedgeable,
+    wedges,
+)
+from archive.spaces.modifiers_every import every
+
+T = TypeVar("T")
+Check = Callable[[Architecture], None]
+Draw = Callable[[Architecture, Limits, np.random.Generator], Architecture | None]
+
+# Probability of 1, 2, … 5 steps in one mutation.
+STEP_PROBABILITIES = (0.5, 0.25, 0.125, 0.075, 0.05)
+
+_KEEP_IMAGE = 0.95
+_END_PATH = 0.2
+_DRAWS = 5
+_SKIP_DRAWS = 40
+
+
+def mutate(architecture: Architecture, limits: Limits, check: Check, rng: np.random.Generator) -> Mutation:
+    """Apply a random number of random modifiers.
+
+    Args:
+        architecture: A member.
+        limits: Its space's limits, by which choices are ruled out before they are tried.
+        check: Raises `InvalidArchitectureError` for what is no member.
+        rng: Source of every choice.
+    """
+    return steps(architecture, number_of_steps(rng), limits, check, rng)
+
+
+def number_of_steps(rng: np.random.Generator) -> int:
+    """Draw how many steps a mutation takes."""
+    left = rng.random()
+    for k, probability in enumerate(STEP_PROBABILITIES, start=1):
+        left -= probability
+        if left < 0:
+            return k
+    return len(STEP_PROBABILITIES)
+
+
+def steps(architecture: Architecture, number: int, limits: Limits, check: Check, rng: np.random.Generator) -> Mutation:
+    """Apply this many random modifiers, fewer where no legal one is left."""
+    names: list[str] = []
+    for _ in range(number):
+        found = _step(architecture, limits, check, rng)
+        if found is None:
+            break
+        architecture, name = found
+        names.append(name)
+    return Mutation(architecture, tuple(names))
+
+
+def _step(
+    architecture: Architecture, limits: Limits, check: Check, rng: np.random.Generator
+) -> tuple[Architecture, str] | None:
+    names = list(DRAWS)
+    while names:
+        name = names.pop(_below(len(names), rng))
+        child = _legal(DRAWS[name], architecture, limits, check, rng)
+        if child is not None:
+            return child, name
+    # Chance found nothing. Near the limits of a narrow space a legal step may be one in very many.
+    for name, child in every(architecture, limits):
+        if _is_legal(child, check):
+            return child, name
+    return None
+
+
+def _legal(
+    draw: Draw, architecture: Architecture, limits: Limits, check: Check, rng: np.random.Generator
+) -> Architecture | None:
+    for _ in range(_DRAWS):
+        try:
+            child = draw(architecture, limits, rng)
+        except InvalidArchitectureError:
+            continue
+        if child is None:
+            return None
+        if _is_legal(child, check):
+            return child
+    return None
+
+
+def _is_legal(child: Architecture, check: Check) -> bool:
+    try:
+        check(child)
+    except InvalidArchitectureError:
+        return False
+    return True
+
+
+def _inc_single(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    layers = resizable(architecture, limits, +1)
+    return modifiers.inc_single(architecture, _pick(layers, rng)) if layers else None
+
+
+def _dec_single(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    layers = resizable(architecture, limits, -1)
+    return modifiers.dec_single(architecture, _pick(layers, rng)) if layers else None
+
+
+def _inc_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    possible = set(resizable(architecture, limits, +1))
+    found = [run for run in runs(architecture) if possible.issuperset(run)]
+    return modifiers.inc_en_masse(architecture, _pick(found, rng)) if found else None
+
+
+def _dec_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    possible = set(resizable(architecture, limits, -1))
+    found = [run for run in runs(architecture) if possible.issuperset(run)]
+    return modifiers.dec_en_masse(architecture, _pick(found, rng)) if found else None
+
+
+def _dup_path(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    longest, starts = longest_copy(architecture, limits), branching(architecture, limits)
+    if longest < 1 or not starts:
+        return None
+    start = _pick(starts, rng)
+    path = [start, _pick(architecture.children[start], rng)]
+    while len(path) < longest + 2 and architecture.children[path[-1]]:
+        path.append(_pick(architecture.children[path[-1]], rng))
+        if rng.random() < _END_PATH:
+            break
+    return modifiers.dup_path(architecture, path)
+
+
+def _remove_layer(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    del limits
+    layers = removable(architecture)
+    if not layers:
+        return None
+    layer = _pick(layers, rng)
+    return modifiers.remove_layer(architecture, layer, _reconnection(architecture, layer, rng))
+
+
+def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generator) -> list[Edge]:
+    parents, children = (list(_shuffled(found, rng)) for found in modifiers.orphans(architecture, layer))
+    edges = []
+    while parents or children:
+        tail = parents.pop() if parents else _pick(architecture.parents[layer], rng)
+        head = children.pop() if children else _pick(architecture.children[layer], rng)
+        edges.append((tail, head))
+    return edges
+
+
+def _skip(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    last = len(architecture.layers) - 1
+    # Drawing pairs until one fits is uniform over those that fit, as listing all n^2 would be, and faster.
+    for _ in range(_SKIP_DRAWS):
+        tail, head = _below(last, rng), _below(last, rng)
+        if tail < head and can_skip(architecture, limits, tail, head):
+            return modifiers.skip(architecture, tail, head)
+    return None
+
+
+def _swap_label(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    for layer in _shuffled(range(1, len(architecture.layers) - 1), rng):
+        same, other = swaps(architecture, layer)
+        if same or other:
+            op = _pick_label(same, other, rng)
+            return modifiers.swap_label(architecture, layer, op, default_units=limits.clip(modifiers.DEFAULT_UNITS))
+    return None
+
+
+def _wedge_layer(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
+    if len(architecture.layers) >= limits.max_layers or len(architecture.edges) >= limits.max_edges:
+        return None
+    edge = _pick(wedgeable(architecture), rng)
+    op, stride = _pick_label(*wedges(architecture, edge), rng)
+    return modifiers.wedge_layer(
+        architecture, edge, op, stride=stride, default_units=limits.clip(modifiers.DEFAULT_UNITS)
+    )
+
+
+DRAWS: dict[str, Draw] = {
+    "inc_single": _inc_single,
+    "dec_single": _dec_single,
+    "inc_en_masse": _inc_en_masse,
+    "dec_en_masse": _dec_en_masse,
+    "dup_path": _dup_path,
+    "remove_layer": _remove_layer,
+    "skip": _skip,
+    "swap_label": _swap_label,
+    "wedge_layer": _wedge_layer,
+}
+
+
+def _pick_label(same: Sequence[T], other: Sequence[T], rng: np.random.Generator) -> T:
+    if not other or (same and rng.random() < _KEEP_IMAGE):
+        return _pick(same, rng)
+    return _pick(other, rng)
+
+
+def _pick(items: Sequence[T], rng: np.random.Generator) -> T:
+    return items[_below(len(items), rng)]
+
+
+def _below(n: int, rng: np.random.Generator) -> int:
+    # Five times as fast as Generator.integers, and as even for any n that occurs here.
+    return int(rng.random() * n)
+
+
+def _shuffled(items: Sequence[T], rng: np.random.Generator) -> Iterator[T]:
+    left = list(items)
+    while left:
+        yield left.pop(_below(len(left), rng))

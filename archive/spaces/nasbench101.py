@@ -1,0 +1,152 @@
+"""The space `nasbench101`: cells of at most seven vertices and nine edges, three operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from archive.codec import from_nasbench101, to_nasbench101
+from archive.errors import InvalidArchitectureError
+from archive.graph import Architecture
+from archive.operations import NASBENCH101
+from archive.spaces.base import Mutation, Space, check_space, refuse_settings
+
+_MAX_VERTICES = 7
+_MAX_EDGES = 9
+_LABELS = NASBENCH101.of_group("cell")
+_POOL_SIZE = 10
+
+Matrix = list[list[int]]
+
+
+@final
+class NasBench101(Space):
+    """The cells that NAS-Bench-101 tabulates: every vertex lies on a path from input to output."""
+
+    name = "nasbench101"
+
+    def __init__(self, **config: Any) -> None:
+        refuse_settings(self.name, config)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """There is nothing to set."""
+        return {}
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check the table's limits, and that nothing is cut off.
+
+        Raises:
+            InvalidArchitectureError: The table does not hold this cell; the message says why.
+        """
+        check_space(self.name, architecture)
+        if len(architecture.layers) > _MAX_VERTICES:
+            raise InvalidArchitectureError(
+                f"a cell has at most {_MAX_VERTICES} vertices, got {len(architecture.layers)}"
+            )
+        if len(architecture.edges) > _MAX_EDGES:
+            raise InvalidArchitectureError(f"a cell has at most {_MAX_EDGES} edges, got {len(architecture.edges)}")
+        last = len(architecture.layers) - 1
+        for u, (parents, children) in enumerate(zip(architecture.parents, architecture.children, strict=True)):
+            if (u > 0 and not parents) or (u < last and not children):
+                raise InvalidArchitectureError("a vertex of a cell lies on a path from input to output", u)
+
+    def initial_pool(self) -> list[Architecture]:
+        """Return ten random cells, always the same."""
+        rng = np.random.default_rng(0)
+        pool: dict[str, Architecture] = {}
+        while len(pool) < _POOL_SIZE:
+            cell = self.sample(rng)
+            pool.setdefault(cell.key, cell)
+        return list(pool.values())
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Return a cell by drawing matrices and labels uniformly until one, without what is cut off, is a member."""
+        n = _MAX_VERTICES
+        while True:
+            matrix = np.triu(rng.integers(2, size=(n, n)), 1).tolist()
+            labels = [_LABELS[i] for i in rng.integers(len(_LABELS), size=n - 2)]
+            cell = self._member(matrix, ["input", *labels, "output"])
+            if cell is not None:
+                return cell
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Change each label with probability 1/(n - 2) and each edge with 1/(n choose 2) until a member results.
+
+        The cell is first padded to seven vertices, so that mutations can also make it larger.
+        """
+        matrix, labels = _padded(architecture)
+        n = len(labels)
+        while True:
+            flips = np.triu(rng.random((n, n)) < 2 / (n * (n - 1)), 1)
+            swaps = [u for u in range(1, n - 1) if rng.random() < 1 / (n - 2)]
+            new = list(labels)
+            for u in swaps:
+                new[u] = _LABELS[rng.integers(len(_LABELS))]
+            child = self._member(np.bitwise_xor(matrix, flips).tolist(), new)
+            if child is not None and child.key != architecture.key:
+                names = ("flip_edge",) * int(flips.sum()) + ("swap_label",) * len(swaps)
+                return Mutation(child, names)
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield what one other label, one edge more or fewer, or one vertex beside an edge or gap makes of a cell."""
+        seen = {architecture.key}
+        for name, matrix, labels in _one_step(*to_nasbench101(architecture)):
+            child = self._member(matrix, labels)
+            if child is not None and child.key not in seen:
+                seen.add(child.key)
+                yield Mutation(child, (name,))
+
+    def _member(self, matrix: Matrix, labels: list[str]) -> Architecture | None:
+        """Return the cell without vertices that are cut off, None where it is no member."""
+        kept = _on_a_path(matrix)
+        if not {0, len(labels) - 1} <= kept:
+            return None
+        order = sorted(kept)
+        cell = from_nasbench101([[matrix[u][v] for v in order] for u in order], [labels[u] for u in order])
+        return cell if self.contains(cell) else None
+
+
+def _on_a_path(matrix: Matrix) -> set[int]:
+    n = len(matrix)
+    forward, backward = {0}, {n - 1}
+    for v in range(1, n):
+        if any(matrix[u][v] for u in forward):
+            forward.add(v)
+    for u in range(n - 2, -1, -1):
+        if any(matrix[u][v] for v in backward):
+            backward.add(u)
+    return forward & backward
+
+
+def _padded(architecture: Architecture) -> tuple[Matrix, list[str]]:
+    """Return matrix and labels with unconnected vertices before the output, up to seven in all."""
+    matrix, labels = to_nasbench101(architecture)
+    missing = _MAX_VERTICES - len(labels)
+    rows = [[*row[:-1], *[0] * missing, row[-1]] for row in matrix]
+    empty = [[0] * _MAX_VERTICES for _ in range(missing)]
+    return [*rows[:-1], *empty, rows[-1]], [*labels[:-1], *[_LABELS[0]] * missing, labels[-1]]
+
+
+def _one_step(matrix: Matrix, labels: list[str]) -> Iterator[tuple[str, Matrix, list[str]]]:
+    n = len(labels)
+    for u in range(1, n - 1):
+        for label in _LABELS:
+            yield "swap_label", matrix, [*labels[:u], label, *labels[u + 1 :]]
+    for u in range(n):
+        for v in range(u + 1, n):
+            flipped = [list(row) for row in matrix]
+            flipped[u][v] ^= 1
+            yield "flip_edge", flipped, labels
+            for label in _LABELS:
+                yield "add_vertex", _with_vertex(matrix, u, v), [*labels[: u + 1], label, *labels[u + 1 :]]
+
+
+def _with_vertex(matrix: Matrix, u: int, v: int) -> Matrix:
+    """Return the matrix with a new vertex behind u that u feeds and that feeds v."""
+    rows = [[*row[: u + 1], 0, *row[u + 1 :]] for row in matrix]
+    rows.insert(u + 1, [0] * (len(matrix) + 1))
+    rows[u][u + 1] = rows[u + 1][v + 1] = 1
+    return rows

@@ -1,0 +1,89 @@
+"""The space `nasbench201`: cells of six edges, each with one of five operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from archive.codec import from_nasbench201, to_nasbench201
+from archive.errors import CodecError, InvalidArchitectureError
+from archive.graph import Architecture
+from archive.operations import NASBENCH201
+from archive.spaces.base import Mutation, Space, check_space, refuse_settings
+
+_CHOICES = ("none", *NASBENCH201.of_group("cell"))
+_EDGES = 6
+_POOL_SIZE = 10
+
+
+@final
+class NasBench201(Space):
+    """The cells that NAS-Bench-201 tabulates, those included that connect nothing."""
+
+    name = "nasbench201"
+
+    def __init__(self, **config: Any) -> None:
+        refuse_settings(self.name, config)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """There is nothing to set."""
+        return {}
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check that some string of the table describes the architecture.
+
+        Raises:
+            InvalidArchitectureError: None does.
+        """
+        check_space(self.name, architecture)
+        try:
+            to_nasbench201(architecture)
+        except CodecError as error:
+            raise InvalidArchitectureError(str(error)) from None
+
+    def initial_pool(self) -> list[Architecture]:
+        """Return ten random cells, always the same."""
+        rng = np.random.default_rng(0)
+        pool: dict[str, Architecture] = {}
+        while len(pool) < _POOL_SIZE:
+            cell = self.sample(rng)
+            pool.setdefault(cell.key, cell)
+        return list(pool.values())
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Return the cell of six operations drawn uniformly."""
+        return _cell([_CHOICES[i] for i in rng.integers(len(_CHOICES), size=_EDGES)])
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Change the operation of one edge, drawn uniformly until another network results."""
+        operations = _operations(architecture)
+        while True:
+            edge = int(rng.integers(_EDGES))
+            child = _cell([*operations[:edge], _CHOICES[rng.integers(len(_CHOICES))], *operations[edge + 1 :]])
+            if child.key != architecture.key:
+                return Mutation(child, ("swap_label",))
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield what another operation on one edge makes of a cell."""
+        operations = _operations(architecture)
+        seen = {architecture.key}
+        for edge in range(_EDGES):
+            for choice in _CHOICES:
+                child = _cell([*operations[:edge], choice, *operations[edge + 1 :]])
+                if child.key not in seen:
+                    seen.add(child.key)
+                    yield Mutation(child, ("swap_label",))
+
+
+def _operations(architecture: Architecture) -> list[str]:
+    """Return the operations on the six edges, in the order of the table's strings."""
+    text = to_nasbench201(architecture)
+    return [part.partition("~")[0] for part in text.replace("+", "").split("|") if part]
+
+
+def _cell(operations: list[str]) -> Architecture:
+    a, b, c, d, e, f = operations
+    return from_nasbench201(f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|")

@@ -1,0 +1,1 @@
+"""The tests; `tests.support` and `tests.servers` are what they share."""

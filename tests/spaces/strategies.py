@@ -1,0 +1,59 @@
+"""Hypothesis strategies for networks, shared by the tests of graphs, codecs and spaces."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import numpy as np
+from hypothesis import strategies as st
+
+from archive import spaces
+from archive.graph import Architecture, Layer
+from archive.spaces.base import Space
+
+CELL_LABELS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")
+
+
+@cache
+def space_of(name: str) -> Space:
+    return spaces.get(name)
+
+
+@st.composite
+def cells(
+    draw: st.DrawFn, min_inner: int = 0, max_inner: int = 5, labels: tuple[str, ...] = CELL_LABELS
+) -> Architecture:
+    """Any labelled DAG between an input and an output, dead ends and all."""
+    n = draw(st.integers(min_inner, max_inner)) + 2
+    ops = draw(st.lists(st.sampled_from(labels), min_size=n - 2, max_size=n - 2))
+    pairs = [(u, v) for u in range(n) for v in range(u + 1, n)]
+    chosen = draw(st.lists(st.booleans(), min_size=len(pairs), max_size=len(pairs)))
+    layers = [Layer("ip"), *(Layer(op) for op in ops), Layer("op")]
+    return Architecture("nasbench101", layers, [pair for pair, wanted in zip(pairs, chosen, strict=True) if wanted])
+
+
+def generators() -> st.SearchStrategy[np.random.Generator]:
+    return st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+@st.composite
+def members(draw: st.DrawFn, name: str) -> Architecture:
+    """A member of a space, some mutations away from its initial pool."""
+    space, rng = space_of(name), draw(generators())
+    pool = space.initial_pool()
+    architecture = pool[draw(st.integers(0, len(pool) - 1))]
+    for _ in range(draw(st.integers(0, 12))):
+        architecture = space.mutate(architecture, rng).child
+    return architecture
+
+
+def relabelled(architecture: Architecture, seed: int) -> Architecture:
+    """The same network with its layers and edges given in a random order."""
+    shuffle = random.Random(seed)
+    order = list(range(len(architecture.layers)))
+    shuffle.shuffle(order)
+    position = {old: new for new, old in enumerate(order)}
+    edges = [(position[tail], position[head]) for tail, head in architecture.edges]
+    shuffle.shuffle(edges)
+    return Architecture(architecture.space, [architecture.layers[old] for old in order], edges)

@@ -1,0 +1,141 @@
+"""What every space promises, run over all of them."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archive import spaces
+from archive.errors import InvalidArchitectureError, UnknownNameError
+from archive.graph import Architecture, Layer
+from archive.spaces.base import Mutation, Space
+from tests.spaces.strategies import generators, members, space_of
+
+ALL = spaces.names()
+
+
+@pytest.fixture(params=ALL)
+def space(request: pytest.FixtureRequest) -> Space:
+    return space_of(request.param)
+
+
+def test_a_space_is_known_by_its_name(space: Space) -> None:
+    assert space.name in ALL
+    assert space.name in repr(space)
+
+
+def test_the_configuration_makes_an_equal_space(space: Space) -> None:
+    config = json.loads(json.dumps(space.config))
+    again = spaces.get(space.name, **config)
+    assert again == space
+    assert hash(again) == hash(space)
+    assert pickle.loads(pickle.dumps(space)) == space
+    assert space != "a space"
+
+
+def test_the_initial_pool_is_ten_distinct_members(space: Space) -> None:
+    pool = space.initial_pool()
+    for member in pool:
+        space.validate(member)
+    assert len({member.key for member in pool}) == len(pool) == 10
+    assert spaces.get(space.name).initial_pool() == pool
+    pool.clear()
+    assert len(space.initial_pool()) == 10
+
+
+def test_one_seed_gives_one_result(space: Space) -> None:
+    def walk(seed: int) -> list[Architecture]:
+        rng = np.random.default_rng(seed)
+        found = [space.sample(rng)]
+        for _ in range(5):
+            found.append(space.mutate(found[-1], rng).child)
+        return found
+
+    assert walk(3) == walk(3)
+    assert walk(3) != walk(4)
+
+
+def test_samples_are_members_and_vary(space: Space) -> None:
+    rng = np.random.default_rng(1)
+    samples = [space.sample(rng) for _ in range(60)]
+    for sample in samples:
+        space.validate(sample)
+    assert len({sample.key for sample in samples}) > 30
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(data=st.data(), rng=generators())
+@settings(deadline=None, max_examples=60)
+def test_every_mutation_of_a_member_is_a_member(name: str, data: st.DataObject, rng: np.random.Generator) -> None:
+    space, parent = space_of(name), data.draw(members(name))
+    before = (parent.layers, parent.edges)
+    mutation = space.mutate(parent, rng)
+    space.validate(mutation.child)
+    assert mutation.child.space == name
+    assert mutation.operations
+    assert all(isinstance(operation, str) for operation in mutation.operations)
+    assert (parent.layers, parent.edges) == before
+
+
+@pytest.mark.parametrize("name", ALL)
+@given(data=st.data())
+@settings(deadline=None, max_examples=10)
+def test_neighbours_are_distinct_other_members(name: str, data: st.DataObject) -> None:
+    space, parent = space_of(name), data.draw(members(name))
+    found = list(islice(space.neighbours(parent), 60))
+    for neighbour in found:
+        assert isinstance(neighbour, Mutation)
+        assert len(neighbour.operations) == 1
+        space.validate(neighbour.child)
+    keys = [neighbour.child.key for neighbour in found]
+    assert len(set(keys)) == len(keys)
+    assert parent.key not in keys
+
+
+def test_neighbours_are_made_as_they_are_asked_for(space: Space) -> None:
+    neighbours = space.neighbours(space.initial_pool()[-1])
+    assert iter(neighbours) is neighbours
+    assert next(neighbours) != next(neighbours)
+
+
+def test_a_network_of_another_space_is_no_member(space: Space) -> None:
+    other = next(name for name in ALL if name != space.name)
+    stranger = space_of(other).initial_pool()[0]
+    assert not space.contains(stranger)
+    with pytest.raises(InvalidArchitectureError, match=f"of space {space.name}, got {other}"):
+        space.validate(stranger)
+
+
+def test_a_mutation_cannot_be_changed(space: Space) -> None:
+    mutation = space.mutate(space.initial_pool()[0], np.random.default_rng(0))
+    with pytest.raises(AttributeError):
+        mutation.operations = ()  # type: ignore[misc]
+
+
+def test_unknown_settings_are_named() -> None:
+    with pytest.raises(UnknownNameError, match="setting of space cnn 'max_layer': did you mean max_layers"):
+        spaces.get("cnn", max_layer=3)
+    for name in ("nasbench101", "nasbench201"):
+        with pytest.raises(UnknownNameError, match=r"unknown setting of space nasbench.*'max_layers': it has none"):
+            spaces.get(name, max_layers=3)
+
+
+def test_cells_of_the_tables_have_their_limits() -> None:
+    op = Layer("maxpool3x3")
+    space = spaces.get("nasbench101")
+    long = Architecture("nasbench101", [Layer("ip"), *[op] * 6, Layer("op")], [(u, u + 1) for u in range(7)])
+    with pytest.raises(InvalidArchitectureError, match="at most 7 vertices, got 8"):
+        space.validate(long)
+    pairs = [(u, v) for u in range(5) for v in range(u + 1, 5)]
+    with pytest.raises(InvalidArchitectureError, match="at most 9 edges, got 10"):
+        space.validate(Architecture("nasbench101", [Layer("ip"), *[op] * 3, Layer("op")], pairs))
+    with pytest.raises(InvalidArchitectureError, match="path from input to output"):
+        space.validate(Architecture("nasbench101", [Layer("ip"), op, Layer("op")], [(0, 1), (0, 2)]))
+    with pytest.raises(InvalidArchitectureError, match="no NAS-Bench-201 string"):
+        spaces.get("nasbench201").validate(Architecture("nasbench201", [Layer("ip"), Layer("op")], [(0, 1)]))
