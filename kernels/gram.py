@@ -1,0 +1,156 @@
+"""Blocks of distances that are asked for again and again: each network prepared once, each pair computed once.
+
+An agent that scores hundreds of candidates against one history asks for thousands of pairs, most of them for the
+second time. `Gram` answers those from memory. It is bounded, holds nothing but numbers that can be recomputed, and
+belongs to one process: what all agents share are the distances in the archive.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.errors import UsageError
+from archive.graph import Architecture
+from archive.kernels.base import Components, Distance, P, PairDistance, check_one_space, spread
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Gram(Generic[P]):
+    """A distance with a memory, by `Architecture.key`; threads may share one.
+
+    Args:
+        distance: What to compute. Pairs are remembered for a `PairDistance`, prepared networks for any.
+        max_networks: Prepared networks to keep, the least recently used go first.
+        max_pairs: Pairs to keep, about 200 bytes each. What no call used for long goes first.
+
+    Raises:
+        UsageError: A bound is below 1.
+    """
+
+    def __init__(self, distance: Distance[P], *, max_networks: int = 8192, max_pairs: int = 400_000) -> None:
+        """Start with an empty memory."""
+        for name, bound in (("max_networks", max_networks), ("max_pairs", max_pairs)):
+            if bound < 1:
+                raise UsageError(f"{name} must be >= 1, got {bound}")
+        self.distance, self.max_networks = distance, max_networks
+        self._networks: OrderedDict[str, tuple[int, P]] = OrderedDict()
+        self._pairs = _Memory(len(distance.components), max_pairs)
+        self._next = 0
+        self._lock = Lock()
+
+    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+        """Return the distances of all pairs, as `Distance.distances` does.
+
+        Args:
+            first: m networks.
+            second: n networks; None stands for `first`.
+
+        Returns:
+            Components of shape (c, m, n).
+
+        Raises:
+            InvalidArchitectureError: The networks are of different spaces.
+        """
+        with self._lock:
+            rows = [self._prepared(architecture) for architecture in first]
+            columns = rows if second is None else [self._prepared(architecture) for architecture in second]
+            while len(self._networks) > self.max_networks:
+                self._networks.popitem(last=False)
+            return self._block(rows, columns)
+
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """Numbers of networks and of pairs in memory."""
+        return len(self._networks), len(self._pairs)
+
+    def _prepared(self, architecture: Architecture) -> tuple[int, P]:
+        key = architecture.key
+        known = self._networks.get(key)
+        if known is None:
+            # A number is never given twice, so that pairs of a network that was forgotten cannot be mistaken.
+            known = self._networks[key] = (self._next, self.distance.prepare(architecture))
+            self._next += 1
+        self._networks.move_to_end(key)
+        return known
+
+    def _block(self, rows: list[tuple[int, P]], columns: list[tuple[int, P]]) -> Components:
+        networks = dict([*rows, *columns])
+        check_one_space(list(networks.values()))
+        if not isinstance(self.distance, PairDistance):
+            return self.distance.distances([one for _, one in rows], [one for _, one in columns])
+        i = np.array([number for number, _ in rows], np.int64)
+        j = np.array([number for number, _ in columns], np.int64)
+        stack = spread(lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j)
+        return Components.of_stack(stack, self.distance.unnormalised)
+
+    def _remembered(self, networks: dict[int, P], pairs: Integers) -> Floats:
+        codes: list[int] = ((pairs[:, 0] << 32) | pairs[:, 1]).tolist()
+        values, missing = self._pairs.recall(codes)
+        if len(missing):
+            values[:, missing] = self._compute(networks, pairs[missing])
+        self._pairs.keep(codes, values)
+        return values
+
+    def _compute(self, networks: dict[int, P], pairs: Integers) -> Floats:
+        assert isinstance(self.distance, PairDistance)
+        numbers, positions = np.unique(pairs, return_inverse=True)
+        return self.distance.pairs([networks[int(number)] for number in numbers], positions.reshape(pairs.shape))
+
+
+class _Memory:
+    """Columns of numbers by code, in two generations: the old one is dropped when the young one is full.
+
+    A call moves all it uses into the young generation. Alternative: least recently used, whose bookkeeping for each
+    of a hundred thousand pairs costs more than what it would save.
+    """
+
+    def __init__(self, components: int, capacity: int) -> None:
+        self.half = max(capacity // 2, 1)
+        self.young, self.old = _Generation(components), _Generation(components)
+
+    def __len__(self) -> int:
+        return len(self.young.rows.keys() | self.old.rows.keys())
+
+    def recall(self, codes: list[int]) -> tuple[Floats, Integers]:
+        """Return (c, q) values and the positions of those that are not known."""
+        values = np.empty((len(self.young.values), len(codes)))
+        missing = np.arange(len(codes))
+        for generation in (self.young, self.old):
+            at = np.array([generation.rows.get(codes[q], -1) for q in missing.tolist()], np.int64)
+            values[:, missing[at >= 0]] = generation.values[:, at[at >= 0]]
+            missing = missing[at < 0]
+        return values, missing
+
+    def keep(self, codes: list[int], values: Floats) -> None:
+        """Remember the values; more than half of the capacity at once is not worth it."""
+        fresh = [q for q, code in enumerate(codes) if code not in self.young.rows]
+        if len(fresh) > self.half:
+            return
+        if len(self.young.rows) + len(fresh) > self.half:
+            self.old, self.young = self.young, _Generation(len(values))
+        self.young.add([codes[q] for q in fresh], values[:, fresh])
+
+
+class _Generation:
+    """A table of columns that grows by doubling."""
+
+    def __init__(self, components: int) -> None:
+        self.rows: dict[int, int] = {}
+        self.values: Floats = np.empty((components, 0))
+
+    def add(self, codes: list[int], values: Floats) -> None:
+        size = len(self.rows)
+        if size + len(codes) > self.values.shape[1]:
+            grown = np.empty((len(self.values), max(2 * size, size + len(codes))))
+            grown[:, :size] = self.values[:, :size]
+            self.values = grown
+        self.values[:, size : size + len(codes)] = values
+        self.rows.update(zip(codes, range(size, size + len(codes)), strict=True))

@@ -1,0 +1,94 @@
+"""Label penalties of OTMANN: what it costs to match a unit of mass between layers of two operations.
+
+NASBOT, tables 4 and 5, and the rules of appendix A.3, written as functions of what an operation is, so that they hold
+for operations that a user adds to a vocabulary:
+
+    conv k, conv k'            0.1 + 0.05 |k - k'|, 0 for k = k'     (the authors' code: 0.1 sqrt(2 |k - k'|))
+    res k,  res k'             the same as between the convolutions
+    res k,  conv k'            0.9 * (conv k, conv k') + 0.1
+    max-pool, avg-pool         0.25                                  (the authors' code: 0.5)
+    two rectifiers, two sigmoids                  0.1
+    a rectifier and a sigmoid                     0.25
+    an operation and itself                       0
+    any other two                                 infinite: never matched
+
+Each of them satisfies the triangle inequality, infinities included. A vocabulary without a table in the paper, such as
+the NAS-Bench cells, matches equal operations only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.operations import Operation, Vocabulary
+
+STRUCTURAL_GROUPS = ("conv", "pool", "fc", "rectifier", "sigmoid")
+FAMILIES = {"rectifier": "activation", "sigmoid": "activation"}
+
+
+@dataclass(frozen=True, eq=False)
+class Penalties:
+    """The label penalties of one vocabulary.
+
+    Attributes:
+        index: Operation name to its row.
+        matrix: (labels, labels) float64, symmetric, infinite between families.
+        family: (labels,) int64, equal for two labels exactly when their penalty is finite.
+        counted: (labels, groups) float64, 1 where a layer counts in the path lengths of a group; "all" comes first.
+    """
+
+    index: dict[str, int]
+    matrix: NDArray[np.float64]
+    family: NDArray[np.int64]
+    counted: NDArray[np.float64]
+
+
+_tables: dict[tuple[str, bool, bool], tuple[Vocabulary, Penalties]] = {}
+
+
+def penalties(vocabulary: Vocabulary, *, released_code: bool = False, groups: bool = True) -> Penalties:
+    """Return the penalties of a vocabulary, made once.
+
+    Args:
+        vocabulary: The operations of a space.
+        released_code: Use the numbers of the authors' code instead of the paper's.
+        groups: Count path lengths for each group of the vocabulary too, not only over all layers.
+    """
+    key = (vocabulary.name, released_code, groups)
+    known = _tables.get(key)
+    # A vocabulary can be defined anew under its name; what was made from the old one is then of no use.
+    if known is None or known[0] is not vocabulary:
+        known = _tables[key] = (vocabulary, _make(vocabulary, released_code, groups))
+    return known[1]
+
+
+def _make(vocabulary: Vocabulary, released_code: bool, groups: bool) -> Penalties:
+    operations = list(vocabulary.operations.values())
+    matrix = np.array([[_penalty(x, y, released_code) for y in operations] for x in operations])
+    family = np.array([int(np.flatnonzero(np.isfinite(row))[0]) for row in matrix], np.int64)
+    present = [group for group in STRUCTURAL_GROUPS if groups and vocabulary.of_group(group)]
+    counted = np.array([[1.0, *(float(x.group == group) for group in present)] for x in operations])
+    return Penalties({x.name: row for row, x in enumerate(operations)}, matrix, family, counted)
+
+
+def _penalty(x: Operation, y: Operation, released_code: bool) -> float:
+    if x.name == y.name:
+        return 0.0
+    if x.group == y.group == "conv":
+        sizes = _between_kernels(abs(x.kernel - y.kernel), released_code)
+        return sizes if x.residual == y.residual else 0.9 * sizes + 0.1
+    if x.group == y.group == "pool":
+        return 0.5 if released_code else 0.25
+    if x.group in FAMILIES and y.group in FAMILIES:
+        return 0.1 if x.group == y.group else 0.25
+    return math.inf
+
+
+def _between_kernels(difference: int, released_code: bool) -> float:
+    if released_code:
+        return 0.1 * math.sqrt(2 * difference)
+    return 0.1 + 0.05 * difference if difference else 0.0

@@ -1,0 +1,57 @@
+"""Kernels by name: those of this package, and those that other packages add.
+
+A package adds a distance of its own through an entry point of the group `archive.kernels`: a name, and a class derived
+from `Distance` whose constructor takes the distance's settings as keyword arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from archive.errors import SettingsError, UnknownNameError
+from archive.kernels.base import Distance
+from archive.registry import Registry
+
+_KERNELS = Registry(
+    "kernel",
+    "archive.kernels",
+    {
+        "otmann": "archive.kernels.otmann:OTMANN",
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all kernels, those of other packages included."""
+    return _KERNELS.names()
+
+
+def get(name: str, **config: Any) -> Distance[Any]:
+    """Return a distance.
+
+    Args:
+        name: Its name.
+        **config: Its settings, by name; left out, they have the distance's defaults.
+
+    Raises:
+        UnknownNameError: No kernel, or no setting of the kernel, has this name.
+        UsageError: A setting has a value that cannot be used.
+        SettingsError: Another package's kernel cannot be loaded.
+    """
+    maker = _KERNELS.load(name)
+    _check_settings(name, maker, config)
+    kernel = maker(**config)
+    if not isinstance(kernel, Distance):
+        raise SettingsError(f"{name!r} of the group {_KERNELS.group} must give a Distance, got {type(kernel).__name__}")
+    return kernel
+
+
+def _check_settings(name: str, maker: Any, config: dict[str, Any]) -> None:
+    parameters = inspect.signature(maker).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    known = [parameter.name for parameter in parameters]
+    for setting in config:
+        if setting not in known:
+            raise UnknownNameError(f"setting of the kernel {name}", setting, known, hint="it has no settings")

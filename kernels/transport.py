@@ -1,0 +1,330 @@
+"""Exact partial transport between the layers of many pairs of networks, compiled.
+
+    max over Z >= 0   sum_ij Z_ij w_ij     with   sum_j Z_ij <= a_i,  sum_i Z_ij <= b_j,     w_ij = 2 - c_ij
+
+is program (3) of the NASBOT paper: leaving a unit of mass unmatched costs 1 on each side, so matching at cost c saves
+2 - c, and a pair of layers with c >= 2 is never worth matching. Labels of different families cost infinitely much, so
+the program falls apart into one small independent program a family ("block").
+
+| symbol  | meaning                                            | shape                  |
+|---------|----------------------------------------------------|------------------------|
+| masses  | lm(u), layers sorted by block, networks end to end | (layers,)              |
+| labels  | row of the layer's label in `penalties`            | (layers,)              |
+| places  | scaled path lengths: C_str = L1 distance           | (layers, f)            |
+| blocks  | where each block of each network begins            | (networks, blocks + 1) |
+| c       | label penalty + nu_str * C_str                     | one an arc, per nu_str |
+| u, v    | potentials; w_ij = u_i + v_j on the tree's arcs    | one a layer            |
+
+The solver is the primal network simplex on a bipartite graph with a root: an arc from each row to the root and from
+the root to each column, of gain 0, carries what is left unmatched, so the star of those arcs is a feasible start.
+A basis is a spanning tree; it stays feasible when only the costs change, hence the next nu_str starts where the last
+one ended. Trees are kept strongly feasible (Cunningham 1976: an arc that carries nothing points to the root), by
+which rule degenerate pivots cannot cycle. Masses only ever get added and subtracted: integers stay exact.
+Alternative: successive shortest paths need one O(mn) search for each layer they exhaust, and cannot start warm.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.kernels.compiled import compiled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# A basis is optimal when no arc outside it gains more than this per unit of mass. Potentials are sums of gains, which
+# are at most 2, along paths in the tree: rounding stays below. The loss is at most TOLERANCE times the mass matched.
+TOLERANCE = 1e-12
+# Arcs looked at before the best of them enters the basis.
+PRICED = 64
+# A distance below this share of the two networks' mass is what rounding leaves over when masses are subtracted.
+ROUNDING = 1e-13
+
+
+class Arcs(NamedTuple):
+    """The arcs of one block that can be worth using, each `(capacity,)`; `head` counts on from the rows."""
+
+    tail: Integers
+    head: Integers
+    label: Floats
+    structure: Floats
+    gain: Floats
+
+
+class Tree(NamedTuple):
+    """A spanning tree of one block's nodes, each `(capacity,)`: rows, then columns, then the root.
+
+    `arc[x]` joins x to `parent[x]` and carries `flow[x]`; -1 is the arc that leaves mass unmatched. The children of a
+    node are a doubly linked list: `child[x]` is the first, `after` and `before` its siblings.
+    """
+
+    parent: Integers
+    arc: Integers
+    depth: Integers
+    child: Integers
+    after: Integers
+    before: Integers
+    stack: Integers
+    flow: Floats
+    potential: Floats
+
+
+def workspace(rows: int, columns: int) -> tuple[Arcs, Tree]:
+    """Return room for any block of at most this many rows and columns; one thread at a time may use it."""
+    arcs, nodes = max(rows * columns, 1), rows + columns + 1
+    ends = np.empty((2, arcs), np.int64)
+    costs = np.empty((3, arcs))
+    links = np.empty((7, nodes), np.int64)
+    numbers = np.empty((2, nodes))
+    return Arcs(ends[0], ends[1], costs[0], costs[1], costs[2]), Tree(
+        links[0], links[1], links[2], links[3], links[4], links[5], links[6], numbers[0], numbers[1]
+    )
+
+
+@compiled
+def solve_pairs(
+    pairs: Integers,
+    masses: Floats,
+    labels: Integers,
+    places: Floats,
+    blocks: Integers,
+    penalties: Floats,
+    nu_str: Floats,
+    arcs: Arcs,
+    tree: Tree,
+    out: Floats,
+) -> int:
+    """Write the distance of each pair at each nu_str; return the first pair that did not converge, else -1.
+
+    Args:
+        pairs: (q, 2) positions in `blocks` of the two networks.
+        masses: (layers,), none of them 0.
+        labels: (layers,).
+        places: (layers, f).
+        blocks: (networks, blocks + 1).
+        penalties: (labels, labels), infinite between families.
+        nu_str: (k,) ascending.
+        arcs: From `workspace`.
+        tree: From `workspace`.
+        out: (k, q), written.
+    """
+    for q in range(pairs.shape[0]):
+        first, second = pairs[q, 0], pairs[q, 1]
+        for k in range(nu_str.shape[0]):
+            out[k, q] = 0.0
+        for block in range(blocks.shape[1] - 1):
+            start, stop = blocks[first, block], blocks[first, block + 1]
+            begin, end = blocks[second, block], blocks[second, block + 1]
+            count = _list_arcs(start, stop, begin, end, labels, places, penalties, nu_str[0], arcs)
+            _plant_star(masses, start, stop, begin, end, tree)
+            for k in range(nu_str.shape[0]):
+                if count and not _optimise(stop - start, end - begin, count, nu_str[k], arcs, tree):
+                    return q
+                out[k, q] += _cost(stop - start + end - begin, nu_str[k], arcs, tree)
+        total = 0.0
+        for u in range(blocks[first, 0], blocks[first, -1]):
+            total += masses[u]
+        for u in range(blocks[second, 0], blocks[second, -1]):
+            total += masses[u]
+        for k in range(nu_str.shape[0]):
+            if out[k, q] < ROUNDING * total:
+                out[k, q] = 0.0
+    return -1
+
+
+@compiled
+def _list_arcs(
+    start: int,
+    stop: int,
+    begin: int,
+    end: int,
+    labels: Integers,
+    places: Floats,
+    penalties: Floats,
+    least: float,
+    arcs: Arcs,
+) -> int:
+    """List the arcs that gain something at the least nu_str, so at any; return how many."""
+    count = 0
+    for i in range(start, stop):
+        for j in range(begin, end):
+            label = penalties[labels[i], labels[j]]
+            structure = 0.0
+            for f in range(places.shape[1]):
+                structure += abs(places[i, f] - places[j, f])
+            if label + least * structure < 2.0:
+                arcs.tail[count] = i - start
+                arcs.head[count] = j - begin + stop - start
+                arcs.label[count] = label
+                arcs.structure[count] = structure
+                count += 1
+    return count
+
+
+@compiled
+def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tree: Tree) -> None:
+    """Begin with everything unmatched: each node hangs on the root."""
+    rows, nodes = stop - start, stop - start + end - begin
+    tree.parent[nodes] = tree.child[nodes] = -1
+    tree.depth[nodes] = 0
+    tree.potential[nodes] = 0.0
+    for x in range(nodes):
+        tree.child[x] = -1
+        tree.flow[x] = masses[start + x] if x < rows else masses[begin + x - rows]
+        _attach(x, nodes, -1, tree)
+        tree.depth[x] = 1
+        tree.potential[x] = 0.0
+
+
+@compiled
+def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: Tree) -> bool:
+    """Pivot until no arc gains anything; False when that takes absurdly long."""
+    root = rows + columns
+    for e in range(count):
+        arcs.gain[e] = 2.0 - arcs.label[e] - nu * arcs.structure[e]
+    _refresh(root, arcs, tree)
+    cursor = 0
+    for _ in range(1000 + 200 * root + count):
+        entering, tail, head = _entering(rows, root, count, cursor, arcs, tree)
+        if entering == -2:
+            return True
+        cursor = max(entering, 0)
+        _pivot(entering, tail, head, rows, arcs, tree)
+    return False
+
+
+@compiled
+def _entering(rows: int, root: int, count: int, cursor: int, arcs: Arcs, tree: Tree) -> tuple[int, int, int]:
+    """Return an arc that gains, its tail and its head: the best of the leftovers and of a stretch of `PRICED` arcs."""
+    potential = tree.potential
+    best, found, tail, head = TOLERANCE, -2, root, root
+    for x in range(root):
+        if -potential[x] > best and tree.arc[x] != -1:
+            best, found = -potential[x], -1
+            tail, head = (x, root) if x < rows else (root, x)
+    e = cursor
+    left = PRICED
+    for _ in range(count):
+        gain = arcs.gain[e] - potential[arcs.tail[e]] - potential[arcs.head[e]]
+        if gain > best and tree.arc[arcs.tail[e]] != e and tree.arc[arcs.head[e]] != e:
+            best, found, tail, head = gain, e, arcs.tail[e], arcs.head[e]
+        e += 1
+        if e == count:
+            e = 0
+        left -= 1
+        if left == 0:
+            if found != -2:
+                break
+            left = PRICED
+    return found, tail, head
+
+
+@compiled
+def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: Tree) -> None:
+    """Bring an arc into the tree, push all the mass that its cycle can take, and drop the arc that blocks.
+
+    Along the cycle, in the direction of the entering arc, rows on the tail's side and columns on the head's side lose
+    what passes to their parent, the others gain it. Of several arcs that block, the last one met from the apex on
+    leaves: that keeps the tree strongly feasible.
+    """
+    x, y, leaving, from_tail = tail, head, -1, True
+    while x != y:
+        if tree.depth[x] >= tree.depth[y]:
+            if x < rows and (leaving == -1 or tree.flow[x] < tree.flow[leaving]):
+                leaving, from_tail = x, True
+            x = tree.parent[x]
+        else:
+            y = tree.parent[y]
+    apex = x
+    y = head
+    while y != apex:
+        if y >= rows and (leaving == -1 or tree.flow[y] <= tree.flow[leaving]):
+            leaving, from_tail = y, False
+        y = tree.parent[y]
+    amount = tree.flow[leaving]
+    x = tail
+    while x != apex:
+        tree.flow[x] += -amount if x < rows else amount
+        x = tree.parent[x]
+    y = head
+    while y != apex:
+        tree.flow[y] += amount if y < rows else -amount
+        y = tree.parent[y]
+    if from_tail:
+        _graft(tail, head, entering, leaving, amount, tree)
+        _refresh(tail, arcs, tree)
+    else:
+        _graft(head, tail, entering, leaving, amount, tree)
+        _refresh(head, arcs, tree)
+
+
+@compiled
+def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: Tree) -> None:
+    """Cut `leaving` off its parent, make x the top of what came off, and hang it under another node."""
+    while True:
+        parent, old_arc, old_flow = tree.parent[x], tree.arc[x], tree.flow[x]
+        _detach(x, tree)
+        _attach(x, under, arc, tree)
+        tree.flow[x] = flow
+        if x == leaving:
+            return
+        x, under, arc, flow = parent, x, old_arc, old_flow
+
+
+@compiled
+def _detach(x: int, tree: Tree) -> None:
+    before, after = tree.before[x], tree.after[x]
+    if before == -1:
+        tree.child[tree.parent[x]] = after
+    else:
+        tree.after[before] = after
+    if after != -1:
+        tree.before[after] = before
+
+
+@compiled
+def _attach(x: int, parent: int, arc: int, tree: Tree) -> None:
+    first = tree.child[parent]
+    tree.parent[x] = parent
+    tree.arc[x] = arc
+    tree.before[x] = -1
+    tree.after[x] = first
+    tree.child[parent] = x
+    if first != -1:
+        tree.before[first] = x
+
+
+@compiled
+def _refresh(top: int, arcs: Arcs, tree: Tree) -> None:
+    """Recompute depth and potential below a node from its parent's, without recursion."""
+    tree.stack[0] = top
+    size = 1
+    while size:
+        size -= 1
+        x = tree.stack[size]
+        parent, arc = tree.parent[x], tree.arc[x]
+        if parent != -1:
+            tree.depth[x] = tree.depth[parent] + 1
+            gain = arcs.gain[arc] if arc >= 0 else 0.0
+            tree.potential[x] = gain - tree.potential[parent]
+        child = tree.child[x]
+        while child != -1:
+            tree.stack[size] = child
+            size += 1
+            child = tree.after[child]
+
+
+@compiled
+def _cost(nodes: int, nu: float, arcs: Arcs, tree: Tree) -> float:
+    """Return what the matching costs, unmatched mass included, as a sum of non-negative terms.
+
+    The alternative, total mass minus gain, cancels to noise for near-identical networks.
+    """
+    cost = 0.0
+    for x in range(nodes):
+        arc = tree.arc[x]
+        cost += tree.flow[x] * (arcs.label[arc] + nu * arcs.structure[arc] if arc >= 0 else 1.0)
+    return cost

@@ -1,0 +1,66 @@
+"""Repair of indefinite matrices: exact, visible, and nothing where nothing is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archive.errors import NumericalError
+from archive.kernels.spectrum import IndefiniteKernelWarning, is_positive_semidefinite, repair
+
+
+def with_spectrum(values: list[float], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    vectors = np.linalg.qr(rng.standard_normal((len(values), len(values))))[0]
+    matrix = (vectors * values) @ vectors.T
+    return 0.5 * (matrix + matrix.T)
+
+
+def test_clips_negative_eigenvalues_and_says_so():
+    matrix = with_spectrum([3.0, 4.0, -2.0, 1.0, -0.5])
+    with pytest.warns(IndefiniteKernelWarning, match="2 of 5 eigenvalues .* down to -2") as caught:
+        found = repair(matrix)
+    np.testing.assert_allclose(np.linalg.eigvalsh(found.matrix), [0, 0, 1, 3, 4], atol=1e-12)
+    np.testing.assert_array_equal(found.matrix, found.matrix.T)
+    assert found.negative == 2
+    assert found.smallest == pytest.approx(-2.0)
+    assert found.amount == pytest.approx(np.sqrt(4.25 / 30.25))
+    assert found.amount == pytest.approx(np.linalg.norm(found.matrix - matrix) / np.linalg.norm(matrix))
+    assert caught[0].message.repair.negative == 2
+    # Projecting the matrix itself gives the repaired one: training and prediction agree.
+    np.testing.assert_allclose(found.project(matrix), found.matrix, atol=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.integers(0, 99))
+def test_sound_matrices_stay_as_they_are(values, seed):
+    matrix = with_spectrum(values, seed)
+    found = repair(matrix)
+    assert found.matrix is matrix
+    assert found.amount == 0
+    cross = np.ones((len(values), 2))
+    assert found.project(cross) is cross
+    assert is_positive_semidefinite(matrix)
+
+
+def test_rounding_is_not_indefiniteness():
+    points = np.random.default_rng(0).standard_normal((40, 3))
+    assert is_positive_semidefinite(points @ points.T)
+    assert is_positive_semidefinite(np.zeros((3, 3)))
+    assert is_positive_semidefinite(np.zeros((0, 0)))
+    assert not is_positive_semidefinite(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "reason"),
+    [
+        (np.ones((2, 3)), r"square, got shape \(2, 3\)"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "not finite"),
+        (np.array([[1.0, 0.5], [0.2, 1.0]]), "symmetric, got 0.3 off"),
+    ],
+)
+def test_bad_input(matrix, reason):
+    with pytest.raises(NumericalError, match=reason):
+        repair(matrix)
