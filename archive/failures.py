@@ -1,0 +1,75 @@
+"""What the driver's errors mean for the archive: which ones pass by themselves, and how the others are worded."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from neo4j.exceptions import (
+    AuthError,
+    ClientError,
+    ConfigurationError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+    SessionExpired,
+    TransientError,
+)
+
+from archive.errors import (
+    AuthenticationError,
+    DatabaseNotFoundError,
+    QueryError,
+    StoreError,
+    StoreUnavailableError,
+)
+
+_DATABASE_NOT_FOUND = "Neo.ClientError.Database.DatabaseNotFound"
+_UNUSABLE_LOGIN = {
+    "Neo.ClientError.Security.AuthenticationRateLimit": "has been refused too often: wait a few seconds",
+    "Neo.ClientError.Security.CredentialsExpired": (
+        "must change the initial password first: ALTER CURRENT USER SET PASSWORD FROM 'old' TO 'new' "
+        "on the database system"
+    ),
+}
+_DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNORECASE)
+
+
+def is_passing(error: DriverError | Neo4jError) -> bool:
+    """Whether the same work may succeed when it is run again: a conflict, or a server that is away for a moment."""
+    return error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired)
+
+
+def translate(error: Exception, address: str, user: str, database: str | None) -> StoreError:
+    """Word a driver's error for the archive's user: the value that is wrong, and the way out."""
+    text = _text(error)
+    if _DISK_FULL.search(text):
+        return StoreError(f"the disk of the server at {address} is full: {_line(text)}")
+    if isinstance(error, ServiceUnavailable | SessionExpired | ConfigurationError):
+        return StoreUnavailableError(
+            f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? ({_line(text)})", address
+        )
+    if isinstance(error, Neo4jError) and error.code in _UNUSABLE_LOGIN:
+        return AuthenticationError(f"user {user!r} at {address} {_UNUSABLE_LOGIN[error.code]}")
+    if isinstance(error, AuthError):
+        return AuthenticationError(
+            f"the server at {address} refused user {user!r}: set ARCHIVE_USER, and ARCHIVE_PASSWORD or "
+            "ARCHIVE_PASSWORD_FILE"
+        )
+    if isinstance(error, ClientError) and error.code == _DATABASE_NOT_FOUND:
+        return DatabaseNotFoundError(
+            f"the server at {address} has no database named {database!r}: set ARCHIVE_DATABASE, or leave it unset "
+            "for the user's home database"
+        )
+    if isinstance(error, TransientError):
+        return StoreError(f"the server at {address} is too busy: {_line(text)}")
+    return QueryError(text)
+
+
+def _text(error: Any) -> str:
+    return str(getattr(error, "message", None) or error)
+
+
+def _line(text: str, most: int = 200) -> str:
+    line = text.strip().splitlines()[0] if text.strip() else "no reason given"
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,182 @@
+"""Whether a Cypher text can only read: the first of three walls between a query and the data.
+
+The text is cut into tokens (comments, strings and quoted names are recognised, so that a word inside them means
+nothing), and refused as soon as it holds a writing word where a clause may stand, a procedure or a function that is
+not on the list of harmless ones, or a second statement. A word where only a name may stand is no clause: `n.set`,
+`:Create`, `{delete: 1}`, `AS merge` are fine. In doubt it refuses, and says how to write the name: in backticks.
+
+It is a list of what is allowed wherever that is short (the first word, procedures, name spaces of functions), so
+that a command of a newer server is refused until somebody has looked at it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from archive.errors import ReadOnlyError
+
+WRITING_WORDS = frozenset(
+    """ALTER CREATE DELETE DENY DETACH DROP FOREACH GRANT INSERT LOAD MERGE NODETACH PERIODIC REMOVE REVOKE SET
+    TERMINATE TRANSACTION TRANSACTIONS USE""".split()
+)
+FIRST_WORDS = frozenset(
+    "CALL CYPHER EXPLAIN FILTER FINISH FOR LET MATCH OPTIONAL PROFILE RETURN SHOW UNWIND WITH".split()
+)
+READING_PROCEDURES = frozenset(
+    """db.index.fulltext.querynodes db.index.fulltext.queryrelationships db.index.vector.querynodes
+    db.index.vector.queryrelationships db.info db.labels db.ping db.propertykeys db.relationshiptypes
+    db.schema.nodetypeproperties db.schema.reltypeproperties db.schema.visualization dbms.components""".split()
+)
+FUNCTION_SPACES = frozenset("date datetime duration localdatetime localtime point time vector".split())
+OUTSIDE_FUNCTIONS = frozenset(["file", "linenumber"])
+
+_TOKENS = re.compile(
+    r"""(?P<space>\s+|//[^\r\n]*|/\*.*?\*/)
+      | (?P<string>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+      | (?P<quoted>`(?:[^`]|``)*`)
+      | (?P<number>\d+)
+      | (?P<word>[^\W\d]\w*)
+      | (?P<mark>\.\.|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_UNICODE_ESCAPE = re.compile(r"\\u+([0-9A-Fa-f]{4})")
+_BEFORE_A_NAME = frozenset([".", ":", "|", "&", "!", "$"])
+
+
+class Token(NamedTuple):
+    """A piece of the text: its kind, its text (upper case for a word), where it begins, and as it was written."""
+
+    kind: str
+    text: str
+    at: int
+    written: str
+
+
+def require_read_only(cypher: str) -> None:
+    """Let a text pass only if it can do nothing but read.
+
+    Raises:
+        ReadOnlyError: It could write, or cannot be told not to; the message names the place.
+    """
+    for text in _readings(cypher):
+        tokens = _tokens(text)
+        _check_statement(text, tokens)
+        for position, token in enumerate(tokens):
+            if token.kind == "word" and not _is_name(tokens, position):
+                _check_word(text, tokens, position)
+            if token.kind in ("word", "quoted"):
+                _check_function(text, tokens, position)
+
+
+def without_end_mark(cypher: str) -> str:
+    """The text without a closing `;` and what follows it, which one of the servers does not take."""
+    try:
+        tokens = _tokens(cypher)
+    except ReadOnlyError:
+        return cypher  # not closed somewhere: the server says so best
+    end = len(tokens)
+    while end and tokens[end - 1].text == ";":
+        end -= 1
+    return cypher[: tokens[end].at] if end < len(tokens) else cypher
+
+
+def _readings(cypher: str) -> Iterator[str]:
+    """The text as it stands, and as a server sees it that replaces Unicode escapes before all else."""
+    yield cypher
+    replaced = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), cypher)
+    if replaced != cypher:
+        yield replaced
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens = []
+    for found in _TOKENS.finditer(text):
+        kind, value = str(found.lastgroup), found[0]
+        if kind == "space":
+            continue
+        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", found.start())):
+            _refuse(text, found.start(), "a string, name or comment that is not closed")
+        if kind == "word":
+            # Servers fold letters in ways of their own: the long s and the Kelvin sign may count as S and K.
+            value = unicodedata.normalize("NFKC", value).upper()
+        tokens.append(Token(kind, value, found.start(), found[0]))
+    return tokens
+
+
+def _check_statement(text: str, tokens: list[Token]) -> None:
+    if not tokens:
+        raise ReadOnlyError("the query is empty")
+    first = tokens[0]
+    if first.text not in FIRST_WORDS and first.text not in ("(", "{"):
+        _refuse(text, first.at, "a query that only reads does not begin so")
+    for position, token in enumerate(tokens):
+        if token.text == ";" and any(later.text != ";" for later in tokens[position + 1 :]):
+            _refuse(text, token.at, "only one statement is allowed")
+
+
+def _is_name(tokens: list[Token], position: int) -> bool:
+    """Whether only a name can stand here: a property, a label, a type, a parameter, an alias or a key of a map."""
+    before = tokens[position - 1].text if position else ""
+    after = tokens[position + 1].text if position + 1 < len(tokens) else ""
+    if before == "." and position > 1 and tokens[position - 2].kind == "number":
+        return False  # `1.CREATE` may be a number and a clause
+    return before in _BEFORE_A_NAME or before == "AS" or (before in ("{", ",", "(", "[") and after == ":")
+
+
+def _check_word(text: str, tokens: list[Token], position: int) -> None:
+    token = tokens[position]
+    if token.text == "CALL":
+        _check_call(text, tokens, position)
+    elif token.text in WRITING_WORDS and not _lists_transactions(tokens, position):
+        _refuse(text, token.at, f"{token.text} is not allowed")
+
+
+def _lists_transactions(tokens: list[Token], position: int) -> bool:
+    return position == 1 and tokens[0].text == "SHOW" and tokens[1].text in ("TRANSACTION", "TRANSACTIONS")
+
+
+def _check_call(text: str, tokens: list[Token], position: int) -> None:
+    following = tokens[position + 1] if position + 1 < len(tokens) else None
+    if following is None or following.text in ("{", "("):
+        return  # a subquery, whose clauses are looked at one by one
+    name = ".".join(_name_parts(tokens, position + 1))
+    if name.lower() not in READING_PROCEDURES:
+        _refuse(text, tokens[position].at, f"the procedure {name or following.text} is not known to be read-only")
+
+
+def _check_function(text: str, tokens: list[Token], position: int) -> None:
+    """A call `a.b.c(…)` is looked at once, from its first part; procedures are looked at by their CALL."""
+    before = tokens[position - 1].text if position else ""
+    if before in (".", "CALL"):
+        return
+    parts = _name_parts(tokens, position)
+    name, end = ".".join(parts).lower(), position + 2 * len(parts) - 1
+    if end >= len(tokens) or tokens[end].text != "(":
+        return
+    space, dot, _ = name.partition(".")
+    if (dot and space not in FUNCTION_SPACES) or name in OUTSIDE_FUNCTIONS:
+        _refuse(text, tokens[position].at, f"the function {name} is not known to be harmless")
+
+
+def _name_parts(tokens: list[Token], position: int) -> list[str]:
+    """The parts of the name `a.b.c` that begins here, without their quotes."""
+    parts = []
+    while position < len(tokens) and tokens[position].kind in ("word", "quoted"):
+        token = tokens[position]
+        parts.append(token.written.strip("`").replace("``", "`"))
+        if position + 1 >= len(tokens) or tokens[position + 1].text != ".":
+            break
+        position += 2
+    return parts
+
+
+def _refuse(text: str, at: int, why: str) -> None:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    raise ReadOnlyError(
+        f"this query could change the archive: {why} (line {line}, column {column}); "
+        "allow it to write (--write, write=True), or put a name in backticks"
+    )

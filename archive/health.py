@@ -1,0 +1,132 @@
+"""Whether everything the archive needs is there, and what to do about what is not."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+
+from archive import server
+from archive.errors import ArchiveError
+from archive.settings import Settings
+
+PACKAGES = ("neo4j", "neo4j-rust-ext", "arcadedb-embedded", "torch", "numpy", "scipy", "numba", "scikit-learn", "POT")
+OPTIONAL = ("py2neo",)
+LOW_DISK_BYTES = 2 * 2**30
+
+SIZES = """
+MATCH (n) WHERE n:Study OR n:Architecture OR n:Evaluation
+RETURN labels(n)[0] AS label, count(n) AS nodes ORDER BY label
+"""
+VERSION = "CALL dbms.components() YIELD name, versions RETURN name, versions[0] AS version"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: What was looked at.
+        state: `ok`, `note` (works, but worth knowing) or `bad` (does not work).
+        found: What was found.
+        remedy: What to do, where something is to be done.
+    """
+
+    name: str
+    state: Literal["ok", "note", "bad"]
+    found: str
+    remedy: str = ""
+
+
+def examine(settings: Settings) -> Iterator[Check]:
+    """Look at packages, folder, credentials and server, one after the other; starts the embedded server."""
+    yield Check("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
+    yield from _packages()
+    yield _devices()
+    yield _folder(settings.home)
+    yield _disk(settings.home)
+    yield _address(settings)
+    yield from _store(settings)
+
+
+def _packages() -> Iterator[Check]:
+    for package in PACKAGES:
+        try:
+            yield Check(package, "ok", version(package))
+        except PackageNotFoundError:
+            yield Check(package, "bad", "not installed", "pip install nas-archive")
+    for package in OPTIONAL:
+        try:
+            yield Check(package, "ok", version(package))
+        except PackageNotFoundError:
+            yield Check(package, "note", "not installed (optional)", f"pip install 'nas-archive[{package}]'")
+
+
+def _devices() -> Check:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    # Looking for the driver's device file costs nothing; asking torch would cost seconds.
+    gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    return Check("devices", "ok", f"{cores} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}")
+
+
+def _folder(home: Path) -> Check:
+    place = home
+    while not place.exists():
+        place = place.parent
+    if not os.access(place, os.W_OK):
+        return Check("folder", "bad", f"{home} is not writable", f"chmod u+w {place}, or choose another with --home")
+    return Check("folder", "ok", str(home) if home.exists() else f"{home} (not made yet)")
+
+
+def _disk(home: Path) -> Check:
+    place = home
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    found = f"{free / 2**30:.1f} GiB free"
+    if free < LOW_DISK_BYTES:
+        return Check("disk", "note", found, f"make room on the disk of {place}: databases and weights grow")
+    return Check("disk", "ok", found)
+
+
+def _address(settings: Settings) -> Check:
+    if settings.embedded:
+        return Check("server", "ok", f"embedded, over {settings.home}")
+    login = f"user {settings.user or 'neo4j'}, {'a' if settings.password else 'no'} password"
+    return Check("server", "ok", f"Neo4j at {settings.uri}, database {settings.database or '(home)'}, {login}")
+
+
+def _store(settings: Settings) -> Iterator[Check]:
+    from archive.archive import connect
+
+    before = server.status(settings) if settings.embedded else None
+    if before is not None and before.state == "failed":
+        yield Check("last start", "note", before.error, "archive db start")
+    try:
+        with connect(settings) as archive:
+            yield Check("connection", "ok", _version(archive.query(VERSION).rows, archive.connection.address))
+            counts = archive.query(SIZES).rows
+    except ArchiveError as error:
+        yield Check("connection", "bad", str(error), _remedy(settings))
+        return
+    yield Check("archive", "ok", ", ".join(f"{nodes} {label}" for label, nodes in counts) or "empty")
+    if settings.embedded:
+        now = server.status(settings)
+        memory = f"{now.rss_bytes / 2**20:.0f} MiB resident, {now.disk_bytes / 2**20:.0f} MiB on disk"
+        yield Check("embedded server", "ok", f"pid {now.pid}, up {now.uptime_seconds:.0f} s, {memory}")
+
+
+def _version(rows: list[tuple[str, str]], address: str) -> str:
+    return f"{address}, " + ", ".join(f"{name} {found}" for name, found in rows)
+
+
+def _remedy(settings: Settings) -> str:
+    if settings.embedded:
+        return f"archive db stop && archive db start; the server's log is in {settings.home}"
+    return "check ARCHIVE_DB, ARCHIVE_USER, ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE, and that the server runs"

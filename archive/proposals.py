@@ -1,0 +1,243 @@
+"""Proposals: from an agent's suggestion, over a worker's lease, to a result or a reason.
+
+Agents and trainers meet here and nowhere else. Every call is one retryable transaction, and the same call again
+changes nothing more: `create` and `claim` carry a token for that, the others name the state that they lead to.
+A lost lease does not lose a result: the first one to arrive is kept.
+"""
+
+from __future__ import annotations
+
+import builtins
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from archive import evaluations, leases, participants, studies
+from archive.admission import Request, Suggestion, admit
+from archive.architectures import Architectures
+from archive.errors import UnknownNameError
+from archive.graph import Architecture
+from archive.participants import Worker
+from archive.records import Claim, Curve, Proposal, Result, State, Study
+from archive.rows import proposal_from
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+__all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
+
+LEASE_SECONDS = 15.0
+MAX_ATTEMPTS = 3
+
+LIST = """
+MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+WHERE $states IS NULL OR p.state IN $states
+RETURN properties(p) AS proposal
+ORDER BY p.number
+"""
+
+GET = """
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
+RETURN properties(p) AS proposal
+ORDER BY p.number
+"""
+
+
+class Proposals:
+    """Creates, leases and completes proposals. Safe to share between threads and, through the database, machines."""
+
+    def __init__(
+        self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS
+    ) -> None:
+        """Read and write through this connection; a proposal FAILS when `max_attempts` workers have lost it."""
+        self._connection = connection
+        self._architectures = architectures
+        self._limit = max_attempts
+        self._studies: dict[str, Study] = {}
+
+    def create(
+        self,
+        study: str,
+        agent_id: str,
+        suggestions: Sequence[Suggestion],
+        budget: int | None = None,
+        *,
+        unique: bool = True,
+        token: str | None = None,
+    ) -> list[Proposal]:
+        """Add suggestions to a study, in their order, as far as the budget goes.
+
+        Architectures, layers, edges, proposals and `MORPHED_INTO` are one transaction. Searches that add to one study
+        at the same moment do so one after the other.
+
+        Args:
+            study: Name of the study.
+            agent_id: What `register_agent` returned.
+            suggestions: What to evaluate; see `archive.admission.Suggestion`.
+            budget: The caller's own limit on the study's proposals that have not failed, beside the study's.
+            unique: Whether to leave out networks whose functional key the study has, whatever became of them.
+            token: Makes a call known as a repetition of an earlier one, whose proposals it then returns.
+
+        Returns:
+            The new proposals; fewer than asked for where the budget or a repeat forbids.
+
+        Raises:
+            UnknownNameError: There is no such study or agent.
+        """
+        request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex)
+        ids = self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
+        return _get(self._connection, ids)
+
+    def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
+        """Take the next proposal, of one study or of any; None when nothing waits.
+
+        Exactly one of all callers gets a proposal. A proposal whose lease ran out is to be had again, until
+        `max_attempts` workers have lost it.
+        """
+        token = uuid.uuid4().hex
+        return self._claim(leases.Wish(worker, token, study, _milliseconds(lease_seconds), self._limit), again=False)
+
+    def claim_with(
+        self, token: str, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS
+    ) -> Claim | None:
+        """Claim under the caller's own token: the same token again returns the proposal that it holds."""
+        return self._claim(leases.Wish(worker, token, study, _milliseconds(lease_seconds), self._limit), again=True)
+
+    def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
+        """Lengthen a lease from now on.
+
+        Raises:
+            LeaseLostError: The proposal is another worker's, back in the queue, or done.
+        """
+        milliseconds = _milliseconds(lease_seconds)
+        self._connection.write(lambda tx: leases.renew(tx, id_, token, milliseconds))
+
+    def report(self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS) -> None:
+        """Store the whole curve so far, one value a metric and epoch, and lengthen the lease.
+
+        Raises:
+            LeaseLostError: The proposal is another worker's, back in the queue, or done.
+            UsageError: The lists of the curve differ in length.
+        """
+        milliseconds = _milliseconds(lease_seconds)
+        self._connection.write(lambda tx: leases.renew(tx, id_, token, milliseconds, curve))
+
+    def complete(self, id_: str, token: str, result: Result, *, pruned: bool = False) -> bool:
+        """Store a result: evaluation, curve, metrics and checkpoint in one transaction with the proposal's state.
+
+        A result is taken from a worker that has lost its lease too, and for a proposal given up as FAILED, unless
+        there is a result already.
+
+        Returns:
+            Whether the result on record is this worker's; False when another's was first.
+        """
+        state = State.PRUNED if pruned else State.COMPLETE
+
+        def work(tx: ManagedTransaction) -> bool:
+            row = leases.locked(tx, id_)
+            if State(row["state"]).evaluated:
+                return bool(row["token"] == token)
+            leases.finish(tx, row, token, state)
+            evaluations.record(tx, id_, result)
+            return True
+
+        return self._connection.write(work)
+
+    def fail(self, id_: str, token: str, reason: str, retry: bool = False) -> None:
+        """Store why training failed; with `retry`, let another worker try while attempts are left.
+
+        Raises:
+            LeaseLostError: The proposal is another worker's, or done.
+        """
+        self._connection.write(lambda tx: leases.fail(tx, id_, token, reason, self._limit, retry=retry))
+
+    def release(self, id_: str, token: str) -> None:
+        """Hand a proposal back untried: a worker that leaves in order costs it no attempt.
+
+        Raises:
+            LeaseLostError: The proposal is another worker's, or done.
+        """
+        self._connection.write(lambda tx: leases.release(tx, id_, token))
+
+    def expire(self, study: str | None = None) -> int:
+        """Put proposals whose lease ran out back into the queue, and return how many there were.
+
+        `claim` does as much; this is for a study that no worker serves any more.
+        """
+        ids = self._connection.read(lambda tx: leases.expired(tx, study))
+        if ids:
+            self._connection.write(lambda tx: leases.expire(tx, ids, self._limit))
+        return len(ids)
+
+    def list(self, study: str, states: Iterable[State] | None = None) -> builtins.list[Proposal]:
+        """Return the proposals of a study by number, all or those in some states."""
+        wanted = None if states is None else [state.value for state in states]
+        rows = self._connection.read(lambda tx: tx.run(LIST, study=study, states=wanted).data())
+        return [proposal_from(row["proposal"]) for row in rows]
+
+    def get(self, id_: str) -> Proposal:
+        """Return one proposal.
+
+        Raises:
+            UnknownNameError: There is no such proposal.
+        """
+        found = _get(self._connection, [id_])
+        if not found:
+            raise UnknownNameError("proposal", id_, ())
+        return found[0]
+
+    def pending(self, study: str) -> builtins.list[tuple[Proposal, Architecture]]:
+        """Return what waits or runs, with the architectures, for agents that must not propose it again."""
+        found = self.list(study, [State.WAITING, State.RUNNING])
+        networks = self._architectures.get_many(proposal.architecture_key for proposal in found)
+        return [(proposal, networks[proposal.architecture_key]) for proposal in found]
+
+    def register_agent(self, kind: str, config: Mapping[str, Any], version: str) -> str:
+        """Store what an agent is and return its id, the same for the same kind, configuration and version."""
+        return participants.register_agent(self._connection, kind, config, version)
+
+    def register_worker(self, worker: str, host: str | None = None, device: str | None = None) -> None:
+        """Store a worker, or what is new about it."""
+        participants.beat(self._connection, worker, host=host, device=device)
+
+    def worker_heartbeat(self, worker: str) -> None:
+        """Store that a worker is alive, whether or not it holds a proposal."""
+        participants.beat(self._connection, worker)
+
+    def workers(self) -> builtins.list[Worker]:
+        """Return all workers, the one heard of last first."""
+        return participants.workers(self._connection)
+
+    def _claim(self, wish: leases.Wish, *, again: bool) -> Claim | None:
+        runs = count()
+
+        def work(tx: ManagedTransaction) -> Proposal | None:
+            # A second run means that the first one's acknowledgement may be what was lost.
+            return leases.claim(tx, wish, again=next(runs) > 0 or again)
+
+        proposal = self._connection.write(work)
+        if proposal is None:
+            return None
+        architecture = self._architectures.get(proposal.architecture_key)
+        return Claim(proposal, architecture, self._study(proposal.study), wish.token)
+
+    def _study(self, name: str) -> Study:
+        # What a claim tells of a study never changes, the budget apart, which is no worker's concern.
+        if name not in self._studies:
+            self._studies[name] = studies.read(self._connection, name)
+        return self._studies[name]
+
+
+def _get(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
+    if not ids:
+        return []
+    rows = connection.read(lambda tx: tx.run(GET, ids=ids).data())
+    return [proposal_from(row["proposal"]) for row in rows]
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(1000 * seconds))

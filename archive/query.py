@@ -1,0 +1,166 @@
+"""A user's query: guarded, limited in time and rows, and rolled back unless it may write.
+
+Three walls stand between a query and the data, since the embedded server enforces none by itself: the guard reads
+the text (`archive.guard`), the session asks for READ access (enforced by Neo4j), and the transaction is rolled
+back whatever happened in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import neo4j
+from neo4j import graph
+from neo4j.exceptions import DriverError, Neo4jError
+
+from archive.errors import QueryError
+from archive.guard import require_read_only, without_end_mark
+
+if TYPE_CHECKING:
+    from archive.connection import Connection
+
+_TIMED_OUT = (
+    "Neo.ClientError.Transaction.TransactionTimedOut",
+    "Neo.ClientError.Transaction.TransactionTimedOutClientConfiguration",
+    "Neo.ClientError.Transaction.Terminated",
+    "Neo.TransientError.Transaction.Terminated",
+)
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """The answer to a query.
+
+    Attributes:
+        columns: Names of the columns.
+        rows: One tuple a row, in the order of `columns`, of values that JSON knows: a node is
+            `{"labels", "properties"}`, a relationship `{"type", "start", "end", "properties"}`, a path the list of
+            both in turn, a point in time its ISO 8601 text.
+        truncated: Whether rows were cut off at the limit.
+    """
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    truncated: bool = False
+
+
+def run_query(
+    connection: Connection,
+    cypher: str,
+    parameters: dict[str, Any],
+    *,
+    write: bool,
+    limit: int | None,
+    timeout: float | None,
+) -> QueryResult:
+    """Answer a query; the contract stands on `Connection.query`."""
+    if limit is not None and limit < 1:
+        raise QueryError(f"limit must be >= 1, got {limit}")
+    if timeout is not None and timeout <= 0:
+        raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
+    statement = without_end_mark(cypher)
+    if write:
+        return _once(connection, statement, parameters, limit, timeout)
+    require_read_only(cypher)
+    return connection.with_recovery(lambda: _rolled_back(connection, statement, parameters, limit, timeout))
+
+
+def _rolled_back(
+    connection: Connection, cypher: str, parameters: dict[str, Any], limit: int | None, timeout: float | None
+) -> QueryResult:
+    with connection.session(write=False) as session, _time_limit(connection, cypher, timeout) as text:
+        transaction = session.begin_transaction(timeout=timeout)
+        try:
+            return _collect(transaction.run(text, parameters), limit)
+        finally:
+            # A transaction that the server ended by itself has nothing left to roll back.
+            with contextlib.suppress(DriverError, Neo4jError):
+                transaction.rollback()
+
+
+def _once(
+    connection: Connection, cypher: str, parameters: dict[str, Any], limit: int | None, timeout: float | None
+) -> QueryResult:
+    # An auto-commit transaction: the only form that `CALL { … } IN TRANSACTIONS` and schema commands accept, and
+    # one that is never repeated, since a user's write need not be idempotent.
+    def attempt() -> QueryResult:
+        with connection.session(write=True) as session, _time_limit(connection, cypher, timeout) as text:
+            return _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), limit)
+
+    connection.ping()
+    connection.require_space()
+    return connection.with_recovery(attempt, patience=-1.0)
+
+
+def _collect(result: neo4j.Result, limit: int | None) -> QueryResult:
+    columns = list(result.keys())
+    rows: list[tuple[Any, ...]] = []
+    truncated = False
+    for record in result:
+        if limit is not None and len(rows) == limit:
+            truncated = True
+            break
+        rows.append(tuple(plain(value) for value in record.values()))
+    result.consume()
+    return QueryResult(columns, rows, truncated)
+
+
+@contextlib.contextmanager
+def _time_limit(connection: Connection, cypher: str, timeout: float | None) -> Iterator[str]:
+    """The query's text to send, and a clear error when it took too long.
+
+    Neo4j keeps the transaction's own timeout. The embedded server has no such thing, so a watchdog ends the query
+    there, which it finds by a mark in the text.
+    """
+    mark = f"/* {secrets.token_hex(8)} */"
+    watchdog = None
+    if timeout is not None and connection.dialect == "embedded":
+        watchdog = threading.Timer(timeout, _terminate, (connection, mark))
+        watchdog.daemon = True
+        watchdog.start()
+    try:
+        yield f"{cypher}\n{mark}" if watchdog else cypher
+    except Neo4jError as error:
+        if error.code in _TIMED_OUT:
+            limit = f"{timeout:g} seconds" if timeout is not None else "the server's limit"
+            raise QueryError(f"the query took longer than {limit}: narrow it, or allow it more time") from None
+        raise
+    finally:
+        if watchdog is not None:
+            watchdog.cancel()
+
+
+def _terminate(connection: Connection, mark: str) -> None:
+    with contextlib.suppress(DriverError, Neo4jError), connection.session(write=False) as session:
+        for record in session.run("SHOW TRANSACTIONS YIELD transactionId, currentQuery").fetch(1000):
+            if record["currentQuery"].endswith(mark):
+                session.run(f"TERMINATE TRANSACTIONS '{record['transactionId']}'").consume()
+
+
+def plain(value: Any) -> Any:
+    """A value of the driver as one that JSON knows; see `QueryResult`."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, graph.Node):
+        return {"labels": sorted(value.labels), "properties": plain(dict(value))}
+    if isinstance(value, graph.Relationship):
+        ends = {"start": value.start_node, "end": value.end_node}
+        shown = {name: node.element_id if node is not None else None for name, node in ends.items()}
+        return {"type": value.type, **shown, "properties": plain(dict(value))}
+    if isinstance(value, graph.Path):
+        walk: list[Any] = [value.start_node]
+        for relationship, node in zip(value.relationships, value.nodes[1:], strict=True):
+            walk += [relationship, node]
+        return plain(walk)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    return value.iso_format() if hasattr(value, "iso_format") else str(value)

@@ -1,0 +1,145 @@
+"""How records are written as properties of nodes, and read back.
+
+Nested settings are JSON text in the database; a learning curve is a set of parallel list properties
+`curve_<metric>`, final metrics are flat properties `metric_<name>`, so that a Cypher query can read each by name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from archive.errors import UsageError
+from archive.graph import Architecture
+from archive.records import Curve, Evaluation, Proposal, Result, State, Study
+
+Row = Mapping[str, Any]
+
+CURVE = "curve_"
+METRIC = "metric_"
+EPOCH = "epoch"
+
+
+def to_json(settings: Mapping[str, Any]) -> str:
+    """Return settings as the text that is stored, equal for equal settings."""
+    return json.dumps(settings, sort_keys=True, default=_plain)
+
+
+def from_json(text: str | None) -> dict[str, Any]:
+    """Return settings from the text that is stored; nothing stored is no settings."""
+    return json.loads(text) if text else {}
+
+
+def curve_properties(curve: Curve) -> dict[str, list[float] | list[int]]:
+    """Return a curve as parallel list properties, `curve_epoch` among them.
+
+    Raises:
+        UsageError: The lists differ in length.
+    """
+    lengths = {len(values) for values in curve.values()}
+    if len(lengths) > 1:
+        described = ", ".join(f"{name} {len(values)}" for name, values in sorted(curve.items()))
+        raise UsageError(f"the lists of a curve must have one length, got {described}")
+    count = lengths.pop() if lengths else 0
+    epochs = [int(epoch) for epoch in curve.get(EPOCH, range(1, count + 1))]
+    # A list that mixes integers and floats cannot be stored on Neo4j, nor one that holds a null.
+    lists = {CURVE + name: _floats(values) for name, values in curve.items() if name != EPOCH}
+    return {CURVE + EPOCH: epochs, **lists} if count else {}
+
+
+def result_properties(result: Result) -> dict[str, Any]:
+    """Return the properties of the Evaluation that a result becomes."""
+    curve = curve_properties(result.curve)
+    return {
+        "value": float(result.value),
+        "epochs": _epochs(result, curve),
+        "seconds": None if result.seconds is None else float(result.seconds),
+        "seed": None if result.seed is None else int(result.seed),
+        "device": result.device,
+        "environment": to_json(result.environment),
+        **{METRIC + name: float(value) for name, value in result.metrics.items()},
+        **curve,
+    }
+
+
+def with_prefix(prefix: str, properties: Row) -> dict[str, Any]:
+    """Return the properties whose names begin with a prefix, without it, sorted by name."""
+    return {name[len(prefix) :]: properties[name] for name in sorted(properties) if name.startswith(prefix)}
+
+
+def study_from(row: Row) -> Study:
+    """Make a Study of its node's properties and `task`, `protocol`, `space`, `space_config`."""
+    node = row["study"]
+    return Study(
+        name=node["name"],
+        task=row["task"],
+        protocol=row["protocol"],
+        space=row["space"],
+        objective=node["objective"],
+        direction=node["direction"],
+        budget=node["budget"],
+        config=from_json(node.get("config")),
+        space_config=from_json(row["space_config"]),
+        seed=node.get("seed", 0),
+        created=node["created"],
+    )
+
+
+_AS_STORED = (
+    *("id", "study", "number", "functional_key", "agent", "acquisition", "mean", "std", "fidelity"),
+    *("worker", "lease_until", "reason", "created", "started", "finished"),
+)
+
+
+def proposal_from(node: Row) -> Proposal:
+    """Make a Proposal of its node's properties."""
+    stored: dict[str, Any] = {name: node.get(name) for name in _AS_STORED}
+    return Proposal(
+        **stored,
+        state=State(node["state"]),
+        architecture_key=node["architecture"],
+        priority=node.get("priority", 0.0),
+        hyperparameters=from_json(node.get("hyperparameters")),
+        attempts=node.get("attempts", 0),
+        curve=with_prefix(CURVE, node),
+    )
+
+
+def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
+    """Make an Evaluation of its node's properties, its neighbours' names and its architecture."""
+    node = row["evaluation"]
+    return Evaluation(
+        id=node["id"],
+        study=row["study"],
+        number=row["number"],
+        task=row["task"],
+        protocol=row["protocol"],
+        architecture=architecture,
+        value=node["value"],
+        direction=row["direction"] or "maximise",
+        agent=row["agent"],
+        metrics=with_prefix(METRIC, node),
+        curve=with_prefix(CURVE, node),
+        epochs=node.get("epochs"),
+        seconds=node.get("seconds"),
+        seed=node.get("seed"),
+        device=node.get("device"),
+        created=node.get("created"),
+    )
+
+
+def _epochs(result: Result, curve: Row) -> int | None:
+    if result.epochs is None:
+        return len(curve[CURVE + EPOCH]) if curve else None
+    return int(result.epochs)
+
+
+def _floats(values: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else float(value) for value in values]
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's scalars and arrays, tuples of them and paths into what JSON knows."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,0 +1,237 @@
+"""Where the archive is and how to log in: configuration file < environment < argument.
+
+| setting        | environment             | meaning                                                          |
+|----------------|-------------------------|------------------------------------------------------------------|
+| `home`         | `ARCHIVE_HOME`          | folder of the embedded server, the weights and `config.toml`     |
+| `uri`          | `ARCHIVE_DB`            | address of a Neo4j server; none: the embedded server over `home` |
+| `database`     | `ARCHIVE_DATABASE`      | database on that server; none: the user's home database          |
+| `user`         | `ARCHIVE_USER`          | user on that server (`neo4j`)                                    |
+| `password`     | `ARCHIVE_PASSWORD`      | password of that user                                            |
+|                | `ARCHIVE_PASSWORD_FILE` | a file of mode 0600 that holds the password                      |
+| `patience`     | `ARCHIVE_PATIENCE`      | seconds to ride out an outage of the server (60)                 |
+| `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server leaves after this long without clients (600) |
+| `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
+
+`HOME/config.toml` knows the same names but `home`, with `password_file`; a file that holds a `password` must be of
+mode 0600.
+
+An empty variable counts as not set. A password is never taken from an address, so that it cannot
+reach a log or a process list.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from archive.errors import SettingsError
+
+SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
+DEFAULT_HOME = "~/.archive"
+CONFIG_NAME = "config.toml"
+
+_ENVIRONMENT = {
+    "home": "ARCHIVE_HOME",
+    "uri": "ARCHIVE_DB",
+    "database": "ARCHIVE_DATABASE",
+    "user": "ARCHIVE_USER",
+    "password": "ARCHIVE_PASSWORD",
+    "password_file": "ARCHIVE_PASSWORD_FILE",
+    "patience": "ARCHIVE_PATIENCE",
+    "idle_seconds": "ARCHIVE_IDLE_SECONDS",
+    "heap_mb": "ARCHIVE_HEAP_MB",
+}
+_KEYS = tuple(name for name in _ENVIRONMENT if name != "home")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where the archive is and how to log in.
+
+    Attributes:
+        home: Folder of the embedded server, the weights and `config.toml`.
+        uri: Address of a Neo4j server; None means the embedded server over `home`.
+        database: Database on that server; None means the user's home database.
+        user: User on that server; None means `neo4j`.
+        password: Password of that user; never shown. None means a server without authentication.
+        patience: Seconds to ride out an outage of the server.
+        idle_seconds: The embedded server leaves after this many seconds without clients.
+        heap_mb: Bound on the embedded server's heap, in MiB.
+    """
+
+    home: Path
+    uri: str | None = None
+    database: str | None = None
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    patience: float = 60.0
+    idle_seconds: float = 600.0
+    heap_mb: int = 512
+
+    def __post_init__(self) -> None:
+        """Refuse an address or a number that cannot be used."""
+        if self.uri is not None:
+            _check_uri(self.uri)
+        if self.patience < 0:
+            raise SettingsError(f"patience must be >= 0 seconds, got {self.patience:g}")
+        if self.idle_seconds <= 0:
+            raise SettingsError(f"idle_seconds must be > 0, got {self.idle_seconds:g}")
+        if self.heap_mb < 64:
+            raise SettingsError(f"heap_mb must be >= 64, got {self.heap_mb}")
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the archive lives in the embedded server over `home`."""
+        return self.uri is None
+
+
+def load(
+    home: str | os.PathLike[str] | None = None,
+    uri: str | None = None,
+    database: str | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    password_file: str | os.PathLike[str] | None = None,
+    patience: float | None = None,
+    idle_seconds: float | None = None,
+    heap_mb: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Settings:
+    """Put the settings together: configuration file < environment < argument.
+
+    Args:
+        home: Folder of the archive.
+        uri: Address of a Neo4j server.
+        database: Database on that server.
+        user: User on that server.
+        password: Password of that user.
+        password_file: A file of mode 0600 that holds the password.
+        patience: Seconds to ride out an outage.
+        idle_seconds: Seconds without clients after which the embedded server leaves.
+        heap_mb: Bound on the embedded server's heap, in MiB.
+        environment: Stands in for `os.environ`.
+
+    Raises:
+        SettingsError: A value, a file or its mode cannot be used.
+    """
+    arguments: dict[str, Any] = {
+        "home": home, "uri": uri, "database": database, "user": user, "password": password,
+        "password_file": password_file, "patience": patience, "idle_seconds": idle_seconds, "heap_mb": heap_mb,
+    }  # fmt: skip
+    layers = [_given(arguments), _from_environment(os.environ if environment is None else environment)]
+    folder = Path(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).expanduser().absolute()
+    layers.append(_from_file(folder / CONFIG_NAME))
+    merged: dict[str, Any] = {}
+    for layer in reversed(layers):
+        # A password and a password file replace each other: the stronger layer's form wins.
+        if "password" in layer or "password_file" in layer:
+            merged.pop("password", None)
+            merged.pop("password_file", None)
+        merged |= layer
+    secret = merged.pop("password_file", None)
+    if secret is not None and "password" not in merged and "uri" in merged:
+        merged["password"] = read_secret(Path(secret).expanduser())
+    return Settings(**{**merged, "home": folder})
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return the variables that lead another process to the same archive, the password among them."""
+    values = {name: getattr(settings, name, None) for name in _ENVIRONMENT}
+    return {_ENVIRONMENT[name]: str(value) for name, value in values.items() if value is not None}
+
+
+def read_secret(path: Path) -> str:
+    """The password in a file, which nobody but its owner may be able to read.
+
+    Raises:
+        SettingsError: The file is missing, empty, or open to others.
+    """
+    _check_private(path, "password file")
+    try:
+        secret = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"cannot read the password file {path}: {_reason(error)}") from None
+    if not secret:
+        raise SettingsError(f"the password file {path} is empty")
+    return secret
+
+
+def _check_uri(uri: str) -> None:
+    try:
+        parts = urlsplit(uri)
+        host, _port = parts.hostname, parts.port
+    except ValueError:
+        raise SettingsError(f"not an address: {_without_login(uri)!r} (expected neo4j://host:7687)") from None
+    if "@" in parts.netloc:
+        raise SettingsError(
+            f"the address {_without_login(uri)!r} must not carry a login: "
+            "set ARCHIVE_USER, and ARCHIVE_PASSWORD or ARCHIVE_PASSWORD_FILE"
+        )
+    if parts.scheme not in SCHEMES or not host:
+        near = difflib.get_close_matches(parts.scheme, SCHEMES, n=1)
+        example = f"{near[0] if near else 'neo4j'}://host:7687"
+        raise SettingsError(f"not the address of a Neo4j server: {uri!r} (expected for instance {example})")
+
+
+def _without_login(uri: str) -> str:
+    scheme, separator, rest = uri.partition("://")
+    return f"{scheme}{separator}{rest.rpartition('@')[2]}"
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None and value != ""}
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    found = _given({name: environment.get(variable) for name, variable in _ENVIRONMENT.items()})
+    for name, number in (("patience", float), ("idle_seconds", float), ("heap_mb", int)):
+        if name in found:
+            try:
+                found[name] = number(found[name])
+            except ValueError:
+                raise SettingsError(f"{_ENVIRONMENT[name]} must be a number, got {found[name]!r}") from None
+    return found
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"cannot read {path}: {_reason(error)}") from None
+    for name, value in content.items():
+        _check_entry(path, name, value)
+    if "password" in content:
+        _check_private(path, "configuration file with a password")
+    return _given(content)
+
+
+def _check_entry(path: Path, name: str, value: object) -> None:
+    if name not in _KEYS:
+        near = difflib.get_close_matches(name, _KEYS, n=1)
+        way_out = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KEYS)}"
+        raise SettingsError(f"unknown setting {name!r} in {path}: {way_out}")
+    wanted = {"heap_mb": (int,), "patience": (int, float), "idle_seconds": (int, float)}.get(name, (str,))
+    if isinstance(value, bool) or not isinstance(value, wanted):
+        raise SettingsError(f"{name} in {path} must be of type {wanted[-1].__name__}, got {type(value).__name__}")
+
+
+def _check_private(path: Path, what: str) -> None:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        raise SettingsError(f"cannot read the {what} {path}: {_reason(error)}") from None
+    if mode & 0o077:
+        raise SettingsError(f"the {what} {path} is open to others (mode {mode:04o}): run chmod 600 {path}")
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)

@@ -1,0 +1,113 @@
+"""How a study stands at one moment: what a live view shows, read without whole curves of finished trials."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from archive.records import State, Study
+from archive.rows import CURVE, EPOCH, METRIC, with_prefix
+
+if TYPE_CHECKING:
+    from archive.connection import Connection
+
+SNAPSHOT = """
+MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS architecture, p.agent AS agent,
+       p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.worker AS worker,
+       p.reason AS reason, p.started AS started, p.finished AS finished,
+       e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
+       [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
+       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
+ORDER BY number
+"""
+
+
+@dataclass(frozen=True)
+class ProposalView:
+    """One proposal in a live view.
+
+    Attributes:
+        id: Its id.
+        number: Its number in the study.
+        state: Where it stands.
+        architecture_key: Key of the architecture.
+        agent: Id of the agent that made it.
+        acquisition: The agent's acquisition value.
+        mean: The surrogate's mean.
+        std: The surrogate's standard deviation.
+        epochs: Epochs trained so far.
+        metrics: The last epoch's metrics while it runs, the final ones afterwards.
+        value: The objective, once it is known.
+        seconds: Wall-clock time of the training, once it is known.
+        attempts: How often a worker has lost it.
+        worker: Who holds it, or held it last.
+        reason: Why it failed, or why it is tried again.
+        started: When it was last claimed.
+        finished: When it was completed or failed.
+    """
+
+    id: str
+    number: int
+    state: State
+    architecture_key: str
+    agent: str | None = None
+    acquisition: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    epochs: int = 0
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    value: float | None = None
+    seconds: float | None = None
+    attempts: int = 0
+    worker: str | None = None
+    reason: str | None = None
+    started: int | None = None
+    finished: int | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A study, its proposals by number, how many are in each state, and the best evaluated one so far."""
+
+    study: Study
+    proposals: tuple[ProposalView, ...]
+    counts: Mapping[State, int]
+    incumbent: ProposalView | None
+
+
+def read_snapshot(connection: Connection, study: Study) -> Snapshot:
+    """Read the proposals of a study in one query."""
+    rows = connection.read(lambda tx: tx.run(SNAPSHOT, name=study.name).data())
+    views = tuple(_view(row) for row in rows)
+    counts = Counter(view.state for view in views)
+    return Snapshot(study, views, {state: counts[state] for state in State}, _incumbent(study, views))
+
+
+_AS_READ = (
+    *("id", "number", "agent", "acquisition", "mean", "std", "value", "seconds"),
+    *("attempts", "worker", "reason", "started", "finished"),
+)
+
+
+def _view(row: Mapping[str, Any]) -> ProposalView:
+    curve = with_prefix(CURVE, dict(row["curve"]))
+    epochs = curve.pop(EPOCH, [])
+    final = with_prefix(METRIC, dict(row["metrics"] or []))
+    return ProposalView(
+        **{name: row[name] for name in _AS_READ},
+        state=State(row["state"]),
+        architecture_key=row["architecture"],
+        epochs=row["epochs"] or (epochs[-1] if epochs else 0),
+        metrics=final or {name: values[-1] for name, values in curve.items() if values},
+    )
+
+
+def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
+    known = [view for view in views if view.value is not None and view.value == view.value]
+    sign = 1.0 if study.direction == "maximise" else -1.0
+    # The first of equal values: later ones have not improved on it.
+    return max(known, key=lambda view: sign * (view.value or 0.0), default=None)

@@ -1,0 +1,294 @@
+"""Studies: what is searched for, what was found, and what a new search may start from."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
+
+from archive.architectures import Architectures
+from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.evaluations import Evaluations, task_id
+from archive.records import Evaluation, State, Study
+from archive.rows import study_from, to_json
+from archive.snapshots import Snapshot, read_snapshot
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+__all__ = ["Snapshot", "Studies", "Study", "StudySummary"]
+
+CREATE = """
+MERGE (s:Study {name: $name})
+ON CREATE SET s += $properties, s.created = timestamp()
+SET s.revision = coalesce(s.revision, 0) + 1
+"""
+
+PLACE = """
+MATCH (s:Study {name: $name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
+MERGE (t:Task {id: $task_id}) ON CREATE SET t.name = $task, t.protocol = $protocol
+MERGE (space:Space {id: $space_id}) ON CREATE SET space.name = $space, space.config = $space_config
+CREATE (s)-[:ON]->(t)
+CREATE (s)-[:IN]->(space)
+"""
+
+READ = """
+MATCH (s:Study)-[:ON]->(t:Task)
+WHERE $name IS NULL OR s.name = $name
+MATCH (s)-[:IN]->(space:Space)
+RETURN properties(s) AS study, t.name AS task, t.protocol AS protocol, space.name AS space,
+       space.config AS space_config
+ORDER BY s.created, s.name
+"""
+
+COUNTS = """
+MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+WITH s.name AS name, p.state AS state, CASE WHEN NOT isNaN(e.value) THEN e.value END AS value
+RETURN name, state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
+"""
+
+SOURCES = """
+MATCH (:Study {name: $name})-[:WARM_STARTED_FROM]->(source:Study)
+RETURN source.name AS name ORDER BY name
+"""
+
+SET_BUDGET = """
+MATCH (s:Study {name: $name})
+SET s.budget = $budget, s.revision = coalesce(s.revision, 0) + 1
+RETURN s.name AS name
+"""
+
+LOCK = """
+MATCH (s:Study {name: $name})
+SET s.revision = coalesce(s.revision, 0) + 1
+"""
+
+WARM_START = """
+MATCH (s:Study {name: $name})
+UNWIND $sources AS source
+MATCH (from:Study {name: source})
+MERGE (s)-[:WARM_STARTED_FROM]->(from)
+"""
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A study with how far it is.
+
+    Attributes:
+        study: The study.
+        counts: Proposals in each state.
+        best: Best value so far, in the task's own unit; None before the first.
+        sources: The studies that it started warm from.
+    """
+
+    study: Study
+    counts: Mapping[State, int]
+    best: float | None
+
+
+class Studies:
+    """Creates, lists and reads studies."""
+
+    def __init__(self, connection: Connection, architectures: Architectures) -> None:
+        """Read and write through this connection; `architectures` keeps what was read before."""
+        self._connection = connection
+        self._evaluations = Evaluations(connection, architectures)
+
+    def create(self, study: Study) -> Study:
+        """Store a study, or find the one of this name, and return what is stored.
+
+        A study that exists keeps its budget, seed and configuration.
+
+        Raises:
+            StudyConflictError: It exists with another task, protocol, space, objective or direction.
+            UsageError: The name is empty or holds a `#`, or the direction is none.
+        """
+        _check(study)
+
+        def work(tx: ManagedTransaction) -> None:
+            tx.run(CREATE, name=study.name, properties=_properties(study)).consume()
+            tx.run(PLACE, _place(study)).consume()
+
+        # What is there is looked at first, so that a conflict changes nothing.
+        if not _read(self._connection, study.name):
+            self._connection.write(work)
+        stored = self.get(study.name)
+        _check_same(study, stored)
+        return stored
+
+    def get(self, name: str) -> Study:
+        """Return a study.
+
+        Raises:
+            UnknownNameError: There is none of this name.
+        """
+        return read(self._connection, name)
+
+    def names(self) -> builtins.list[str]:
+        """Return the names of all studies, oldest first."""
+        return [study.name for study in _read(self._connection, None)]
+
+    def list(self) -> builtins.list[StudySummary]:
+        """Return all studies with their counts and best values, oldest first."""
+
+        def work(tx: ManagedTransaction) -> tuple[list[Study], list[dict[str, Any]]]:
+            return [study_from(row.data()) for row in tx.run(READ, name=None)], tx.run(COUNTS).data()
+
+        studies, counts = self._connection.read(work)
+        return [_summary(study, [row for row in counts if row["name"] == study.name]) for study in studies]
+
+    def set_budget(self, name: str, budget: int) -> None:
+        """Set the total number of proposals, those that failed not counted.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        row = self._connection.write(lambda tx: tx.run(SET_BUDGET, name=name, budget=budget).single())
+        if row is None:
+            raise UnknownNameError("study", name, self.names(), "the archive has none yet")
+
+    def warm_start(self, study: str, sources: Sequence[str] | Literal["all"]) -> builtins.list[str]:
+        """Let a study count what others found as its own observations, and return the names of all its sources.
+
+        Args:
+            study: Name of the study that starts warm.
+            sources: Names of studies of the same task, protocol and space, or `"all"` of them.
+
+        Raises:
+            UnknownNameError: A name is not that of another study of the same task, protocol and space.
+        """
+        own = self.get(study)
+        others = [other for other in _read(self._connection, None) if other.name != study]
+        matching = [other.name for other in others if _comparable(own, other)]
+        chosen = matching if sources == "all" else list(sources)
+        for name in chosen:
+            if name not in matching:
+                where = f"study on {own.task} ({own.protocol}) in the space {own.space}"
+                raise UnknownNameError(where, name, matching, "there is no other one")
+
+        def work(tx: ManagedTransaction) -> None:
+            tx.run(LOCK, name=study).consume()
+            tx.run(WARM_START, name=study, sources=sorted(set(chosen))).consume()
+
+        if chosen:
+            self._connection.write(work)
+        return self.sources(study)
+
+    def sources(self, name: str) -> builtins.list[str]:
+        """Return the names of the studies that a study started warm from."""
+        return [row["name"] for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data())]
+
+    def evaluations(
+        self,
+        names: str | Sequence[str] | None = None,
+        *,
+        task: str | None = None,
+        space: str | None = None,
+        protocol: str | None = None,
+    ) -> builtins.list[Evaluation]:
+        """Return evaluations with their architectures, of these studies or of all; imported ones in the latter case.
+
+        Args:
+            names: One name or several; None for every evaluation of the archive.
+            task: Only those of this task.
+            space: Only architectures of this space.
+            protocol: Only those measured in this way.
+        """
+        if names is None:
+            return self._evaluations.of_task(task, space, protocol)
+        found = self._evaluations.of_studies([names] if isinstance(names, str) else list(names))
+        return [
+            evaluation
+            for evaluation in found
+            if task in (None, evaluation.task)
+            and protocol in (None, evaluation.protocol)
+            and space in (None, evaluation.architecture.space)
+        ]
+
+    def history(self, name: str) -> builtins.list[Evaluation]:
+        """Return a study's own evaluations, then those of the studies that it started warm from."""
+        sources = self.sources(name)
+        found = self._evaluations.of_studies([name, *sources])
+        return sorted(found, key=lambda evaluation: evaluation.study != name)
+
+    def snapshot(self, name: str) -> Snapshot:
+        """Return how a study stands now, for a live view: two round trips.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        return read_snapshot(self._connection, self.get(name))
+
+
+def read(connection: Connection, name: str) -> Study:
+    """Return a study.
+
+    Raises:
+        UnknownNameError: There is none of this name.
+    """
+    found = _read(connection, name)
+    if not found:
+        known = [study.name for study in _read(connection, None)]
+        raise UnknownNameError("study", name, known, "the archive has none yet")
+    return found[0]
+
+
+def _read(connection: Connection, name: str | None) -> list[Study]:
+    return connection.read(lambda tx: [study_from(row.data()) for row in tx.run(READ, name=name)])
+
+
+def _check(study: Study) -> None:
+    if not study.name or "#" in study.name:
+        raise UsageError(f"a study needs a name without '#', got {study.name!r}")
+    if study.direction not in ("maximise", "minimise"):
+        raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
+
+
+def _properties(study: Study) -> dict[str, Any]:
+    return {
+        "objective": study.objective,
+        "direction": study.direction,
+        "budget": study.budget,
+        "config": to_json(study.config),
+        "seed": study.seed,
+    }
+
+
+def _place(study: Study) -> dict[str, Any]:
+    config = to_json(study.space_config)
+    return {
+        "name": study.name,
+        "task_id": task_id(study.task, study.protocol),
+        "task": study.task,
+        "protocol": study.protocol,
+        "space_id": f"{study.space} {config}",
+        "space": study.space,
+        "space_config": config,
+    }
+
+
+def _check_same(asked: Study, stored: Study) -> None:
+    for at in fields(Study):
+        if at.name not in ("task", "protocol", "space", "objective", "direction"):
+            continue
+        there, wanted = getattr(stored, at.name), getattr(asked, at.name)
+        if there != wanted:
+            raise StudyConflictError(
+                f"study {asked.name!r} exists with {at.name} {there}, got {wanted}: choose another name for the study"
+            )
+
+
+def _comparable(one: Study, other: Study) -> bool:
+    return (one.task, one.protocol, one.space) == (other.task, other.protocol, other.space)
+
+
+def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
+    counts = {State(row["state"]): int(row["proposals"]) for row in rows}
+    better, column = (max, "largest") if study.direction == "maximise" else (min, "smallest")
+    values = [row[column] for row in rows if row[column] is not None]
+    return StudySummary(study, counts, better(values) if values else None)

@@ -1,0 +1,285 @@
+"""The supervisor of the embedded server: `python -m archive.supervisor HOME HEAP_MB IDLE_SECONDS`.
+
+One small process a folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java
+runtime inside the wheel `arcadedb_embedded`) as its child, writes the run file, starts the child again
+on the same port when it dies, and ends both after a time without clients. `archive.server` starts it;
+nobody needs to call it by hand.
+
+Life of the two processes: the child inherits the lock, so the folder stays locked while either lives; on
+Linux the kernel kills the child when the supervisor dies. So whoever gets the lock finds nobody at work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import re
+import secrets
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+
+from archive.arcadedb import READY_LINE, StartFailed, java_command, write_configuration
+from archive.runfile import (
+    ALREADY_RUNNING,
+    HOST,
+    Folder,
+    Run,
+    read_run,
+    try_lock,
+    with_state,
+    write_private,
+    write_run,
+)
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 15.0
+LOCK_SECONDS = 1.0
+MAX_RESTARTS = 5  # within RESTART_WINDOW: a server that dies over and over is given up
+RESTART_WINDOW = 60.0
+MAX_CONSOLE_BYTES = 1_000_000
+
+_LINUX_PR_SET_PDEATHSIG = 1
+
+
+def main(arguments: list[str]) -> int:
+    """Hold the folder and run its server until it is told to stop or nobody needs it."""
+    home, heap_mb, idle_seconds = Path(arguments[0]), int(arguments[1]), float(arguments[2])
+    os.umask(0o077)
+    folder = Folder(home)
+    folder.create()
+    lock = _take_lock(folder)
+    if lock is None:
+        return ALREADY_RUNNING
+    supervisor = Supervisor(folder, lock, heap_mb, idle_seconds)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, supervisor.request_stop)
+    return supervisor.run()
+
+
+def _take_lock(folder: Folder) -> int | None:
+    # A client that probes the lock holds it for an instant; a server on its way out, a little longer.
+    deadline = time.monotonic() + LOCK_SECONDS
+    while (lock := try_lock(folder.lock)) is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return lock
+
+
+class Supervisor:
+    """Keeps one database process alive over one folder.
+
+    Args:
+        folder: The archive's folder.
+        lock: Descriptor of its lock, held by this process.
+        heap_mb: Bound on the database's heap, in MiB.
+        idle_seconds: End after this long without clients.
+    """
+
+    def __init__(self, folder: Folder, lock: int, heap_mb: int, idle_seconds: float) -> None:
+        """Remember the last server's port, which its clients still know."""
+        self.folder, self.lock, self.heap_mb, self.idle_seconds = folder, lock, heap_mb, idle_seconds
+        self.stopping = False
+        last = read_run(folder)
+        self.run_file = Run(
+            state="starting",
+            pid=os.getpid(),
+            created=psutil.Process().create_time(),
+            port=last.port if last else 0,
+            host=socket.gethostname(),
+            started=time.time(),
+        )
+        self.output: deque[str] = deque(maxlen=40)
+
+    def request_stop(self, *_: object) -> None:
+        """Signal handler: end at the next look."""
+        self.stopping = True
+
+    def run(self) -> int:
+        """Start the database, and start it again whenever it dies."""
+        deaths: deque[float] = deque(maxlen=MAX_RESTARTS)
+        try:
+            _ensure_password(self.folder)
+            write_configuration(self.folder)
+            while True:
+                java = self._start()
+                if self.stopping or self._watch(java) == "leave":
+                    self._write("stopping", java=java.pid)
+                    self._stop(java)
+                    self._write("stopped")
+                    return 0
+                self._say(f"the database died with status {java.returncode}: starting it again")
+                deaths.append(time.monotonic())
+                if len(deaths) == MAX_RESTARTS and deaths[-1] - deaths[0] < RESTART_WINDOW:
+                    raise StartFailed(f"the database died {MAX_RESTARTS} times in a minute\n" + self._tail())
+                self.run_file = replace(self.run_file, restarts=self.run_file.restarts + 1)
+        except (StartFailed, OSError) as error:
+            self._say(f"giving up: {error}")
+            with contextlib.suppress(OSError):
+                self._write("failed", error=str(error))
+            return 1
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """A database that is ready for clients."""
+        for attempt in range(3):
+            port = _free_port(self.run_file.port if attempt == 0 else 0)
+            self.run_file = replace(self.run_file, port=port)
+            self._write("starting")
+            java = self._launch(port)
+            if self._wait_ready(java):
+                self._write("ready", java=java.pid)
+                return java
+            self._stop(java)
+            if self.stopping:
+                return java
+            # Somebody may have taken the port between the look at it and the server's own bind.
+            if not any("BindException" in line or "already in use" in line for line in self.output):
+                break
+        raise StartFailed(self._tail())
+
+    def _launch(self, port: int) -> subprocess.Popen[bytes]:
+        self.output.clear()
+        return subprocess.Popen(
+            java_command(self.folder, port, self.heap_mb),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=self.folder.server,
+            env={name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ},
+            pass_fds=(self.lock,),
+            preexec_fn=_die_with_parent(os.getpid()),
+        )
+
+    def _wait_ready(self, java: subprocess.Popen[bytes]) -> bool:
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline and not self.stopping:
+            open_still = self._drain(java, 0.05)
+            if any(READY_LINE in line for line in self.output):
+                return True
+            if not open_still:
+                return False
+        return False
+
+    def _watch(self, java: subprocess.Popen[bytes]) -> str:
+        """Wait until the database dies (`died`), or is to be ended (`leave`)."""
+        look_every = min(2.0, self.idle_seconds / 4)
+        now = time.monotonic()
+        last_client, next_look = now, now + look_every
+        while not self.stopping:
+            if not self._drain(java, min(0.25, look_every)):
+                java.wait()
+                return "died"
+            now = time.monotonic()
+            if now < next_look:
+                continue
+            next_look = now + look_every
+            if _has_clients(java.pid, self.run_file.port):
+                last_client = now
+            elif now - last_client >= self.idle_seconds:
+                self._say(f"no client for {self.idle_seconds:g} seconds: leaving")
+                return "leave"
+            if not self._folder_is_ours():
+                return "leave"
+        return "leave"
+
+    def _folder_is_ours(self) -> bool:
+        # A folder that was removed, perhaps made anew, must not keep an invisible server.
+        try:
+            return self.folder.lock.stat().st_ino == os.fstat(self.lock).st_ino
+        except OSError:
+            return False
+
+    def _stop(self, java: subprocess.Popen[bytes]) -> None:
+        java.terminate()
+        deadline = time.monotonic() + STOP_SECONDS
+        # Its last words must be read, or a full pipe would keep it from ending.
+        while self._drain(java, 0.05) and time.monotonic() < deadline:
+            pass
+        java.kill()
+        java.wait()
+
+    def _drain(self, java: subprocess.Popen[bytes], seconds: float) -> bool:
+        """Keep the child's output for up to `seconds`; False once it has none any more (it is dead)."""
+        assert java.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(java.stdout, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                return True
+        chunk = os.read(java.stdout.fileno(), 65536)
+        self.output.extend(chunk.decode(errors="replace").splitlines())
+        return bool(chunk)
+
+    def _write(self, state: str, *, java: int = 0, error: str = "") -> None:
+        self.run_file = with_state(self.run_file, state, java=java, error=error)
+        if self._folder_is_ours():
+            write_run(self.folder, self.run_file)
+
+    def _tail(self) -> str:
+        telling = [line for line in self.output if re.search("SEVER|WARN|[Ee]rror|[Ee]xception", line)]
+        return "\n".join((telling or list(self.output))[-8:])
+
+    def _say(self, message: str) -> None:
+        with contextlib.suppress(OSError):
+            if os.fstat(2).st_size > MAX_CONSOLE_BYTES:
+                os.ftruncate(2, 0)
+            print(time.strftime("%Y-%m-%d %H:%M:%S"), message, file=sys.stderr, flush=True)
+
+
+def _ensure_password(folder: Folder) -> None:
+    users = folder.config / "server-users.jsonl"
+    if not folder.password.exists():
+        write_private(folder.password, secrets.token_urlsafe(32))
+    # The server reads the password only while it has no users: let it make them anew after a change.
+    if users.exists() and users.stat().st_mtime < folder.password.stat().st_mtime:
+        users.unlink()
+
+
+def _free_port(preferred: int) -> int:
+    for port in (preferred, 0):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise StartFailed(f"no port is free on {HOST}")
+
+
+def _die_with_parent(parent: int) -> Callable[[], None] | None:
+    """What the child does before it becomes the database: ask the kernel to be killed after its parent."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def ask() -> None:
+        libc.prctl(_LINUX_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the request
+            os._exit(1)
+
+    return ask
+
+
+def _has_clients(pid: int, port: int) -> bool:
+    try:
+        connections = psutil.Process(pid).net_connections(kind="tcp")
+    except psutil.Error:
+        return True  # the look failed: no reason to leave; a dead child shows elsewhere
+    return any(
+        connection.status == psutil.CONN_ESTABLISHED and connection.laddr and connection.laddr.port == port
+        for connection in connections
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

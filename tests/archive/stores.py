@@ -1,0 +1,93 @@
+"""What the store's contract tests share: networks to propose, suggestions, results, and unreliable connections."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from archive import codec
+from archive.graph import Architecture
+from archive.records import Result, Study
+
+OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "none")
+
+
+@functools.cache
+def cells(count: int) -> tuple[Architecture, ...]:
+    """Return that many cells with different functional keys."""
+    found: dict[str, Architecture] = {}
+    for ops in itertools.product(OPERATIONS, repeat=6):
+        a, b, c, d, e, f = ops
+        cell = codec.from_nasbench201(f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|")
+        found.setdefault(cell.functional_key, cell)
+        if len(found) == count:
+            break
+    return tuple(found.values())
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An agent's suggestion, as the store sees it."""
+
+    architecture: Architecture
+    acquisition: float | None = None
+    mean: float | None = None
+    std: float | None = None
+    parent: Architecture | None = None
+    operations: tuple[str, ...] = ()
+    hyperparameters: dict[str, Any] = field(default_factory=dict)
+    priority: float = 0.0
+
+
+def suggest(architectures: Iterable[Architecture], **settings: Any) -> list[Suggestion]:
+    return [Suggestion(architecture, **settings) for architecture in architectures]
+
+
+def study(name: str = "study", **settings: Any) -> Study:
+    given = {"task": "digits", "protocol": "digits/1", "space": "nasbench201", "budget": 1000, **settings}
+    return Study(name, **given)
+
+
+def propose(archive, architectures: Iterable[Architecture], name: str = "study", **settings: Any):
+    """Make the study where there is none, and propose these networks in it."""
+    archive.studies.create(study(name, **settings))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    return archive.proposals.create(name, agent, suggest(architectures))
+
+
+def evaluate(archive, values: Iterable[float], name: str = "study", **settings: Any):
+    """Propose one cell for each value, and complete it with that value."""
+    values = list(values)
+    proposals = propose(archive, cells(len(values)), name, **settings)
+    for value in values:
+        claim = archive.proposals.claim("trainer", study=name)
+        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+    return proposals
+
+
+def everywhere(work: Callable[[int], Any], threads: int = 8) -> list[Any]:
+    """Run work(0), work(1), … at the same time, and return what they returned."""
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, range(threads)))
+
+
+def count(connection, pattern: str) -> int:
+    """Count the matches of a pattern."""
+    ((found,),) = connection.query(f"MATCH {pattern} RETURN count(*) AS found").rows
+    return int(found)
+
+
+class Forgetful:
+    """A connection whose every acknowledgement is lost: each work is committed, then run again."""
+
+    def __init__(self, connection) -> None:
+        self._connection = connection
+        self.read = connection.read
+
+    def write(self, work):
+        self._connection.write(work)
+        return self._connection.write(work)

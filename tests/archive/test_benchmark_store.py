@@ -1,0 +1,43 @@
+"""The store's benchmark: it runs, on a server of its own, and names every figure it promises."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import math
+
+import pytest
+
+from archive import benchmark_store
+from archive.errors import UsageError
+
+
+@pytest.fixture
+def small(monkeypatch):
+    monkeypatch.setattr(benchmark_store, "ARCHITECTURES", 6)
+    monkeypatch.setattr(benchmark_store, "PROPOSALS", 8)
+    monkeypatch.setattr(benchmark_store, "PAIRS", 10)
+
+
+def test_every_figure_is_measured(small, tmp_path):
+    rows = [row for _, row in zip(range(20), benchmark_store._made_up_table(), strict=False)]
+    table = tmp_path / "table.csv.gz"
+    with gzip.open(table, "wt") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    found = benchmark_store.measure(table)
+    names = " | ".join(row.name for row in found)
+    for word in ("cold start", "resident", "import of 20", "architectures", "distances", "claims by 8", "result"):
+        assert word in names
+    assert all(math.isfinite(row.value) and row.value > 0 and row.unit and row.goal for row in found)
+
+
+def test_a_table_that_is_not_there(tmp_path):
+    with pytest.raises(UsageError, match="table"):
+        benchmark_store.measure(tmp_path / "none.csv")
+
+
+def test_the_made_up_table_has_every_cell():
+    cells = {row["arch_str"] for row in benchmark_store._made_up_table()}
+    assert len(cells) == 15_625

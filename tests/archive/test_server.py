@@ -1,0 +1,378 @@
+"""The embedded server: never two on one folder, back after every kill, gone when nobody needs it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from archive import arcadedb, runfile, server, settings, supervisor
+from archive.connection import Connection
+from archive.errors import ServerStartError, SettingsError, StoreError
+from archive.runfile import Folder
+from tests.support import ROOT, wait_until
+
+ON_LINUX = sys.platform.startswith("linux")
+
+
+@pytest.fixture
+def folder(home):
+    return Folder(home.home)
+
+
+@pytest.fixture
+def running(home):
+    server.start(home)
+    return server.status(home)
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory):
+    """Settings of a server for the tests that only look at it."""
+    own = settings.load(home=tmp_path_factory.mktemp("standing"), environment={})
+    server.start(own)
+    yield own
+    server.stop(own)
+
+
+def client(home, code):
+    """A process of its own that uses the server over `home`."""
+    script = f"from archive import server, settings; s = settings.load(home={str(home.home)!r}); {code}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)
+
+
+def gone(pid):
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def servers_over(folder):
+    """Process ids of all supervisors over a folder, however they came about."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if "archive.supervisor" in words and str(folder.home) in words:
+            found.append(process.pid)
+    return found
+
+
+def remember(home, value):
+    with Connection.open(home) as connection:
+        connection.query("CREATE (:Memory {value: $value})", {"value": value}, write=True)
+
+
+def remembered(home):
+    with Connection.open(home) as connection:
+        return [value for (value,) in connection.query("MATCH (m:Memory) RETURN m.value ORDER BY m.value").rows]
+
+
+# Start, status, stop
+
+
+def test_a_folder_without_a_server(home):
+    assert server.status(home) == server.Status(running=False, folder=home.home)
+    assert server.stop(home) is False
+    assert not home.home.exists()
+
+
+def test_start_and_status(standing):
+    running = server.status(standing)
+    assert running.running
+    assert running.state == "ready"
+    assert running.folder == standing.home
+    assert running.rss_bytes > 0
+    assert running.uptime_seconds >= 0
+    assert psutil.pid_exists(running.pid) and psutil.pid_exists(running.java_pid)
+    assert server.ensure_running(standing).port == running.port
+
+
+def test_starting_again_finds_the_same_server(standing):
+    running, again = server.status(standing), server.start(standing)
+    assert (again.pid, again.java_pid, again.port) == (running.pid, running.java_pid, running.port)
+
+
+def test_stop_ends_both_processes_and_keeps_the_data(running, home):
+    remember(home, 1)
+    assert server.stop(home) is True
+    assert gone(running.pid) and gone(running.java_pid)
+    assert server.status(home).state == "stopped"
+    assert server.stop(home) is False
+    assert remembered(home) == [1]
+
+
+def test_a_new_start_prefers_the_last_port(running, home):
+    server.stop(home)
+    assert server.start(home).port == running.port
+
+
+def test_a_port_that_is_taken_is_left_alone(running, home):
+    server.stop(home)
+    with socket.create_server(("127.0.0.1", running.port)):
+        assert server.start(home).port != running.port
+
+
+def test_many_processes_at_once_get_one_server(home, folder):
+    code = "f = server.ensure_running(s); print(server.status(s).pid, server.status(s).java_pid, f.port)"
+    clients = [client(home, code) for _ in range(20)]
+    answers = {each.communicate(timeout=120)[0] for each in clients}
+    assert len(answers) == 1
+    assert len(servers_over(folder)) == 1
+
+
+def test_two_supervisors_never_share_a_folder(standing):
+    running = server.status(standing)
+    command = [sys.executable, "-m", "archive.supervisor", str(standing.home), "128", "60"]
+    second = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False)
+    assert second.returncode == runfile.ALREADY_RUNNING
+    assert server.status(standing).java_pid == running.java_pid
+
+
+def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
+    starter = client(home, "server.ensure_running(s)")
+    wait_until(lambda: servers_over(folder), what="a supervisor")
+    starter.kill()
+    starter.communicate()
+    assert server.start(home).running
+    assert len(servers_over(folder)) == 1
+
+
+def test_the_server_is_out_of_reach_of_the_starters_terminal(standing):
+    running = server.status(standing)
+    assert os.getsid(running.pid) == running.pid != os.getsid(0)
+    assert os.getpgid(running.java_pid) != os.getpgid(0)
+
+
+# Kills
+
+
+def test_a_killed_database_comes_back_on_its_port(running, home):
+    remember(home, 1)
+    kill(running.java_pid)
+    assert remembered(home) == [1]
+    after = server.status(home)
+    assert (after.pid, after.port, after.restarts) == (running.pid, running.port, 1)
+    assert after.java_pid != running.java_pid
+
+
+@pytest.mark.skipif(not ON_LINUX, reason="the kernel ends the orphan only on Linux")
+def test_the_database_dies_with_its_supervisor(running):
+    kill(running.pid)
+    wait_until(lambda: gone(running.java_pid), what="the end of the database")
+
+
+def test_a_killed_supervisor_is_replaced(running, home):
+    remember(home, 1)
+    kill(running.pid)
+    assert remembered(home) == [1]
+    assert server.status(home).pid != running.pid
+
+
+def test_everything_killed_at_once(running, home, folder):
+    remember(home, 1)
+    kill(running.pid)
+    kill(running.java_pid)
+    assert remembered(home) == [1]
+    assert len(servers_over(folder)) == 1
+
+
+def test_the_database_inherits_the_lock(standing):
+    if not ON_LINUX:
+        pytest.skip("needs /proc")
+    inherited = set()
+    for descriptor in Path(f"/proc/{server.status(standing).java_pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # closed meanwhile
+            inherited.add(descriptor.readlink())
+    assert Folder(standing.home).lock in inherited
+
+
+def test_a_database_that_keeps_dying_is_given_up(running, home, folder):
+    seen = set()
+    for _ in range(supervisor.MAX_RESTARTS):
+        now = wait_until(lambda: (found := server.status(home)).java_pid not in {0, *seen} and found.running and found)
+        seen.add(now.java_pid)
+        kill(now.java_pid)
+    wait_until(lambda: gone(running.pid), what="the end of the supervisor")
+    assert server.status(home).state == "failed"
+    assert "died 5 times" in server.status(home).error
+    assert server.start(home).running
+
+
+# Stale files
+
+
+@pytest.mark.parametrize("content", ["", "{", "null", '{"port": 1}', '{"pid": 1, "nonsense": 2}', "\0\0\0"])
+def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
+    folder.create()
+    folder.run.write_text(content)
+    assert server.status(home).running is False
+    assert runfile.read_run(folder) is None
+
+
+def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
+    folder.create()
+    stale = runfile.Run("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=socket.gethostname())
+    runfile.write_run(folder, stale)
+    folder.lock.touch()
+    assert server.status(home).running is False
+    assert server.start(home).running
+    assert psutil.pid_exists(os.getpid())
+
+
+def test_a_folder_in_use_elsewhere_names_the_machine(home, folder):
+    folder.create()
+    runfile.write_run(folder, runfile.Run("ready", pid=1, created=1.0, port=1, host="elsewhere"))
+    with folder.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ServerStartError, match="machine elsewhere"):
+            server.ensure_running(home, timeout=0.5)
+        with pytest.raises(ServerStartError, match="machine elsewhere"):
+            server.stop(home, timeout=0.5)
+
+
+def test_a_lost_password_is_made_anew(running, home, folder):
+    remember(home, 1)
+    before = folder.password.read_text()
+    server.stop(home)
+    folder.password.unlink()
+    assert remembered(home) == [1]
+    assert folder.password.read_text() != before
+
+
+# Leaving
+
+
+def test_it_leaves_when_nobody_is_connected(home):
+    own = replace(home, idle_seconds=0.5)
+    with Connection.open(own) as connection:
+        alive = server.status(own)
+        time.sleep(1.5)
+        assert connection.query("RETURN 1").rows == [(1,)]
+        assert server.status(own).pid == alive.pid
+    wait_until(lambda: gone(alive.pid) and gone(alive.java_pid), what="the idle end")
+    assert server.status(own).state == "stopped"
+
+
+def test_it_leaves_a_folder_that_was_removed(running, home):
+    shutil.rmtree(home.home)
+    wait_until(lambda: gone(running.pid) and gone(running.java_pid), what="the end")
+
+
+# Failures with a reason
+
+
+@pytest.mark.parametrize("where", ["file/below", "/proc/archive-home"])
+def test_a_folder_that_cannot_be_written(tmp_path, where):
+    tmp_path.joinpath("file").touch()
+    own = settings.load(home=tmp_path / where)
+    with pytest.raises(SettingsError, match=f"cannot write to the archive's folder {own.home}.*ARCHIVE_HOME"):
+        server.ensure_running(own)
+
+
+def test_a_folder_of_somebody_else(home, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Folder, "create", refuse)
+    with pytest.raises(SettingsError, match="Permission denied"):
+        server.ensure_running(home)
+
+
+def test_a_disk_that_is_nearly_full(home, monkeypatch):
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 2**20))
+    with pytest.raises(ServerStartError, match=r"is full \(1.0 MiB free"):
+        server.ensure_running(home)
+
+
+def test_nothing_is_written_to_a_disk_that_is_nearly_full(standing, monkeypatch):
+    remember(standing, 5)
+    with Connection.open(standing) as connection:
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 2**20))
+        with pytest.raises(StoreError, match=r"is full \(1.0 MiB free"):
+            connection.write(lambda transaction: transaction.run("CREATE (:Memory {value: 6})").consume())
+        with pytest.raises(StoreError, match="is full"):
+            connection.query("CREATE (:Memory {value: 6})", write=True)
+        assert connection.query("MATCH (m:Memory) WHERE m.value > 4 RETURN m.value").rows == [(5,)]
+
+
+def test_a_disk_that_is_full(home, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Folder, "create", refuse)
+    with pytest.raises(ServerStartError, match="is full"):
+        server.ensure_running(home)
+
+
+def test_a_database_that_cannot_start_says_why(home, folder):
+    folder.create()
+    # No server can put its users where a folder is.
+    folder.config.joinpath("server-users.jsonl").mkdir()
+    with pytest.raises(ServerStartError, match=r"ended with status 1 \(log: .*\)\n.*server-users"):
+        server.ensure_running(home)
+    assert server.status(home).state == "failed"
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(arcadedb.StartFailed, match="pip install arcadedb-embedded"):
+        arcadedb.package_folder()
+
+
+# Secrets
+
+
+def test_no_password_where_others_can_read_it(standing):
+    remember(standing, 1)
+    running, folder = server.status(standing), Folder(standing.home)
+    password = server.ensure_running(standing).password
+    assert len(password) >= 32
+    for pid in (running.pid, running.java_pid):
+        process = psutil.Process(pid)
+        assert password not in " ".join(process.cmdline())
+        assert password not in json.dumps(process.environ())
+    for path in [path for path in folder.home.rglob("*") if path.is_file() and path != folder.password]:
+        assert password.encode() not in path.read_bytes(), path
+    assert password not in repr(server.ensure_running(standing))
+
+
+def test_files_are_closed_to_others(standing):
+    folder = Folder(standing.home)
+    for path in [folder.server, folder.database, folder.password, folder.run, folder.console]:
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_only_the_loopback_interface_listens(standing):
+    listening = [
+        c
+        for c in psutil.Process(server.status(standing).java_pid).net_connections("tcp")
+        if c.status == psutil.CONN_LISTEN
+    ]
+    assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}
+
+
+def test_variables_for_java_and_of_the_archive_stay_out(home, monkeypatch):
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dnonsense=1")
+    monkeypatch.setenv("ARCHIVE_PASSWORD", "of-another-server")
+    status = server.start(home)
+    for pid in (status.pid, status.java_pid):
+        assert "of-another-server" not in json.dumps(psutil.Process(pid).environ())
+    assert "JAVA_TOOL_OPTIONS" not in psutil.Process(status.java_pid).environ()
