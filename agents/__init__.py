@@ -1,0 +1,73 @@
+"""Search agents: `agents.get("nasbot", space)`, `agents.names()`.
+
+A package adds an agent of its own through an entry point of the group `archive.agents`: a name, and a class derived
+from `Agent` whose constructor takes a space, then the agent's settings as keyword arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import SettingsError, UnknownNameError
+from archive.registry import Registry
+
+if TYPE_CHECKING:
+    from archive.agents.base import Agent
+    from archive.spaces.base import Space
+
+__all__ = ["get", "names", "settings"]
+
+# Names, not classes: the command line lists the agents without loading their numerics.
+registry = Registry(
+    "agent",
+    "archive.agents",
+    {
+        "evolution": "archive.agents.evolution:Evolution",
+        "nasbot": "archive.agents.nasbot:Nasbot",
+        "rand": "archive.agents.random_search:Rand",
+        "random": "archive.agents.random_search:RandomSearch",
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all agents, those of other packages included."""
+    return registry.names()
+
+
+def settings(name: str) -> dict[str, Any]:
+    """Return an agent's settings with their defaults.
+
+    Raises:
+        UnknownNameError: There is no such agent.
+    """
+    parameters = list(inspect.signature(registry.load(name)).parameters.values())[1:]
+    return {parameter.name: parameter.default for parameter in parameters}
+
+
+def get(name: str, space: Space, **config: Any) -> Agent:
+    """Return an agent.
+
+    Args:
+        name: Its name.
+        space: Where it searches.
+        **config: Its settings, by name; left out, they have the agent's defaults.
+
+    Raises:
+        UnknownNameError: No agent, or no setting of the agent, has this name.
+        UsageError: A setting has a value that cannot be used.
+        SettingsError: Another package's agent cannot be loaded.
+    """
+    from archive.agents.base import Agent
+
+    known = settings(name)
+    for setting in config:
+        if setting not in known:
+            raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
+    agent = registry.load(name)(space, **config)
+    if not isinstance(agent, Agent):
+        raise SettingsError(
+            f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"
+        )
+    return agent

@@ -1,0 +1,172 @@
+"""Acquisition functions: how much is to be gained by evaluating an architecture.
+
+An acquisition sees a posterior and nothing else. It is averaged over the members of the mixture, that is over
+hyperparameter samples (Snoek et al., 2012, section 3.2).
+
+    symbol   meaning                                       shape
+    mu, s    mean and standard deviation of a member       (S, m)
+    tau      the incumbent's score, as a member sees it    (S,)
+    z        (mu - tau) / s                                (S, m)
+    phi,Phi  density and distribution of the normal law
+
+    EI   = s h(z),  h(z) = phi(z) + z Phi(z)               eq. (2) of NASBOT in closed form
+    PI   = Phi(z)
+    UCB  = mu + kappa s
+    TS   = a joint sample of the scores
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import erfcx, log_ndtr, logsumexp, ndtr
+
+from archive.agents.surrogates.base import Array, Posterior
+from archive.errors import UnknownNameError, UsageError
+
+_LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
+# A certain candidate has log(EI) = log(improvement) or about -inf, never 0/0.
+_LEAST_STD = 1e-150
+
+
+class Acquisition(ABC):
+    """Values architectures by their posterior.
+
+    Attributes:
+        name: Name in configurations.
+        logarithmic: Whether `rank` returns logarithms. Then `value = exp(rank)`; the logarithm still tells apart
+            candidates whose value underflows.
+    """
+
+    name: ClassVar[str]
+    logarithmic: ClassVar[bool] = False
+
+    @abstractmethod
+    def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """Return what is to be maximised, for m architectures: (m,) float64, never NaN.
+
+        Args:
+            posterior: Of the m architectures, with covariances if `joint`.
+            rng: Used by Thompson sampling alone.
+        """
+
+    def value(self, rank: float) -> float:
+        """Return the acquisition's own value, in its own unit, from a rank."""
+        return float(np.exp(rank)) if self.logarithmic else float(rank)
+
+    @property
+    def joint(self) -> bool:
+        """Whether the posterior must hold covariances."""
+        return False
+
+
+class ExpectedImprovement(Acquisition):
+    """E[max(0, f - tau)], in score units; ranked by its logarithm (Ament et al., 2023)."""
+
+    name = "ei"
+    logarithmic = True
+
+    def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """See `Acquisition.rank`."""
+        std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
+        z = (posterior.means - posterior.best[:, None]) / std
+        return _log_mean(log_h(z) + np.log(std))
+
+
+class ProbabilityOfImprovement(Acquisition):
+    """P(f > tau), ranked by its logarithm."""
+
+    name = "pi"
+    logarithmic = True
+
+    def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """See `Acquisition.rank`."""
+        std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
+        return _log_mean(log_ndtr((posterior.means - posterior.best[:, None]) / std))
+
+
+class UpperConfidenceBound(Acquisition):
+    """Mean plus kappa standard deviations, in score units.
+
+    Args:
+        kappa: Weight of the uncertainty, at least 0.
+    """
+
+    name = "ucb"
+
+    def __init__(self, kappa: float = 2.0) -> None:
+        """Check and keep kappa."""
+        if not kappa >= 0.0:
+            raise UsageError(f"kappa must be >= 0, got {kappa}")
+        self.kappa = kappa
+
+    def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """See `Acquisition.rank`."""
+        bounds: Array = posterior.means + self.kappa * np.sqrt(posterior.variances)
+        mean: Array = bounds.mean(axis=0)
+        return mean
+
+
+class ThompsonSampling(Acquisition):
+    """One joint sample of the scores, in score units.
+
+    Every call draws a new function: rank together what is to be compared.
+    """
+
+    name = "ts"
+
+    @property
+    def joint(self) -> bool:
+        """A joint sample needs covariances."""
+        return True
+
+    def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """See `Acquisition.rank`."""
+        drawn: Array = posterior.sample(1, rng)[0]
+        return drawn
+
+
+_acquisitions: dict[str, type[Acquisition]] = {
+    kind.name: kind for kind in (ExpectedImprovement, ProbabilityOfImprovement, UpperConfidenceBound, ThompsonSampling)
+}
+
+
+def get(name: str) -> Acquisition:
+    """Return the acquisition of a name: `ei`, `pi`, `ucb` or `ts`.
+
+    Raises:
+        UnknownNameError: There is no such acquisition.
+    """
+    if name not in _acquisitions:
+        raise UnknownNameError("acquisition", name, _acquisitions)
+    return _acquisitions[name]()
+
+
+def log_h(z: Array) -> Array:
+    r"""Return log(phi(z) + z Phi(z)) without underflow or cancellation, of any shape.
+
+    Above -1 the sum has no cancellation to speak of. Below it, with the scaled complementary error function,
+    h(z) = phi(z) (1 - |z| sqrt(pi/2) erfcx(|z|/sqrt 2)). The bracket is about 1/z^2 and loses its digits as |z| grows;
+    from -300 down the series of Mills' ratio, 1/z^2 (1 - 3/z^2 + 15/z^4), holds to 1e-13 (Ament et al., 2023).
+    """
+    z = np.asarray(z, dtype=np.float64)
+    result = np.empty_like(z)
+    near, far = z > -1.0, z < -300.0
+    middle = ~(near | far)
+    # Where z^2 overflows, the density is 0 and its logarithm -inf, as they should be.
+    with np.errstate(over="ignore", under="ignore"):
+        square = np.square(z)
+        density = np.exp(-0.5 * square[near]) / np.sqrt(2.0 * np.pi)
+        result[near] = np.log(density + z[near] * ndtr(z[near]))
+        bracket = 1.0 + z[middle] * np.sqrt(np.pi / 2.0) * erfcx(-z[middle] / np.sqrt(2.0))
+        result[middle] = -0.5 * square[middle] - _LOG_ROOT_TWO_PI + np.log(bracket)
+        series = np.log1p(-3.0 / square[far] + 15.0 / square[far] ** 2)
+        result[far] = -0.5 * square[far] - _LOG_ROOT_TWO_PI - 2.0 * np.log(-z[far]) + series
+    return result
+
+
+def _log_mean(logarithms: Array) -> Array:
+    mean: Array = logsumexp(logarithms, axis=0) - np.log(len(logarithms))
+    return mean

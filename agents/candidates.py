@@ -1,0 +1,156 @@
+"""NASBOT's evolutionary optimiser of an acquisition function (section 4.2 and appendix B.2).
+
+    symbol   meaning                                                      here
+    t        time step: evaluations finished or on their way              `t`
+    n_EA     candidates that are made and valued for one suggestion       `evaluations_at(t)`
+    N_mut    candidates of one generation                                 `mutations_at(n_EA)`
+    g        what is maximised: the acquisition                           `rank`
+    sigma    standard deviation of g over all that is valued so far       in `_weights`
+    pi       probability of mutating z: proportional to exp(g(z)/sigma)   `_weights`
+
+Each generation draws N_mut members of all that is valued so far from pi, mutates each, and values the children in one
+call. The start is the space's initial pool with the networks that are evaluated already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from archive.agents.surrogates.base import Array
+from archive.graph import Architecture
+from archive.spaces.base import Space
+
+Rank = Callable[[Sequence[Architecture]], Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A network that may be suggested, and where it comes from.
+
+    Attributes:
+        architecture: The network.
+        parent: The network of the start that its line of mutations begins at; None for a network of the start.
+        operations: All that was done to the parent, in order.
+    """
+
+    architecture: Architecture
+    parent: Architecture | None = None
+    operations: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A candidate and its rank."""
+
+    candidate: Candidate
+    rank: float
+
+
+def evaluations_at(t: int) -> int:
+    """Return n_EA at time t: 25 sqrt(t), at least 50 and at most 500.
+
+    The paper says O(sqrt(t)); the constants are those of the authors' released code. 50 gives the first steps seven
+    generations around the pool; 500 bounds the time of a suggestion in a long study.
+    """
+    return int(np.clip(round(25.0 * math.sqrt(max(t, 0))), 50, 500))
+
+
+def mutations_at(evaluations: int) -> int:
+    """Return N_mut for n_EA: its square root, rounded up.
+
+    The paper says O(sqrt(n_EA)). With a constant of 1 there are as many generations as candidates in each, so that
+    breadth and depth grow alike, and a line of mutations can leave the neighbourhood of the start as n_EA grows.
+    """
+    return max(1, math.ceil(math.sqrt(evaluations)))
+
+
+def evolve(
+    space: Space,
+    start: Sequence[Architecture],
+    rank: Rank,
+    evaluations: int,
+    rng: np.random.Generator,
+    *,
+    logarithmic: bool = False,
+) -> list[Ranked]:
+    """Maximise `rank` over the space from `start`.
+
+    Args:
+        space: Makes the mutations.
+        start: Networks to begin at, at least one; equal networks count once.
+        rank: Values networks, (m,) float64 for m of them; larger is better, never NaN.
+        evaluations: n_EA: how many children to value. Children are distinct from each other and from the start.
+        rng: Source of randomness.
+        logarithmic: Whether `rank` returns the logarithm of g.
+
+    Returns:
+        All that was valued, the start included, best first. Fewer children than asked for when mutations find no
+        more new networks.
+    """
+    first = _distinct([Candidate(architecture) for architecture in start], set())
+    seen = {candidate.architecture.functional_key for candidate in first}
+    candidates, ranks = first, np.asarray(rank([candidate.architecture for candidate in first]), dtype=np.float64)
+    target, size = len(first) + evaluations, mutations_at(evaluations)
+    barren = 0
+    while len(candidates) < target and barren < 10:
+        parents = rng.choice(len(candidates), size=size, p=_weights(ranks, logarithmic))
+        children = _distinct([_mutate(space, candidates[parent], rng) for parent in parents], seen)
+        children = children[: target - len(candidates)]
+        if not children:
+            # A small space, or a start whose every neighbour is known already.
+            barren += 1
+            continue
+        barren = 0
+        seen.update(child.architecture.functional_key for child in children)
+        candidates = [*candidates, *children]
+        ranks = np.concatenate([ranks, rank([child.architecture for child in children])])
+    # Stable, so that equal ranks leave the order to the order of creation, hence to the generator.
+    order = np.argsort(-ranks, kind="stable")
+    return [Ranked(candidates[at], float(ranks[at])) for at in order]
+
+
+def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
+    """Return the best whose functional key is not taken, None if there is none."""
+    return next((found for found in ranked if found.candidate.architecture.functional_key not in taken), None)
+
+
+def softmax(scores: Array) -> Array:
+    """Return pi: probabilities proportional to exp(score / standard deviation of the scores).
+
+    Equal scores have equal probabilities. A score of -inf has probability 0, unless all have it.
+
+    Args:
+        scores: (n,) float64, n >= 1, no NaN and no +inf.
+    """
+    finite = np.isfinite(scores)
+    if not finite.any():
+        return np.full(len(scores), 1.0 / len(scores))
+    sigma = scores[finite].std()
+    if sigma == 0.0:
+        sigma = 1.0
+    weights = np.exp((scores - scores.max()) / sigma)
+    probabilities: Array = weights / weights.sum()
+    return probabilities
+
+
+def _weights(ranks: Array, logarithmic: bool) -> Array:
+    if not logarithmic or not np.isfinite(ranks).any():
+        return softmax(ranks)
+    # g / sigma does not change when g is multiplied by a constant, so exp may be taken after the shift that keeps it
+    # from underflowing.
+    return softmax(np.exp(ranks - ranks.max()))
+
+
+def _mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:
+    mutation = space.mutate(candidate.architecture, rng)
+    parent = candidate.architecture if candidate.parent is None else candidate.parent
+    return Candidate(mutation.child, parent, (*candidate.operations, *mutation.operations))
+
+
+def _distinct(candidates: Sequence[Candidate], seen: Collection[str]) -> list[Candidate]:
+    found = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
+    return [candidate for key, candidate in reversed(found.items()) if key not in seen]

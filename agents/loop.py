@@ -1,0 +1,119 @@
+"""The loop of a search: it owns every effect, so that `Agent.propose` can be a pure function.
+
+It reads the history from the archive, asks the agent, writes proposals, keeps the pairwise distances of what has been
+evaluated, and waits. All its state is in the archive: killed at any moment and started again, it goes on; two loops on
+one study share its budget, which the archive enforces.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Observation, Pending
+from archive.agents.pairwise import keep_distances
+from archive.errors import SearchError
+from archive.records import Evaluation, State
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+    from archive.records import Study
+    from archive.snapshots import Snapshot
+
+PAUSE = 0.2
+"""Seconds between two looks at the archive: far below the time of a training, and five looks a second at most."""
+
+FAILURES = 20
+"""A study in which this many proposals failed, and more than were evaluated, has a fault of its own."""
+
+
+def run(
+    archive: Archive,
+    study: Study,
+    agent: Agent,
+    *,
+    version: str,
+    batch: int = 1,
+    pause: float = PAUSE,
+    wait: Callable[[float], None] = time.sleep,
+) -> Iterator[Snapshot]:
+    """Search until the budget of the study is spent, or the space is.
+
+    Args:
+        archive: Where everything is kept.
+        study: The study, already in the archive.
+        agent: Who proposes.
+        version: Of the software, recorded with the agent.
+        batch: How many proposals are kept open at a time.
+        pause: Seconds between two looks at the archive.
+        wait: Stands in for `time.sleep`.
+
+    Yields:
+        What the archive holds of the study, after every look. Before the last one, all pairwise distances between
+        the study's evaluated architectures have been stored.
+
+    Raises:
+        SearchError: Proposals keep failing; the message gives the last reason.
+    """
+    agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
+    measured = 0
+    exhausted = False
+    while True:
+        snapshot = archive.studies.snapshot(study.name)
+        counts = snapshot.counts
+        evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
+        waiting = counts[State.WAITING] + counts[State.RUNNING]
+        if evaluated > measured:
+            own = archive.studies.evaluations(study.name)
+            keep_distances(archive, {seen.architecture.key: seen.architecture for seen in own})
+            measured = evaluated
+        yield snapshot
+        if not waiting and (evaluated >= study.budget or exhausted):
+            return
+        _check_failures(snapshot)
+        wanted = min(batch - waiting, study.budget - evaluated - waiting)
+        made = 0
+        if wanted > 0 and not exhausted:
+            suggested, made = _propose(archive, study, agent, agent_id, wanted)
+            exhausted = not suggested
+        if not made:
+            # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
+            wait(pause)
+
+
+def history_of(archive: Archive, study: Study) -> History:
+    """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
+    # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.
+    open_ = archive.proposals.pending(study.name)
+    failed = [proposal.architecture_key for proposal in archive.proposals.list(study.name, [State.FAILED])]
+    evaluations: Sequence[Evaluation] = archive.studies.history(study.name)
+    done = {seen.id for seen in evaluations}
+    return History(
+        observations=tuple(Observation(seen.architecture, seen.score, seen.id, seen.agent) for seen in evaluations),
+        pending=tuple(Pending(architecture) for proposal, architecture in open_ if proposal.id not in done),
+        failed=tuple(archive.architectures.get_many(failed).values()),
+    )
+
+
+def _propose(archive: Archive, study: Study, agent: Agent, agent_id: str, wanted: int) -> tuple[int, int]:
+    """Ask the agent for proposals and write them; how many it suggested, and how many the archive took."""
+    history = history_of(archive, study)
+    # One stream of random numbers a position: a loop that was killed draws again what it would have drawn.
+    position = len(history.observations) + len(history.pending) + len(history.failed)
+    rng = np.random.default_rng([study.seed, position])
+    suggestions = agent.propose(history, wanted, rng)
+    made = archive.proposals.create(study.name, agent_id, suggestions, budget=study.budget)
+    return len(suggestions), len(made)
+
+
+def _check_failures(snapshot: Snapshot) -> None:
+    failed = [proposal for proposal in snapshot.proposals if proposal.state is State.FAILED]
+    evaluated = snapshot.counts[State.COMPLETE]
+    if len(failed) >= FAILURES and len(failed) > evaluated:
+        raise SearchError(
+            f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and only {evaluated} were evaluated; "
+            f"the last reason: {failed[-1].reason}"
+        )

@@ -1,0 +1,1 @@
+"""Surrogates: what is believed of architectures that nobody has trained yet."""

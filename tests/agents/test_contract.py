@@ -1,0 +1,195 @@
+"""What every agent promises, whatever its method: see `archive.agents.base.Agent.propose`."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from archive import agents, spaces
+from archive.agents.base import Agent, History, Observation, Pending
+from archive.errors import UnknownNameError, UsageError
+
+from .conftest import Chains, grown, observed
+
+
+@pytest.fixture(params=agents.names())
+def kind(request):
+    return request.param
+
+
+WITH_POOL = [name for name in agents.names() if "n_initial" in agents.settings(name)]
+
+
+@pytest.fixture
+def agent(kind, space):
+    return agents.get(kind, space)
+
+
+def propose(agent, history, n=2, seed=0):
+    return agent.propose(history, n, np.random.default_rng(seed))
+
+
+def check(agent, history, suggestions, n):
+    keys = [suggestion.architecture.functional_key for suggestion in suggestions]
+    assert len(keys) == len(set(keys)) == n
+    assert not set(keys) & set(history.known)
+    for suggestion in suggestions:
+        agent.space.validate(suggestion.architecture)
+        if suggestion.parent is not None:
+            roots = {*history.known, *(found.functional_key for found in agent.space.initial_pool()), *keys}
+            assert suggestion.parent.functional_key in roots
+            assert suggestion.operations
+        for number in (suggestion.acquisition, suggestion.mean, suggestion.std):
+            assert number is None or np.isfinite(number)
+
+
+@pytest.mark.parametrize("n", [1, 3, 12])
+def test_empty_history(agent, n):
+    check(agent, History(), propose(agent, History(), n), n)
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_full_history(agent, n):
+    history = grown(agent.space, 14)
+    check(agent, history, propose(agent, history, n), n)
+
+
+def test_one_observation(kind, space):
+    agent = agents.get(kind, space, **({"n_initial": 1} if kind in WITH_POOL else {}))
+    history = grown(space, 1)
+    check(agent, history, propose(agent, history), 2)
+
+
+def test_equal_values(agent):
+    history = History(observed([o.architecture for o in grown(agent.space, 12).observations], [0.25] * 12))
+    check(agent, history, propose(agent, history), 2)
+
+
+def test_two_observations_of_one_network_only(kind, space):
+    agent = agents.get(kind, space, **({"n_initial": 1} if kind in WITH_POOL else {}))
+    architecture = space.initial_pool()[0]
+    history = History(observed([architecture, architecture], [0.1, 0.3]))
+    check(agent, history, propose(agent, history), 2)
+
+
+@pytest.mark.parametrize("count", [3, 12])
+def test_pending_only(agent, count):
+    history = History(pending=tuple(Pending(o.architecture) for o in grown(agent.space, count).observations))
+    check(agent, history, propose(agent, history), 2)
+
+
+def test_observed_and_pending(agent):
+    seen = grown(agent.space, 15).observations
+    history = History(seen[:11], tuple(Pending(o.architecture) for o in seen[11:]))
+    check(agent, history, propose(agent, history), 2)
+
+
+def test_repeats_of_one_architecture(agent):
+    seen = grown(agent.space, 11).observations
+    history = History((*seen, *observed([seen[0].architecture] * 3, [0.2, 0.21, 0.19])))
+    check(agent, history, propose(agent, history), 2)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_failed_evaluations(agent, bad):
+    seen = grown(agent.space, 13).observations
+    broken = Observation(seen[0].architecture, bad, "study#00099")
+    history = History((*seen[1:11], broken), failed=tuple(o.architecture for o in seen[11:]))
+    check(agent, history, propose(agent, history), 2)
+
+
+def test_everything_failed(agent):
+    history = History(failed=tuple(o.architecture for o in grown(agent.space, 12).observations))
+    check(agent, history, propose(agent, history), 2)
+
+
+def test_huge_and_tiny_scores(agent):
+    seen = grown(agent.space, 12).observations
+    for scale in (1e12, 1e-12):
+        history = History(observed([o.architecture for o in seen], [scale * o.score for o in seen]))
+        check(agent, history, propose(agent, history, 1), 1)
+
+
+def test_same_seed_same_suggestions(kind, space):
+    history = grown(space, 13)
+    first = agents.get(kind, space)
+    one, again = propose(first, history), propose(first, history)
+    fresh = propose(agents.get(kind, space), copy.deepcopy(history))
+    assert one == again == fresh
+
+
+def test_other_seed_other_suggestions(agent):
+    history = grown(agent.space, 13)
+    assert propose(agent, history, seed=1) != propose(agent, history, seed=2)
+
+
+def test_nothing_is_changed(agent):
+    history = grown(agent.space, 12)
+    before, config = pickle.dumps((history.observations, history.pending, history.failed)), agent.config
+    np.random.seed(11)
+    state = np.random.get_state()[1].copy()
+    propose(agent, history)
+    assert pickle.dumps((history.observations, history.pending, history.failed)) == before
+    assert agent.config == config
+    assert (np.random.get_state()[1] == state).all()
+
+
+def test_a_space_that_runs_out(kind):
+    chains = Chains()
+    agent = agents.get(kind, chains)
+    every = chains.every()
+    history = History(observed(every[:17], np.linspace(0, 1, 17)))
+    last = propose(agent, history, 5)
+    assert {s.architecture.functional_key for s in last} == {a.functional_key for a in every[17:]}
+    assert propose(agent, History(observed(every, np.linspace(0, 1, 20))), 2) == []
+
+
+def test_count_is_checked(agent):
+    with pytest.raises(UsageError, match="got n = 0"):
+        propose(agent, History(), 0)
+
+
+def test_config_remakes_the_agent(agent, kind):
+    assert isinstance(agent, Agent)
+    assert agent.kind == kind
+    config = json.loads(json.dumps(agent.config))
+    assert config == agents.settings(kind)
+    assert agents.get(kind, agent.space, **config).config == config
+
+
+def test_unknown_names():
+    space = spaces.get("mlp")
+    with pytest.raises(UnknownNameError, match="unknown agent 'nasbott': did you mean nasbot"):
+        agents.get("nasbott", space)
+    with pytest.raises(UnknownNameError, match="unknown setting of agent nasbot 'n_inital'"):
+        agents.get("nasbot", space, n_inital=3)
+    with pytest.raises(UnknownNameError, match="agent random has no settings"):
+        agents.get("random", space, n_initial=3)
+
+
+@pytest.mark.parametrize("kind", WITH_POOL)
+def test_warm_start_counts_as_the_pool(kind, space):
+    pool = {architecture.functional_key for architecture in space.initial_pool()}
+    elsewhere = [o for o in grown(space, 25).observations if o.architecture.functional_key not in pool]
+    assert len(elsewhere) >= 10
+    suggestions = propose(agents.get(kind, space), History(tuple(elsewhere)), 1)
+    assert suggestions[0].parent is not None or suggestions[0].acquisition is not None
+
+
+@pytest.mark.parametrize("kind", WITH_POOL)
+def test_pool_comes_first(kind, space):
+    pool = space.initial_pool()
+    agent = agents.get(kind, space)
+    assert [s.architecture for s in propose(agent, History(), 10)] == pool
+    partly = History(observed(pool[2:4], [0.1, 0.2]), (Pending(pool[5]),))
+    assert [s.architecture for s in propose(agent, partly, 3)] == [pool[0], pool[1], pool[4]]
+    shorter = agents.get(kind, space, n_initial=3)
+    one_by_one = History()
+    for expected in (pool[0], pool[4], pool[9]):
+        (found,) = propose(shorter, one_by_one, 1)
+        assert found.architecture == expected
+        one_by_one = History(pending=(*one_by_one.pending, Pending(found.architecture)))
