@@ -1,0 +1,1 @@
+"""The command `archive`: each command parses, calls one library function and renders."""

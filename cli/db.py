@@ -1,0 +1,83 @@
+"""`archive db`: the database server."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from archive.cli.main import settings_of
+from archive.cli.render import json_option, out, print_json
+from archive.errors import UsageError
+from archive.settings import Settings, load
+
+
+@click.group()
+def db() -> None:
+    """Start, stop or look at the database server."""
+
+
+@db.command()
+@json_option
+@click.pass_context
+def start(ctx: click.Context, as_json: bool) -> None:
+    """Start the embedded server, unless it runs."""
+    from archive import server
+
+    _show(asdict(server.start(_embedded(ctx))), as_json)
+
+
+@db.command()
+@json_option
+@click.pass_context
+def stop(ctx: click.Context, as_json: bool) -> None:
+    """Stop the embedded server; everything in it is kept."""
+    from archive import server
+
+    stopped = server.stop(_embedded(ctx))
+    if as_json:
+        print_json({"stopped": stopped})
+    else:
+        out().print("stopped" if stopped else "the embedded server was not running")
+
+
+@db.command()
+@json_option
+@click.pass_context
+def status(ctx: click.Context, as_json: bool) -> None:
+    """Say which server is used and how it is; starts nothing."""
+    from archive import server
+
+    settings = load(**settings_of(ctx))
+    if settings.embedded:
+        _show(asdict(server.status(settings)), as_json)
+        return
+    from archive.connection import Connection
+
+    with Connection.open(settings) as connection:
+        _show({"running": True, "server": connection.address, "database": connection.database}, as_json)
+
+
+def _embedded(ctx: click.Context) -> Settings:
+    settings = load(**settings_of(ctx))
+    if not settings.embedded:
+        raise UsageError(f"the archive is on {settings.uri}: that server is not ours to start or stop")
+    return settings
+
+
+def _show(status: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(status)
+        return
+    for name, value in status.items():
+        if value not in (None, "", 0) or name == "running":
+            out().print(f"[bold]{name:<16}[/] {_readable(name, value)}")
+
+
+def _readable(name: str, value: Any) -> str:
+    if name.endswith("_bytes"):
+        return f"{value / 2**20:.0f} MiB"
+    if name.endswith("_seconds"):
+        return f"{value:.0f} s"
+    return "yes" if value is True else "no" if value is False else str(value)

@@ -1,0 +1,131 @@
+"""What a search shows while it runs: a live table on a terminal, one line an event anywhere else."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from archive.cli.render import messages, show
+from archive.records import State, Study
+from archive.snapshots import ProposalView, Snapshot
+
+ROWS = 14
+"""Proposals in the table, the latest ones: a terminal of 24 lines holds them with the head and the foot."""
+
+COLOURS = {
+    State.WAITING: "dim",
+    State.RUNNING: "cyan",
+    State.COMPLETE: "green",
+    State.PRUNED: "yellow",
+    State.FAILED: "red",
+}
+
+
+class LiveView:
+    """Shows a study on stderr, from one snapshot after the other.
+
+    Args:
+        study: The study.
+        agent: Name of the agent.
+        server: Where the archive is, for the head line.
+        epochs: Most epochs of a training.
+        warm: Observations from other studies.
+    """
+
+    def __init__(self, study: Study, agent: str, server: str, epochs: int, warm: int) -> None:
+        self.study, self.agent, self.server, self.epochs, self.warm = study, agent, server, epochs, warm
+        self.console: Console = messages()
+        self._live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
+        self._seen: dict[str, State] = {}
+
+    def __enter__(self) -> LiveView:
+        """Begin."""
+        if self._live:
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last picture where it is."""
+        if self._live:
+            self._live.__exit__(kind, error, trace)
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Show how the study stands now."""
+        if self._live:
+            self._live.update(Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot)))
+        else:
+            self._print_events(snapshot)
+
+    def _head(self, snapshot: Snapshot) -> Text:
+        study, counts = self.study, snapshot.counts
+        warm = f" · {self.warm} observations from other studies" if self.warm else ""
+        failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
+        return Text.assemble(
+            (f"{study.name}", "bold"),
+            f"  {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}\n",
+            f"{counts[State.COMPLETE]} of {study.budget} evaluations{failed}{warm}",
+        )
+
+    def _table(self, snapshot: Snapshot) -> Table:
+        table = Table(show_edge=False, pad_edge=False, header_style="bold")
+        for column in ("#", "state", "architecture", "acquisition", "epoch", self._metric, "value", "seconds"):
+            table.add_column(column, justify="left" if column in ("state", "architecture") else "right")
+        for view in snapshot.proposals[-ROWS:]:
+            table.add_row(*self._row(view), style="bold" if view == snapshot.incumbent else None)
+        return table
+
+    def _row(self, view: ProposalView) -> list[Text | str]:
+        state = Text(view.state.lower(), COLOURS[view.state])
+        if view.state is State.FAILED:
+            return [str(view.number), state, view.architecture_key[:8], Text(view.reason or "", "red")]
+        return [
+            str(view.number),
+            state,
+            view.architecture_key[:8],
+            _number(view.acquisition),
+            f"{view.epochs}/{self.epochs}" if view.epochs else "–",
+            _number(view.metrics.get(self._metric)),
+            _number(view.value),
+            _number(view.seconds, ".1f"),
+        ]
+
+    def _foot(self, snapshot: Snapshot) -> Text:
+        best = snapshot.incumbent
+        if best is None:
+            return Text("no evaluation yet", "dim")
+        return Text(f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} {_number(best.value)}")
+
+    @property
+    def _metric(self) -> str:
+        return self.study.objective
+
+    def _print_events(self, snapshot: Snapshot) -> None:
+        for view in snapshot.proposals:
+            if self._seen.get(view.id) is view.state:
+                continue
+            # A first look at a study that is resumed is not an event for each of its proposals.
+            new = view.id in self._seen or view.finished is None
+            self._seen[view.id] = view.state
+            if new:
+                self.console.print(self._event(view, snapshot), soft_wrap=True)
+
+    def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
+        name = f"#{view.number} {view.architecture_key[:8]}"
+        if view.state is State.FAILED:
+            return f"{name} failed: {show(view.reason)}"
+        if view.state in (State.COMPLETE, State.PRUNED):
+            best = snapshot.incumbent.value if snapshot.incumbent else None
+            cost = f"after {view.epochs} epochs, {_number(view.seconds, '.1f')} s"
+            return f"{name} {view.state.lower()}: {self._metric} {_number(view.value)} {cost}; best {_number(best)}"
+        chosen = "" if view.acquisition is None else f", acquisition {_number(view.acquisition)}"
+        return f"{name} {view.state.lower()}{chosen}"
+
+
+def _number(value: float | None, form: str = ".4g") -> str:
+    return "–" if value is None else format(value, form)

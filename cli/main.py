@@ -1,0 +1,97 @@
+"""The entry point `archive`: finds a command, loads only that one, and turns errors into one red line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from archive import __version__
+from archive.errors import ArchiveError, UnknownNameError
+
+COMMANDS = {
+    "search": ("archive.cli.search", "search", "Search for architectures: agent, trainer and archive in one command."),
+    "trainer": ("archive.cli.trainer", "trainer", "Train what agents propose, until stopped."),
+    "query": ("archive.cli.query", "query", "Ask the archive in Cypher; read-only unless --write."),
+    "study": ("archive.cli.study", "study", "List studies, or show one."),
+    "arch": ("archive.cli.arch", "arch", "Show architectures."),
+    "bench": ("archive.cli.bench", "bench", "Measure the product on this machine."),
+    "db": ("archive.cli.db", "db", "Start, stop or look at the database server."),
+    "doctor": ("archive.cli.doctor", "doctor", "Say what is installed, which server is used, and what to do."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called: `archive --help` loads none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one command."""
+        if cmd_name not in COMMANDS:
+            raise UnknownNameError("command", cmd_name, COMMANDS)
+        module, name, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table without importing a command."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="archive")
+@click.option("--home", metavar="DIR", help="Folder of the embedded archive and of weights [ARCHIVE_HOME, ~/.archive].")
+@click.option("--db", "uri", metavar="URI", help="A Neo4j server, neo4j://host:7687 [ARCHIVE_DB; embedded if unset].")
+@click.option("--user", metavar="NAME", help="User of the Neo4j server [ARCHIVE_USER, neo4j].")
+@click.option("--database", metavar="NAME", help="Database on the Neo4j server [ARCHIVE_DATABASE].")
+@click.pass_context
+def archive(ctx: click.Context, /, **settings: str | None) -> None:
+    """A graph database of every neural architecture ever evaluated, and search agents that live on it.
+
+    Start with: archive search --agent nasbot
+    """
+    ctx.obj = {name: value for name, value in settings.items() if value is not None}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a known error is one red line on stderr and a non-zero exit code."""
+    try:
+        sys.exit(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
+    except ArchiveError as error:
+        _complain(str(error))
+        sys.exit(error.exit_code)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        sys.exit(2)
+    except click.ClickException as error:
+        _complain(error.format_message())
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        click.echo("interrupted: nothing that finished is lost; the same command goes on", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`archive query … | head`): not an error of ours.
+        sys.stdout = open(os.devnull, "w")
+        sys.exit(0)
+
+
+def _complain(message: str) -> None:
+    click.secho(f"error: {message}", fg="red", err=True)
+
+
+def settings_of(ctx: click.Context) -> dict[str, Any]:
+    """Return the settings given before the command's name."""
+    return dict(ctx.find_root().obj or {})
+
+
+if __name__ == "__main__":
+    main()

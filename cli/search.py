@@ -1,0 +1,198 @@
+"""`archive search`: a whole search in one command."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from archive import __version__
+from archive.cli.render import json_option, messages, open_archive, out, print_json
+from archive.errors import SearchError, UsageError
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+    from archive.records import Study
+    from archive.snapshots import Snapshot
+    from archive.trainer.tasks import Protocol, Task
+
+
+@click.command()
+@click.option("--agent", "agent_name", default="nasbot", show_default=True, help="Who proposes.")
+@click.option("--task", "task_name", default="digits", show_default=True, help="What is learned.")
+@click.option("--protocol", "protocol_name", help="How it is trained and measured [the task's first].")
+@click.option("--space", "space_name", help="Where to search [the task's first].")
+@click.option("--study", "study_name", help="Name of the study [AGENT-SPACE-TASK]; one that exists is resumed.")
+@click.option("--budget", type=int, help="Evaluations in total, those of earlier runs included [20].")
+@click.option("--batch", type=click.IntRange(1), help="Proposals kept open at a time [one a trainer].")
+@click.option("--warm-start", metavar="STUDY[,STUDY…]|all", help="Count what these studies found as observations.")
+@click.option("--trainers", type=click.IntRange(0), default=1, show_default=True, help="Local trainers to start.")
+@click.option("--device", help="Where they train [auto].")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the study [0].")
+@json_option
+@click.pass_context
+def search(
+    ctx: click.Context,
+    agent_name: str,
+    task_name: str,
+    protocol_name: str | None,
+    space_name: str | None,
+    study_name: str | None,
+    budget: int | None,
+    batch: int | None,
+    warm_start: str | None,
+    trainers: int,
+    device: str | None,
+    seed: int | None,
+    as_json: bool,
+) -> None:
+    """Search for architectures: an agent proposes, a trainer trains, the archive keeps everything.
+
+    The same command again resumes the study: --budget is the total number of evaluations. Nothing that finished is
+    lost when a process is killed.
+    """
+    from archive import agents, spaces
+    from archive.agents.opening import open_study
+    from archive.records import Study
+    from archive.trainer import tasks
+
+    task = tasks.get(task_name)
+    protocol = task.protocol(protocol_name)
+    space = spaces.get(space_name or task.spaces[0])
+    if space.name not in task.spaces:
+        raise UsageError(f"task {task.name!r} has no networks in the space {space.name!r}: {' or '.join(task.spaces)}")
+    agent = agents.get(agent_name, space)
+    asked = Study(
+        name=study_name or f"{agent_name}-{space.name}-{task.name}",
+        task=task.name,
+        protocol=protocol.name,
+        space=space.name,
+        objective=task.objective,
+        direction=task.direction,
+        config={"agent": agent_name, "protocol": protocol.as_dict()},
+        space_config=space.config,
+    )
+    signal.signal(signal.SIGTERM, _interrupt)
+    with open_archive(ctx) as archive:
+        study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start))
+        last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device)
+        result = _outcome(archive, study, task, last)
+    if as_json:
+        print_json(result)
+    else:
+        _print_outcome(result)
+
+
+def _sources(text: str | None) -> list[str] | Literal["all"]:
+    if text == "all":
+        return "all"
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _search(
+    ctx: click.Context,
+    archive: Archive,
+    study: Study,
+    agent: Any,
+    protocol: Protocol,
+    trainers: int,
+    batch: int,
+    device: str | None,
+) -> Snapshot:
+    """Run the loop with its trainers and its view, and return the last snapshot."""
+    from archive.agents import loop
+    from archive.cli.live import LiveView
+    from archive.cli.local_trainers import LocalTrainers
+    from archive.records import State
+
+    own = archive.studies.snapshot(study.name).counts[State.COMPLETE]
+    warm = len(archive.studies.history(study.name)) - own
+    _announce(study, own, warm)
+    settings = archive.connection.settings
+    local = LocalTrainers(0 if own >= study.budget else trainers, study.name, settings, device=device)
+    snapshot: Snapshot | None = None
+    with LiveView(study, agent.kind, _place(archive), protocol.epochs, warm) as view, local:
+        for snapshot in loop.run(archive, study, agent, version=__version__, batch=batch):
+            view.update(snapshot)
+            local.keep_alive(snapshot.counts[State.COMPLETE])
+    if snapshot is None:
+        raise SearchError(f"the study {study.name!r} has nothing to show")
+    return snapshot
+
+
+def _place(archive: Archive) -> str:
+    """Return where the archive is, in words that hold tomorrow: the embedded server's port does not."""
+    settings = archive.connection.settings
+    return f"the embedded archive in {settings.home}" if settings.embedded else archive.connection.address
+
+
+def _announce(study: Study, own: int, warm: int) -> None:
+    console = messages()
+    if own >= study.budget:
+        console.print(
+            f"study {study.name} has its {study.budget} evaluations; --budget is the total, a larger one goes on"
+        )
+    elif own:
+        console.print(f"study {study.name} resumes at {own} of {study.budget} evaluations (--budget is the total)")
+    if warm:
+        console.print(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
+
+
+def _outcome(archive: Archive, study: Study, task: Task, last: Snapshot) -> dict[str, Any]:
+    """Return what was found, as plain values."""
+    from archive.records import State
+
+    best = last.incumbent
+    weights = None if best is None else archive.checkpoints.of_evaluation(best.id)
+    result: dict[str, Any] = {
+        "study": study.name,
+        "task": study.task,
+        "protocol": study.protocol,
+        "space": study.space,
+        "objective": study.objective,
+        "evaluations": last.counts[State.COMPLETE],
+        "failed": last.counts[State.FAILED],
+        "budget": study.budget,
+        "warm_started_from": list(archive.studies.sources(study.name)),
+        "server": _place(archive),
+        "best": None,
+    }
+    if best is not None:
+        result["best"] = {
+            "architecture": best.architecture_key,
+            "proposal": best.id,
+            "value": best.value,
+            "held_out": best.metrics.get(f"test_{task.metric}"),
+            "checkpoint": weights and weights.uri,
+        }
+    return result
+
+
+def _print_outcome(result: dict[str, Any]) -> None:
+    console = out()
+    best = result["best"]
+    if best is None:
+        console.print("no evaluation succeeded; see the reasons with: archive study show " + result["study"])
+        return
+    metric = result["objective"].removeprefix("valid_")
+    held_out = "–" if best["held_out"] is None else f"{best['held_out']:.4g}"
+    console.print(f"\n[bold]best architecture[/]  {best['architecture']}  (proposal {best['proposal']})")
+    console.print(f"{metric:<17}  {best['value']:.4g} on validation data, {held_out} on held-out test data")
+    console.print(f"stored in          {result['server']}, study {result['study']}")
+    if best["checkpoint"]:
+        console.print(f"weights            {best['checkpoint']}")
+    console.print("\nnext:")
+    console.print(f"  archive arch show {best['architecture'][:8]}")
+    console.print(f"  archive search --study {result['study']} --budget {2 * result['budget']}{_flags(result)}")
+
+
+def _flags(result: dict[str, Any]) -> str:
+    """Return what must be said again for the study to be found and to match."""
+    flags = "" if result["task"] == "digits" else f" --task {result['task']}"
+    return flags + ("" if result["space"] == "cnn" else f" --space {result['space']}")
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """End like Ctrl-C, so that trainers are let go in order."""
+    raise KeyboardInterrupt

@@ -1,0 +1,96 @@
+"""`archive study`: list studies, show one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
+
+
+@click.group()
+def study() -> None:
+    """List studies, or show one."""
+
+
+@study.command("list")
+@json_option
+@click.pass_context
+def list_studies(ctx: click.Context, as_json: bool) -> None:
+    """List all studies, oldest first."""
+    with open_archive(ctx) as archive:
+        summaries = archive.studies.list()
+    rows = [
+        {
+            "study": summary.study.name,
+            "task": summary.study.task,
+            "protocol": summary.study.protocol,
+            "space": summary.study.space,
+            "objective": summary.study.objective,
+            "budget": summary.study.budget,
+            **{state.value.lower(): count for state, count in summary.counts.items()},
+            "best": summary.best,
+        }
+        for summary in summaries
+    ]
+    if as_json:
+        print_json(rows)
+    elif rows:
+        columns = ("study", "task", "space", "objective", "complete", "failed", "budget", "best")
+        print_table(columns, [[row.get(column, 0) for column in columns] for row in rows])
+    else:
+        messages().print("no study yet; start one with: archive search --agent nasbot")
+
+
+@study.command()
+@click.argument("name")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show one study: what it is, its proposals, its incumbent."""
+    with open_archive(ctx) as archive:
+        snapshot = archive.studies.snapshot(name)
+        sources = list(archive.studies.sources(name))
+    found = snapshot.study
+    described: dict[str, Any] = {
+        "study": found.name,
+        "task": found.task,
+        "protocol": found.protocol,
+        "space": found.space,
+        "space_config": found.space_config,
+        "objective": found.objective,
+        "direction": found.direction,
+        "budget": found.budget,
+        "seed": found.seed,
+        "warm_started_from": sources,
+        "counts": {state.value.lower(): count for state, count in snapshot.counts.items() if count},
+    }
+    proposals = [
+        {
+            "number": view.number,
+            "state": view.state.value,
+            "architecture": view.architecture_key,
+            "agent": view.agent,
+            "acquisition": view.acquisition,
+            "epochs": view.epochs,
+            "value": view.value,
+            "seconds": view.seconds,
+            "attempts": view.attempts,
+            "metrics": view.metrics,
+            "reason": view.reason,
+        }
+        for view in snapshot.proposals
+    ]
+    best = snapshot.incumbent
+    if as_json:
+        print_json({**described, "incumbent": best and best.id, "proposals": proposals})
+        return
+    for label, value in described.items():
+        out().print(f"[bold]{label:<18}[/] ", end="")
+        out().print(value if not isinstance(value, list) else ", ".join(value) or "–", markup=False)
+    if best is not None:
+        out().print(f"[bold]{'incumbent':<18}[/] {best.architecture_key} (#{best.number}), value {best.value:.4g}")
+    columns = ("number", "state", "architecture", "acquisition", "epochs", "value", "seconds", "reason")
+    short = [{**row, "architecture": row["architecture"][:8]} for row in proposals]
+    print_table(columns, [[row[column] for column in columns] for row in short])

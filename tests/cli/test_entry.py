@@ -1,0 +1,103 @@
+"""The entry point: fast help, errors as one red line, no heavy imports."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from archive.cli.main import COMMANDS, main
+
+
+def run(*arguments, home=None, **variables):
+    import os
+
+    environment = {**os.environ, **variables}
+    environment.pop("ARCHIVE_DB", None)
+    if home is not None:
+        environment["ARCHIVE_HOME"] = str(home)
+    command = [sys.executable, "-m", "archive.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+
+
+def test_help_lists_every_command():
+    done = run("--help")
+    assert done.returncode == 0
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_help_and_import_load_no_heavy_package():
+    code = (
+        "import sys, archive, archive.cli.main\n"
+        "try: archive.cli.main.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('torch', 'scipy', 'numba', 'neo4j', 'sklearn', 'numpy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (["serch"], ["unknown command 'serch'", "search"]),
+        (["search", "--agent", "nasbt"], ["unknown agent 'nasbt'", "nasbot"]),
+        (["search", "--task", "digit"], ["unknown task 'digit'", "digits"]),
+        (["search", "--space", "cn"], ["unknown space 'cn'", "cnn"]),
+        (["search", "--protocol", "digits/9"], ["digits/9", "digits/1"]),
+        (["search", "--task", "diabetes", "--space", "cnn"], ["diabetes", "cnn", "mlp"]),
+        (["search", "--budgt", "3"], ["--budgt"]),
+        (["query", "RETURN 1", "-p", "novalue"], ["NAME=VALUE", "novalue"]),
+        (["query"], ["CYPHER"]),
+        (["--db", "http://example.org", "query", "RETURN 1"], ["http://example.org", "neo4j://"]),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, fragments, tmp_path):
+    done = run(*arguments, home=tmp_path)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("error: ")
+    assert all(fragment in done.stderr for fragment in fragments), done.stderr
+    assert not done.stdout
+
+
+def test_an_unreachable_server_is_one_line_and_exit_code_1(tmp_path):
+    done = run("--db", "bolt://127.0.0.1:9", "query", "RETURN 1", home=tmp_path)
+    assert done.returncode == 1
+    assert "127.0.0.1:9" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it(tmp_path):
+    done = run("--db", "neo4j://neo4j:hunter2@localhost", "query", "RETURN 1", home=tmp_path)
+    assert done.returncode == 2
+    assert "hunter2" not in done.stderr + done.stdout
+    assert "ARCHIVE_PASSWORD" in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    done = run("query", "RETURN 1", home=tmp_path / "file" / "below")
+    assert done.returncode in (1, 2)
+    assert str(tmp_path / "file") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_version_and_json_status_of_an_archive_that_never_was(tmp_path):
+    assert run("--version").stdout.startswith("archive, version ")
+    status = json.loads(run("db", "status", "--json", home=tmp_path).stdout)
+    assert status["running"] is False
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_is_exit_code_130(monkeypatch, capsys):
+    import archive.cli.query as query
+
+    def interrupted(ctx):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(query, "open_archive", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["query", "RETURN 1"])
+    assert ended.value.code == 130
+    assert "Traceback" not in capsys.readouterr().err

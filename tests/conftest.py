@@ -1,0 +1,145 @@
+"""Fixtures of every test: no contact with the user's own archive, and both database servers.
+
+`connection` and `archive` run a test once on each server: the embedded one and a real Neo4j, which are started when
+the first test asks for them and hold no data when a test begins. Environment:
+
+    ARCHIVE_TEST_SERVERS=embedded,neo4j   which servers; when set, a server that cannot be had is an error, else a skip
+    ARCHIVE_TEST_NEO4J_CURRENT=1          the current Neo4j release too (`neo4j-current`)
+    ARCHIVE_TEST_NEO4J_URI, …_USER, …_PASSWORD   use this server for `neo4j`; ITS DATA IS DELETED
+    ARCHIVE_TEST_CACHE                    where the Neo4j jars are kept
+    ARCHIVE_DATA_DIR                      the reference data
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archive import schema, server, settings
+from archive.connection import Connection
+from archive.settings import Settings
+from tests.servers import neo4j_server
+from tests.support import data_dir
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+
+CHOSEN = os.environ.get("ARCHIVE_TEST_SERVERS", "")
+SERVERS = [name.strip() for name in CHOSEN.split(",") if name.strip()] or ["embedded", "neo4j"]
+if os.environ.get("ARCHIVE_TEST_NEO4J_CURRENT") == "1" and "neo4j-current" not in SERVERS:
+    SERVERS.append("neo4j-current")
+
+
+@pytest.fixture(autouse=True)
+def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep a test away from the archive and the credentials of whoever runs it."""
+    for name in os.environ:
+        if name.startswith("ARCHIVE_") and not name.startswith("ARCHIVE_TEST_") and name != "ARCHIVE_DATA_DIR":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "default-home"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder with the reference data, `golden/` and `data/`."""
+    return data_dir()
+
+
+@pytest.fixture(scope="session", params=SERVERS)
+def store_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a running server, each kind of server in turn."""
+    start = {"embedded": _embedded, "neo4j": _neo4j, "neo4j-current": _neo4j_current}[request.param]
+    yield from start(tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(scope="session")
+def migrated_connection(store_settings: Settings) -> Iterator[Connection]:
+    """One connection for all tests on a server; use `connection`, whose data is clean."""
+    with Connection.open(store_settings) as connection:
+        schema.migrate(connection)
+        yield connection
+
+
+@pytest.fixture
+def connection(migrated_connection: Connection) -> Connection:
+    """A connection to a server with the schema and no data, on each server."""
+    wipe(migrated_connection)
+    return migrated_connection
+
+
+@pytest.fixture
+def archive(connection: Connection) -> Archive:
+    """An archive without data, on each server."""
+    from archive.archive import Archive
+
+    return Archive(connection)
+
+
+@pytest.fixture
+def open_connection(connection: Connection, store_settings: Settings) -> Iterator[Callable[[], Connection]]:
+    """Opens further connections to the server of `connection`, as other processes would have."""
+    opened: list[Connection] = []
+
+    def another() -> Connection:
+        opened.append(Connection.open(store_settings))
+        return opened[-1]
+
+    yield another
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Settings]:
+    """Settings of an embedded server of the test's own, which is not started, and ended after the test."""
+    own = settings.load(home=tmp_path / "home", patience=30.0)
+    yield own
+    if own.home.is_dir():
+        server.stop(own)
+
+
+def wipe(connection: Connection) -> None:
+    """Delete all data, in bites that fit a transaction, and leave the schema."""
+    bite = """
+        MATCH (n) WHERE NOT n:SchemaMigration WITH n LIMIT 2000 DETACH DELETE n RETURN count(n) AS deleted
+        """
+    while connection.write(lambda transaction: transaction.run(bite).single(strict=True)["deleted"]):
+        pass
+
+
+def _embedded(folder: Path) -> Iterator[Settings]:
+    own = settings.load(home=folder, environment={})
+    yield own
+    server.stop(own)
+
+
+def _neo4j(folder: Path) -> Iterator[Settings]:
+    uri = os.environ.get("ARCHIVE_TEST_NEO4J_URI")
+    if not uri:
+        yield from _real(neo4j_server.LTS, folder)
+        return
+    user, password = (os.environ.get(f"ARCHIVE_TEST_NEO4J_{name}") for name in ("USER", "PASSWORD"))
+    yield settings.load(home=folder, uri=uri, user=user, password=password, environment={})
+
+
+def _neo4j_current(folder: Path) -> Iterator[Settings]:
+    yield from _real(neo4j_server.CURRENT, folder)
+
+
+def _real(release: neo4j_server.Release, folder: Path) -> Iterator[Settings]:
+    try:
+        neo4j_server.java_of(release.java)
+        neo4j_server.jars_of(release)
+    except (RuntimeError, FileNotFoundError, subprocess.CalledProcessError) as error:
+        if CHOSEN:
+            raise
+        pytest.skip(f"no Neo4j {release.version} here (needs Java {release.java} and mvn): {error}")
+    with neo4j_server.Neo4jServer.start(release, folder / "server") as running:
+        yield settings.load(home=folder, uri=running.uri, user=running.user, password=running.password, environment={})
+    shutil.rmtree(folder / "server", ignore_errors=True)
