@@ -62,30 +62,41 @@ def archive(ctx: click.Context, /, **settings: str | None) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; a known error is one red line on stderr and a non-zero exit code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
     try:
-        sys.exit(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
-    except ArchiveError as error:
-        _complain(str(error))
-        sys.exit(error.exit_code)
-    except click.exceptions.Abort:
-        sys.exit(130)
+        return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        return _interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
-        sys.exit(2)
+        return 2
     except click.ClickException as error:
-        _complain(error.format_message())
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        click.echo("interrupted: nothing that finished is lost; the same command goes on", err=True)
-        sys.exit(130)
+        return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
         # The reader of our output has gone (`archive query … | head`): not an error of ours.
         sys.stdout = open(os.devnull, "w")
-        sys.exit(0)
+        return 0
+    except Exception as error:
+        from archive.cli.interruption import caused
+
+        if caused(error):
+            return _interrupted()
+        if isinstance(error, ArchiveError):
+            return _complain(str(error), error.exit_code)
+        raise
 
 
-def _complain(message: str) -> None:
+def _interrupted() -> int:
+    click.echo("interrupted: nothing that finished is lost; the same command goes on", err=True)
+    return 130
+
+
+def _complain(message: str, code: int) -> int:
     click.secho(f"error: {message}", fg="red", err=True)
+    return code
 
 
 def settings_of(ctx: click.Context) -> dict[str, Any]:

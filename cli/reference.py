@@ -18,10 +18,8 @@ BEGIN, END = "<!-- commands -->", "<!-- /commands -->"
 
 def reference() -> str:
     """Return the reference as Markdown: a heading and the help text of every command."""
-    parts = []
-    for path, command in _commands("archive", archive):
-        with click.Context(command, info_name=path, max_content_width=100, terminal_width=100) as ctx:
-            parts.append(f"### `{path}`\n\n```text\n{command.get_help(ctx)}\n```\n")
+    root = click.Context(archive, info_name="archive", terminal_width=100, **archive.context_settings)
+    parts = [f"### `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in _commands(root)]
     return "\n".join(parts)
 
 
@@ -32,15 +30,15 @@ def replaced(text: str) -> str:
     return f"{head}{BEGIN}\n{reference()}{END}{tail}"
 
 
-def _commands(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    if not isinstance(command, click.Group):
-        yield path, command
+def _commands(ctx: click.Context) -> Iterator[click.Context]:
+    """Yield the context of every command that is no group, as if each had been typed."""
+    if not isinstance(ctx.command, click.Group):
+        yield ctx
         return
-    with click.Context(command, info_name=path) as ctx:
-        for name in command.list_commands(ctx):
-            child = command.get_command(ctx, name)
-            if child is not None and not child.hidden:
-                yield from _commands(f"{path} {name}", child)
+    for name in ctx.command.list_commands(ctx):
+        child = ctx.command.get_command(ctx, name)
+        if child is not None and not child.hidden:
+            yield from _commands(click.Context(child, info_name=name, parent=ctx))
 
 
 if __name__ == "__main__":

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of a table.")
 
 
-def open_archive(ctx: click.Context) -> Archive:
+def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
     """Connect with the settings given before the command's name; the caller closes it."""
     from archive.archive import connect
 
-    return connect(**settings_of(ctx))
+    return connect(**settings_of(ctx), **overrides)
 
 
 def out() -> Console:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -73,7 +72,6 @@ def search(
         config={"agent": agent_name, "protocol": protocol.as_dict()},
         space_config=space.config,
     )
-    signal.signal(signal.SIGTERM, _interrupt)
     with open_archive(ctx) as archive:
         study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start))
         last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device)
@@ -102,6 +100,7 @@ def _search(
 ) -> Snapshot:
     """Run the loop with its trainers and its view, and return the last snapshot."""
     from archive.agents import loop
+    from archive.cli.interruption import Interruption
     from archive.cli.live import LiveView
     from archive.cli.local_trainers import LocalTrainers
     from archive.records import State
@@ -112,8 +111,10 @@ def _search(
     settings = archive.connection.settings
     local = LocalTrainers(0 if own >= study.budget else trainers, study.name, settings, device=device)
     snapshot: Snapshot | None = None
-    with LiveView(study, agent.kind, _place(archive), protocol.epochs, warm) as view, local:
-        for snapshot in loop.run(archive, study, agent, version=__version__, batch=batch):
+    view = LiveView(study, agent.kind, _place(archive), protocol.epochs, warm)
+    with Interruption() as interruption, view, local:
+        for snapshot in loop.run(archive, study, agent, version=__version__, batch=batch, wait=interruption.wait):
+            interruption.check()
             view.update(snapshot)
             local.keep_alive(snapshot.counts[State.COMPLETE])
     if snapshot is None:
@@ -191,8 +192,3 @@ def _flags(result: dict[str, Any]) -> str:
     """Return what must be said again for the study to be found and to match."""
     flags = "" if result["task"] == "digits" else f" --task {result['task']}"
     return flags + ("" if result["space"] == "cnn" else f" --space {result['space']}")
-
-
-def _interrupt(number: int, frame: object) -> None:
-    """End like Ctrl-C, so that trainers are let go in order."""
-    raise KeyboardInterrupt

@@ -92,5 +92,5 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     if best is not None:
         out().print(f"[bold]{'incumbent':<18}[/] {best.architecture_key} (#{best.number}), value {best.value:.4g}")
     columns = ("number", "state", "architecture", "acquisition", "epochs", "value", "seconds", "reason")
-    short = [{**row, "architecture": row["architecture"][:8]} for row in proposals]
+    short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
     print_table(columns, [[row[column] for column in columns] for row in short])

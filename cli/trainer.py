@@ -40,7 +40,8 @@ def trainer(
     Claims proposals, trains each in a process of its own, and writes results back. Any number of trainers may serve
     one archive, on any number of machines.
     """
-    from archive.trainer.daemon import Options, Trainer
+    from archive.trainer.daemon import Trainer
+    from archive.trainer.options import Options
 
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     # The driver warns of every server outage that the trainer rides out and reports itself.
@@ -55,7 +56,8 @@ def trainer(
         drain=drain,
         parent=parent,
     )
-    with open_archive(ctx) as archive:
+    # The trainer rides outages out itself, and must not be deaf to signals for as long as a connection would wait.
+    with open_archive(ctx, patience=5.0) as archive:
         if study is not None:
             archive.studies.get(study)
         tally = Trainer(archive, options).run()

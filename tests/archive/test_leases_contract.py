@@ -212,3 +212,16 @@ def test_proposals_that_do_not_exist(archive):
     for call in (archive.proposals.heartbeat, lambda *a: archive.proposals.fail(*a, "NaN")):
         with pytest.raises(UnknownNameError):
             call("study#00009", "token")
+
+
+def test_a_proposal_handed_back_has_lost_no_attempt(archive, queue):
+    claim = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.report(claim.id, claim.token, {"train_loss": [1.0]})
+    for _ in range(2):
+        archive.proposals.release(claim.id, claim.token)
+        back = archive.proposals.get(claim.id)
+        assert (back.state, back.attempts, back.reason, back.curve) == (State.WAITING, 0, None, {})
+    other = archive.proposals.claim("v", study="study", lease_seconds=LONG)
+    assert other.id == claim.id
+    with pytest.raises(LeaseLostError, match="worker v holds it"):
+        archive.proposals.release(claim.id, claim.token)

@@ -1,0 +1,118 @@
+"""The loop's effects, on each server: budget, distances, restarts, failures, other loops at the same time."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from archive import agents, spaces
+from archive.agents.loop import history_of, run
+from archive.agents.opening import open_study
+from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
+from archive.proposals import Result, State
+from archive.records import Study
+
+SPACE = spaces.get("mlp")
+
+
+def asked(name="s", **changes):
+    given = {"task": "t", "protocol": "t/1", "space": "mlp", "objective": "mse", "direction": "minimise"}
+    return Study(name, **{**given, **changes})
+
+
+def serve(archive, study, value=lambda number: float(number)):
+    """Evaluate everything that waits, as a trainer would."""
+    while (claim := archive.proposals.claim("worker", study=study)) is not None:
+        archive.proposals.complete(claim.id, claim.token, Result(value=value(claim.proposal.number)))
+
+
+def search(archive, study, kind="random", batch=1, **options):
+    """Run the loop with a trainer that works whenever the loop waits."""
+    agent = agents.get(kind, SPACE)
+    return list(
+        run(archive, study, agent, version="0", batch=batch, wait=lambda _: serve(archive, study.name), **options)
+    )
+
+
+def test_the_budget_is_spent_and_every_distance_stored(archive):
+    study = open_study(archive, asked(), budget=5)
+    last = search(archive, study)[-1]
+    assert last.counts[State.COMPLETE] == 5
+    keys = {view.architecture_key for view in last.proposals}
+    assert len(keys) == 5
+    assert archive.distances.missing(keys, "otmann") == []
+    assert archive.distances.matrix(sorted(keys), "otmann_normalised").shape == (4, 5, 5)
+    # What is finished is left alone.
+    assert len(search(archive, study)) == 1
+
+
+def test_agents_see_scores_that_grow_when_the_error_falls(archive):
+    study = open_study(archive, asked(), budget=3)
+    search(archive, study)
+    history = history_of(archive, study)
+    assert sorted(seen.score for seen in history.observations) == [-2.0, -1.0, -0.0]
+
+
+def test_a_loop_that_is_killed_proposes_what_it_would_have(archive):
+    study = open_study(archive, asked(), budget=4, seed=3)
+    whole = [view.architecture_key for view in search(archive, study)[-1].proposals]
+    other = open_study(archive, asked("other"), budget=4, seed=3)
+    looks = run(archive, other, agents.get("random", SPACE), version="0", wait=lambda _: serve(archive, "other"))
+    for snapshot in looks:
+        if snapshot.counts[State.COMPLETE] == 2:
+            looks.close()
+            break
+    assert [view.architecture_key for view in search(archive, other)[-1].proposals] == whole
+
+
+def test_two_loops_share_one_budget(archive):
+    study = open_study(archive, asked(), budget=6)
+    with ThreadPoolExecutor(2) as pool:
+        ends = [future.result() for future in [pool.submit(search, archive, study, batch=3) for _ in range(2)]]
+    assert [end[-1].counts[State.COMPLETE] for end in ends] == [6, 6]
+    assert len(archive.proposals.list(study.name)) == 6
+
+
+def test_a_study_whose_proposals_all_fail_ends_with_the_reason(archive):
+    study = open_study(archive, asked(), budget=100)
+
+    def fail(_):
+        while (claim := archive.proposals.claim("worker", study=study.name)) is not None:
+            archive.proposals.fail(claim.id, claim.token, "no memory left")
+
+    with pytest.raises(SearchError, match=r"20 proposals .* no memory left"):
+        list(run(archive, study, agents.get("random", SPACE), version="0", batch=5, wait=fail))
+
+
+def test_warm_start_takes_observations_and_leaves_the_budget(archive):
+    source = open_study(archive, asked("source"), budget=3)
+    search(archive, source)
+    study = open_study(archive, asked("warm"), budget=2, sources=["source"])
+    assert len(history_of(archive, study).observations) == 3
+    last = search(archive, study)[-1]
+    assert last.counts[State.COMPLETE] == 2
+    assert archive.studies.sources("warm") == ["source"]
+    everything = {seen.architecture.functional_key for seen in history_of(archive, study).observations}
+    assert len(everything) == 5
+
+
+def test_a_source_that_does_not_fit_leaves_no_study_behind(archive):
+    open_study(archive, asked("other-task", task="u"), budget=1)
+    open_study(archive, asked("fits"), budget=1)
+    with pytest.raises(UnknownNameError, match=r"did you mean fits|known: fits"):
+        open_study(archive, asked("new"), sources=["other-task"])
+    with pytest.raises(UnknownNameError, match="unknown study 'absent'"):
+        open_study(archive, asked("new"), sources=["absent"])
+    with pytest.raises(UsageError, match="itself"):
+        open_study(archive, asked("fits"), sources=["fits"])
+    assert archive.studies.names() == ["other-task", "fits"]
+
+
+def test_opening_again_keeps_what_is_not_said_and_refuses_what_conflicts(archive):
+    first = open_study(archive, asked(), budget=7, seed=5)
+    again = open_study(archive, asked())
+    assert (again.budget, again.seed) == (7, 5) == (first.budget, first.seed)
+    assert open_study(archive, asked(), budget=9).budget == archive.studies.get("s").budget == 9
+    with pytest.raises(StudyConflictError, match="seed 5, got 6"):
+        open_study(archive, asked(), seed=6)
+    with pytest.raises(UsageError, match="at least 1 evaluation, got 0"):
+        open_study(archive, asked(), budget=0)

@@ -1,0 +1,55 @@
+"""Tasks that go wrong, each in its own way; trials import this module in their own process."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+
+import numpy as np
+
+from archive.trainer import data, tasks
+from archive.trainer.data import Splits
+from archive.trainer.tasks import Protocol, Task
+
+PROTOCOL = dataclasses.replace(tasks.DIABETES.protocol(), name="faulty/1", epochs=3)
+
+
+def exits(_: Protocol) -> Splits:
+    os._exit(7)
+
+
+def segfaults(_: Protocol) -> Splits:
+    os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(60)
+    raise AssertionError
+
+
+def is_killed(_: Protocol) -> Splits:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def hangs(_: Protocol) -> Splits:
+    time.sleep(600)
+    raise AssertionError
+
+
+def raises(_: Protocol) -> Splits:
+    raise ValueError("no such column")
+
+
+def runs_out_of_memory(_: Protocol) -> Splits:
+    raise MemoryError
+
+
+def has_holes(protocol: Protocol) -> Splits:
+    whole = data.diabetes(protocol)
+    inputs = whole.train.inputs.copy()
+    inputs[3, 1] = np.nan
+    return dataclasses.replace(whole, train=data.Part(inputs, whole.train.targets))
+
+
+def faulty(loader) -> Task:
+    return dataclasses.replace(tasks.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader)

@@ -1,0 +1,298 @@
+"""The daemon against both database servers: whole trials, failures, and what it leaves behind when it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from archive.errors import StoreUnavailableError
+from archive.records import State, Study
+from archive.settings import environment
+from archive.trainer import checkpoint, tasks
+from archive.trainer.daemon import Options, Trainer
+from tests.support import ROOT, wait_until
+from tests.trainer import faulty, serve
+from tests.trainer.nets import TINY_MLP, net
+
+NETS = [TINY_MLP, net("mlp", "relu/32 linear"), net("mlp", "elu/12 tanh/8 linear")]
+
+
+@dataclass
+class Suggestion:
+    architecture: object
+
+
+@pytest.fixture
+def trainer(archive, tmp_path):
+    """Makes daemons that train on one thread and keep their files with the test."""
+
+    def make(**options) -> Trainer:
+        return Trainer(archive, Options(**{"threads": 1, "device": "cpu", **options}), home=tmp_path / "trainer")
+
+    return make
+
+
+@pytest.fixture
+def run(trainer):
+    """Lets a daemon work until there is nothing to do."""
+    return lambda **options: trainer(**{"idle_seconds": 0.3, **options}).run()
+
+
+def propose(archive, architectures, task="diabetes", protocol=None, name="study"):
+    """A study with a proposal for each of these networks."""
+    known = tasks.get(task)
+    study = Study(
+        name, task, protocol or known.protocol().name, "mlp", known.objective, known.direction, budget=100, seed=3
+    )
+    archive.studies.create(study)
+    agent = archive.proposals.register_agent("random", {}, "1")
+    return archive.proposals.create(name, agent, [Suggestion(each) for each in architectures])
+
+
+def states(archive, name="study"):
+    return [proposal.state for proposal in archive.proposals.list(name)]
+
+
+def in_thread(trainer: Trainer) -> threading.Thread:
+    thread = threading.Thread(target=trainer.run)
+    thread.start()
+    return thread
+
+
+def test_proposals_become_evaluations(archive, run):
+    propose(archive, NETS)
+    tally = run(slots=2)
+    assert (tally.complete, tally.failed, tally.returned) == (3, 0, 0)
+    assert states(archive) == [State.COMPLETE] * 3
+    for evaluation in archive.studies.evaluations("study"):
+        assert evaluation.protocol == "diabetes/1"
+        assert evaluation.value == min(evaluation.curve["valid_mse"]) == evaluation.metrics["valid_mse"] < 1.2
+        assert evaluation.curve["epoch"] == list(range(1, evaluation.epochs + 1))
+        assert {"test_mse", "params", "flops", "best_epoch"} <= set(evaluation.metrics)
+        assert evaluation.seed == 3
+        saved = checkpoint.load(archive.checkpoints.of_evaluation(evaluation.id))
+        assert saved.architecture.key == evaluation.architecture.key
+        assert saved.about["proposal"] == evaluation.id
+    (worker,) = archive.proposals.workers()
+    assert worker.host
+    assert worker.device.startswith("cpu")
+    assert str(os.getpid()) in worker.id
+
+
+def test_one_seed_gives_one_value_in_any_study(archive, run):
+    for name in ("study", "again"):
+        propose(archive, NETS[:1], name=name)
+    run()
+    (first,), (again,) = (archive.studies.evaluations(name) for name in ("study", "again"))
+    assert first.value == again.value
+    assert first.curve["train_loss"] == again.curve["train_loss"]
+
+
+def test_the_curve_is_there_while_it_grows(archive, monkeypatch, trainer):
+    serve.know(serve.SLOW)
+    propose(archive, NETS[:1], "slow")
+    daemon = trainer()
+    thread = in_thread(daemon)
+    try:
+        curve = wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
+        wait_until(lambda: len(archive.proposals.list("study")[0].curve["epoch"]) > len(curve["epoch"]))
+    finally:
+        daemon.stop()
+        thread.join()
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
+    assert proposal.reason is None
+    assert daemon.tally.returned == 1
+
+
+def test_a_failure_fails_one_proposal_with_its_reason(archive, monkeypatch, run):
+    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.has_holes))
+    propose(archive, NETS[:1], "faulty", name="bad")
+    propose(archive, NETS[:1], name="good")
+    tally = run()
+    assert (tally.complete, tally.failed) == (1, 1)
+    (bad,), (good,) = (archive.proposals.list(name) for name in ("bad", "good"))
+    assert (bad.state, bad.attempts) == (State.FAILED, 0)
+    assert bad.reason == "training diverged: train_loss is nan in epoch 1"
+    assert good.state is State.COMPLETE
+
+
+def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run):
+    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
+    propose(archive, NETS[:1], "faulty")
+    assert run().failed == 3
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert "SIGSEGV" in proposal.reason
+    assert "3 attempts" in proposal.reason
+
+
+def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
+    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.hangs))
+    propose(archive, NETS[:1], "faulty")
+    run(once=True, stall_seconds=0.5)
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 1)
+    assert "no progress for 0.5 s" in proposal.reason
+
+
+def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
+    propose(archive, NETS[:1], protocol="diabetes/99")
+    assert run().failed == 3
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
+
+
+def test_a_killed_trial_is_tried_again(archive, trainer):
+    serve.know(serve.DELAYED)
+    propose(archive, NETS[:1], "delayed")
+    daemon = trainer(idle_seconds=0.5)
+    thread = in_thread(daemon)
+    running = wait_until(lambda: daemon._running, 60, "the trial")
+    os.kill(running[0].trial.pid, signal.SIGKILL)
+    thread.join()
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.COMPLETE, 1)
+    assert (daemon.tally.complete, daemon.tally.failed) == (1, 1)
+
+
+def test_a_lost_lease_ends_the_trial(archive, trainer):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+    daemon = trainer()
+    thread = in_thread(daemon)
+    try:
+        wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
+        pid = daemon._running[0].trial.pid
+        claim = daemon._running[0].claim
+        archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
+        wait_until(lambda: daemon.tally.returned, 10, "the end of the trial")
+    finally:
+        daemon.stop()
+        thread.join()
+    assert not psutil.pid_exists(pid)
+    assert archive.proposals.get(proposal.id).reason == "taken away by the test"
+
+
+def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, run):
+    propose(archive, NETS[:2])
+    complete = archive.proposals.complete
+
+    def away(*_):
+        raise StoreUnavailableError("no server answers")
+
+    monkeypatch.setattr(archive.proposals, "complete", away)
+    run(once=True)
+    assert states(archive) == [State.RUNNING, State.WAITING]
+    assert "archive is away" in caplog.text
+    # Another daemon, and a server that is back: what was finished is delivered, not trained again.
+    monkeypatch.setattr(archive.proposals, "complete", complete)
+    tally = run()
+    assert tally.complete == 1
+    assert states(archive) == [State.COMPLETE] * 2
+    assert [proposal.attempts for proposal in archive.proposals.list("study")] == [0, 0]
+
+
+def test_an_outage_of_the_archive_does_not_end_the_trial(archive, monkeypatch, run):
+    serve.know(serve.DELAYED)
+    propose(archive, NETS[:1], "delayed")
+    report, failures = archive.proposals.report, []
+
+    def unreliable(*arguments):
+        if not failures:
+            failures.append(1)
+            raise StoreUnavailableError("no server answers")
+        return report(*arguments)
+
+    monkeypatch.setattr(archive.proposals, "report", unreliable)
+    assert run(lease_seconds=3).complete == 1
+
+
+def test_only_the_study_that_was_asked_for_is_served(archive, run):
+    propose(archive, NETS[:1])
+    propose(archive, NETS[:1], name="other")
+    run(study="other")
+    assert (states(archive), states(archive, "other")) == ([State.WAITING], [State.COMPLETE])
+
+
+def test_once_is_one_trial(archive, run):
+    propose(archive, NETS[:2])
+    run(once=True, idle_seconds=None)
+    assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]
+    run(once=True, idle_seconds=None)
+    assert run(once=True, idle_seconds=None).complete == 0
+
+
+def test_a_daemon_leaves_with_its_parent(archive, trainer):
+    parent = subprocess.Popen(["sleep", "600"])
+    daemon = trainer(parent=parent.pid)
+    thread = in_thread(daemon)
+    time.sleep(0.2)
+    parent.kill()
+    thread.join(60)
+    parent.wait()
+    assert not thread.is_alive()
+
+
+@pytest.fixture
+def start(archive, store_settings, tmp_path):
+    """Starts daemons in processes of their own."""
+    daemons = []
+
+    def start(**options):
+        with open(tmp_path / "daemon.log", "ab") as log:
+            arguments = json.dumps({"device": "cpu", "threads": 1, "lease_seconds": 2, **options})
+            command = [sys.executable, "-m", "tests.trainer.serve", arguments]
+            own = {**os.environ, **environment(store_settings)}
+            daemons.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=log))
+        return daemons[-1]
+
+    yield start
+    for daemon in daemons:
+        daemon.kill()
+        daemon.wait()
+
+
+def test_killed_daemons_lose_nothing(archive, start):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+
+    def curve():
+        return archive.proposals.get(proposal.id).curve
+
+    first = start()
+    wait_until(curve, 90, "the first epochs")
+    trials = psutil.Process(first.pid).children(recursive=True)
+    first.kill()
+    gone, alive = psutil.wait_procs(trials, timeout=20)
+    assert gone and not alive
+
+    second = start()
+    wait_until(lambda: archive.proposals.get(proposal.id).attempts == 1 and curve(), 90, "the second attempt")
+    trials = psutil.Process(second.pid).children(recursive=True)
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(20) == 0
+    assert not psutil.wait_procs(trials, timeout=20)[1]
+    back = archive.proposals.get(proposal.id)
+    assert (back.state, back.attempts) == (State.WAITING, 1)
+    assert back.reason is None
+
+
+def test_draining_finishes_first(archive, start):
+    serve.know(serve.DELAYED)
+    propose(archive, NETS[:2], "delayed")
+    daemon = start(drain=True)
+    wait_until(lambda: State.RUNNING in states(archive), 90, "the claim")
+    daemon.terminate()
+    assert daemon.wait(60) == 0
+    assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]

@@ -1,0 +1,195 @@
+"""Trials in their own process: what they bring back, and what their death says."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from archive.errors import SettingsError
+from archive.trainer import checkpoint, tasks
+from archive.trainer.train import train
+from archive.trainer.worker import Epoch, Failed, Finished, Job, Trial, resolve_device
+from tests.support import ROOT, wait_until
+from tests.trainer import faulty
+from tests.trainer.nets import TINY_CNN, TINY_MLP
+
+
+def job(task, folder, architecture=TINY_MLP, seed=1):
+    return Job(architecture, task, task.protocol(), seed, "cpu", 1, folder, {"proposal": "s#1"})
+
+
+def told(trial: Trial, seconds: float = 120.0):
+    """All messages of a trial, to its last."""
+    messages = []
+
+    def over():
+        messages.extend(trial.messages())
+        return messages and not isinstance(messages[-1], Epoch)
+
+    try:
+        wait_until(over, seconds, "the end of the trial")
+    finally:
+        trial.end()
+    return messages
+
+
+def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
+    task = tasks.get("diabetes")
+    *epochs, last = told(Trial(job(task, tmp_path)))
+    assert isinstance(last, Finished)
+    result = last.result
+    assert [epoch.metrics["valid_mse"] for epoch in epochs] == result.curve["valid_mse"]
+    assert result.value == result.metrics["valid_mse"] == min(result.curve["valid_mse"])
+    assert (result.seed, result.device, result.epochs) == (1, "cpu", len(epochs))
+    assert result.environment["threads"] == 1
+    saved = checkpoint.load(result.checkpoint)
+    assert saved.architecture == TINY_MLP.canonical
+    assert saved.about == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
+
+
+def test_a_trial_finds_what_the_loop_finds_here(tmp_path):
+    task = tasks.get("digits")
+    *_, last = told(Trial(job(task, tmp_path, TINY_CNN)))
+    here = train(TINY_CNN, task, seed=1)
+    assert last.result.curve["valid_accuracy"] == pytest.approx(here.curve["valid_accuracy"], abs=0.01)
+
+
+def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
+    (tmp_path / "weights").write_text("a file where the folder should be")
+    *_, last = told(Trial(job(tasks.get("diabetes"), tmp_path / "weights")))
+    assert isinstance(last, Finished)
+    assert last.result.checkpoint is None
+    assert "cannot write weights" in last.result.environment["checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("loader", "reason", "retry"),
+    [
+        (faulty.exits, "ended with status 7", True),
+        (faulty.segfaults, "ended by SIGSEGV", True),
+        (faulty.is_killed, "ended by SIGKILL.*out of memory", True),
+        (faulty.raises, "ValueError: no such column", False),
+        (faulty.runs_out_of_memory, "^out of memory$", False),
+        (faulty.has_holes, "training diverged: train_loss is nan in epoch 1", False),
+    ],
+)
+def test_a_trial_that_fails_says_why(tmp_path, loader, reason, retry):
+    (last,) = told(Trial(job(faulty.faulty(loader), tmp_path)))
+    assert isinstance(last, Failed)
+    assert last.retry is retry
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(last.reason)
+
+
+def test_a_network_that_does_not_suit_the_task_fails_for_good(tmp_path):
+    (last,) = told(Trial(job(tasks.get("diabetes"), tmp_path, TINY_CNN)))
+    assert isinstance(last, Failed)
+    assert not last.retry
+    assert "needs images" in last.reason
+
+
+def test_a_trial_can_be_ended_at_any_time(tmp_path):
+    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    process = psutil.Process(trial.pid)
+    trial.end()
+    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")
+
+
+def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
+    code = f"""
+        import time
+        from pathlib import Path
+        from tests.trainer import faulty
+        from tests.trainer.test_worker import job
+        from archive.trainer.worker import Trial
+        trial = Trial(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
+        print(trial.pid, flush=True)
+        time.sleep(600)
+    """
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    with daemon:
+        trial = psutil.Process(int(daemon.stdout.readline()))
+        daemon.kill()
+    wait_until(lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE, 10, "the end of the trial")
+
+
+def test_a_trial_does_not_run_the_main_module_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import sys
+            sys.path.insert(0, {str(ROOT)!r})
+            from archive.trainer.worker import resolve_device
+            print("once", *resolve_device("cpu"))
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split()[:2] == ["once", "cpu"]
+    assert done.stdout.count("once") == 1
+    assert not done.stderr
+
+
+def test_a_device_that_is_not_there_is_a_clear_error():
+    with pytest.raises(SettingsError, match="the device 'cuda:99' cannot be used"):
+        resolve_device("cuda:99")
+    with pytest.raises(SettingsError, match="the device 'toaster' cannot be used"):
+        resolve_device("toaster")
+    assert resolve_device("auto")[0] in ("cpu", "cuda")
+
+
+def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
+    code = f"""
+        import sys
+        from pathlib import Path
+        from archive.trainer import tasks
+        from archive.trainer.worker import Finished, Job, Trial
+        from tests.trainer.nets import TINY_MLP
+        task, last = tasks.get("diabetes"), None
+        trial = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
+        while not isinstance(last, Finished):
+            last = (trial.messages() or [last])[-1]
+        assert "torch" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=True, timeout=120)
+
+
+def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):
+    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    process = psutil.Process(trial.pid)
+    server = process.parent()
+    for each in (server, process):
+        os.kill(each.pid, 15)
+    time.sleep(0.5)
+    assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    assert server.is_running()
+    trial.end()
+
+
+def test_a_fork_server_that_is_killed_is_replaced(tmp_path):
+    task = tasks.get("diabetes")
+    running = Trial(job(task, tmp_path))
+    server = psutil.Process(running.pid).parent()
+    server.kill()
+    assert isinstance(told(running)[-1], Finished)
+    again = Trial(job(task, tmp_path))
+    assert psutil.Process(again.pid).ppid() != server.pid
+    assert isinstance(told(again)[-1], Finished)
+
+
+def test_an_orphan_of_the_fork_server_can_be_ended(tmp_path):
+    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    process = psutil.Process(trial.pid)
+    process.parent().kill()
+    time.sleep(0.2)
+    trial.end()
+    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")

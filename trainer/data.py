@@ -1,0 +1,134 @@
+"""The data of the tasks: read, split once and for all, and laid out as tensors on a device.
+
+Inputs and, in a regression, targets are standardised with the mean and the deviation of the training part alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from archive.trainer.tasks import Protocol
+
+Inputs = NDArray[np.float32]
+Targets = NDArray[np.int64] | NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Inputs (n, …) float32 and targets (n,): int64 classes, or float32 values."""
+
+    inputs: Inputs
+    targets: Targets
+
+    def __len__(self) -> int:
+        """Return the number of inputs."""
+        return len(self.targets)
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """The three parts of a data set."""
+
+    train: Part
+    valid: Part
+    test: Part
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """One part as tensors that stay on the device, whence batches are cut without a step per input."""
+
+    inputs: Tensor
+    targets: Tensor
+
+    @classmethod
+    def of(cls, part: Part, device: torch.device) -> Batches:
+        """Copy a part to the device."""
+        inputs = torch.from_numpy(part.inputs)
+        if inputs.ndim == 4:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        return cls(inputs.to(device), torch.from_numpy(part.targets).to(device))
+
+    def __len__(self) -> int:
+        """Return the number of inputs."""
+        return len(self.targets)
+
+    def shuffled(self, batch: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield every input once, in random order, in batches of equal size (within one) of at most `batch`.
+
+        Equal batches never leave a last batch of one, which batch normalisation could not take.
+        """
+        order = torch.randperm(len(self), generator=generator).to(self.targets.device)
+        for chosen in order.tensor_split(-(-len(self) // batch)):
+            yield self.inputs[chosen], self.targets[chosen]
+
+
+def digits(protocol: Protocol) -> Splits:
+    """Return scikit-learn's handwritten digits: images (n, 1, 8, 8), classes 0 to 9."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    images = images.reshape(-1, 1, 8, 8)
+    return split(images, labels.astype(np.int64), protocol, per_feature=False)
+
+
+def diabetes(protocol: Protocol) -> Splits:
+    """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress after a year."""
+    from sklearn.datasets import load_diabetes
+
+    measurements, progress = load_diabetes(return_X_y=True, scaled=False)
+    return split(measurements, progress, protocol, per_feature=True)
+
+
+def split(
+    inputs: NDArray[np.float64], targets: NDArray[np.generic], protocol: Protocol, *, per_feature: bool
+) -> Splits:
+    """Cut a data set into the parts that the protocol asks for, and standardise them.
+
+    Args:
+        inputs: (n, …) float64.
+        targets: (n,) int64 classes, or float64 values.
+        protocol: Names the sizes, the kind and the seed of the split.
+        per_feature: Whether each feature has its own mean and deviation, or all (an image's pixels) share one.
+
+    Raises:
+        ValueError: The protocol's sizes do not add up to n.
+    """
+    sizes = (protocol.train, protocol.valid, protocol.test)
+    if sum(sizes) != len(targets):
+        raise ValueError(f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}")
+    stratified = protocol.split == "stratified"
+    order = _order(targets, protocol.split_seed, stratified)
+    train, valid, test = np.split(order, np.cumsum(sizes)[:-1])
+    inputs = _standardised(inputs, train, axis=0 if per_feature else None)
+    if np.issubdtype(targets.dtype, np.integer):
+        answers: Targets = targets.astype(np.int64)
+    else:
+        answers = _standardised(targets.astype(np.float64), train, axis=0).astype(np.float32)
+    x = inputs.astype(np.float32)
+    return Splits(*(Part(x[rows], answers[rows]) for rows in (train, valid, test)))
+
+
+def _order(targets: NDArray[np.generic], seed: int, stratified: bool) -> NDArray[np.intp]:
+    """Return a fixed order of the rows; if stratified, every stretch of it holds each class in its share."""
+    # RandomState, since numpy promises that its stream never changes: a protocol's split must outlive numpy versions.
+    shuffled = np.random.RandomState(seed).permutation(len(targets))
+    if not stratified:
+        return shuffled
+    rank = np.empty(len(targets))
+    for label in np.unique(targets):
+        rows = shuffled[targets[shuffled] == label]
+        rank[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
+    return shuffled[np.argsort(rank[shuffled], kind="stable")]
+
+
+def _standardised(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> NDArray[np.float64]:
+    mean, deviation = values[train].mean(axis=axis), values[train].std(axis=axis)
+    scaled: NDArray[np.float64] = (values - mean) / np.where(deviation > 0, deviation, 1.0)
+    return scaled

@@ -1,0 +1,69 @@
+"""Why a daemon ends: it was told to, by a signal or a call, or the process that it works for is gone."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import psutil
+
+
+class Lifetime:
+    """Counts requests to stop, and watches over a parent.
+
+    Args:
+        parent: Id of the process to end with, if any.
+
+    Attributes:
+        requests: How often a stop was asked for.
+    """
+
+    def __init__(self, parent: int | None = None) -> None:
+        self.requests = 0
+        self._parent_id = parent
+        self._parent = None if parent is None else _process(parent)
+
+    def request_stop(self) -> None:
+        """Ask for the end, from a signal or another thread."""
+        self.requests += 1
+
+    def parent_gone(self) -> bool:
+        """Whether there was a parent to end with, and it has ended."""
+        if self._parent_id is None:
+            return False
+        # The handle, unlike the bare id, does not take a new process of the same number for the parent.
+        return self._parent is None or not _alive(self._parent)
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """Take SIGTERM and SIGINT as requests to stop; only the main thread can ask for signals."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def on_signal(number: int, _: FrameType | None) -> None:
+            self.request_stop()
+
+        before = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.NoSuchProcess:
+        return None
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -1,0 +1,192 @@
+"""What each operation computes: the torch modules that layers become.
+
+    op                      module        output, for an input of C channels (or F features), side s
+    conv3/5/7               Convolution   relu(norm(W * x)), units channels, side ceil(s / stride)
+    res3/5/7                Residual      relu(norm(W2 * relu(norm(W1 * x))) + x), units channels; where the channels
+                                          or the side change, a normalised 1x1 convolution stands in for the last x
+    max-pool, avg-pool      Pool          C channels, side ceil(s / 2); an average leaves out what is outside the image
+    fc                      Dense         relu(norm(W x + b)), units features; an image is flattened
+    relu … tanh             Dense         activation(norm(W x + b)), units features
+    crelu                   Dense         relu and relu of the negative, 2 * units features
+    softmax, linear         Affine        W x + b, one output for each class, or one in a regression
+
+`norm` is batch normalisation where the task's protocol asks for it. NASBOT trains without it, for 24,000 iterations.
+Its pools of plain networks, up to 25 layers deep, learn little of images in the few epochs that a search on a small
+data set can give them; with it they all learn at one learning rate. A regression on a few hundred rows does
+better without: there the noise of the batches' means costs more than it helps, and weights drawn to suit each
+activation carry the signal through 24 sigmoidal and rectifying layers.
+
+A crelu layer's units are its neurons, the rows of W, which its mass and its cost count; each emits two features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Shape = tuple[int, ...]
+"""(channels, height, width) of an image or (features,) of a vector, without the batch."""
+
+
+def crelu(x: Tensor) -> Tensor:
+    """Return relu(x) and relu(-x) side by side: (n, f) -> (n, 2 f)."""
+    return F.relu(torch.cat((x, -x), dim=1), inplace=True)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "crelu": crelu,
+    "leaky-relu": F.leaky_relu,
+    "softplus": F.softplus,
+    "elu": F.elu,
+    "logistic": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+
+# What weights must be scaled by so that the signal's variance survives the activation: He et al. (2015) for the
+# rectifiers, one over the slope at zero for the others (Glorot and Bengio 2010), of which tanh takes a
+# little more, against its saturation.
+_GAINS = {
+    "relu": 2**0.5,
+    "crelu": 1.0,
+    "leaky-relu": 2**0.5,
+    "softplus": 2**0.5,
+    "elu": 1.25,
+    "logistic": 4.0,
+    "tanh": 5 / 3,
+}
+
+
+class Affine(nn.Module):
+    """`W x + b` of a vector, or of an image laid out as one: what a decision layer computes.
+
+    Args:
+        shape: Of the input.
+        units: Number of outputs.
+        generator: Source of the initial weights.
+        gain: Factor of the initial weights' standard deviation `1 / sqrt(fan in)`.
+        bias: Whether there is a b.
+    """
+
+    def __init__(self, shape: Shape, units: int, generator: torch.Generator, gain: float = 1.0, bias: bool = True):
+        """Draw the weights, normal with variance gain^2 / fan in; the bias starts at zero."""
+        super().__init__()
+        features = math.prod(shape)
+        self.weight = _weight((units, features), features, gain, generator)
+        self.bias = nn.Parameter(torch.zeros(units)) if bias else None
+        self.shape: Shape = (units,)
+        self.macs = units * features
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, …) to (n, units)."""
+        # `contiguous` first, so that the features stand in channel, row, column order whatever the memory format.
+        return F.linear(x.contiguous().flatten(1), self.weight, self.bias)
+
+
+class Dense(nn.Module):
+    """An affine map, normalised, through an activation."""
+
+    def __init__(self, shape: Shape, units: int, activation: str, normalise: bool, generator: torch.Generator):
+        """Draw weights to suit the activation; see the module's table."""
+        super().__init__()
+        self.affine = Affine(shape, units, generator, _GAINS.get(activation, 1.0), bias=not normalise)
+        self.norm = nn.BatchNorm1d(units) if normalise else nn.Identity()
+        self.activation = ACTIVATIONS[activation]
+        self.shape: Shape = (2 * units,) if activation == "crelu" else (units,)
+        self.macs = self.affine.macs
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, …) to (n, features)."""
+        return self.activation(self.norm(self.affine(x)))
+
+
+class Filter(nn.Module):
+    """A convolution that keeps the image's size but for its stride, normalised, without activation.
+
+    Zeros surround the image. On a small image some taps of the kernel (on one pixel all but the centre) never meet
+    anything but those zeros, so they can neither change the output nor be learned: they are not kept at all. The result
+    is that of the full kernel, at a ninth of the memory and the time for a 3 x 3 kernel on one pixel.
+    """
+
+    def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
+        """Draw the weights, normal with variance 2 / (channels * taps that meet the image)."""
+        super().__init__()
+        channels, *sides = shape
+        self.stride = stride
+        self.reach = [min(kernel // 2, side - 1) for side in sides]
+        taps = [2 * reach + 1 for reach in self.reach]
+        self.shape: Shape = (units, *(-(-side // stride) for side in sides))
+        self.macs = units * channels * kernel**2 * math.prod(self.shape[1:])
+        self.weight = _weight((units, channels, *taps), channels * math.prod(taps), 2**0.5, generator)
+        self.bias = None if normalise else nn.Parameter(torch.zeros(units))
+        self.norm = nn.BatchNorm2d(units) if normalise else nn.Identity()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, units, ceil(h / stride), ceil(w / stride))."""
+        out: Tensor = self.norm(F.conv2d(x, self.weight, self.bias, self.stride, self.reach))
+        return out
+
+
+class Convolution(nn.Module):
+    """A convolution through a relu."""
+
+    def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
+        """See `Filter`."""
+        super().__init__()
+        self.filter = Filter(shape, units, kernel, stride, normalise, generator)
+        self.shape, self.macs = self.filter.shape, self.filter.macs
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, units, h', w')."""
+        return F.relu(self.filter(x), inplace=True)
+
+
+class Residual(nn.Module):
+    """Two convolutions, the first with the stride, and the input added before the last relu (He et al. 2016)."""
+
+    def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
+        """Draw the weights; a 1x1 projection is there only where the shapes differ."""
+        super().__init__()
+        self.first = Filter(shape, units, kernel, stride, normalise, generator)
+        self.second = Filter(self.first.shape, units, kernel, 1, normalise, generator)
+        self.shape = self.second.shape
+        self.macs = self.first.macs + self.second.macs
+        self.projection: Filter | None = None
+        if shape != self.shape:
+            self.projection = Filter(shape, units, 1, stride, normalise, generator)
+            self.macs += self.projection.macs
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, units, h', w')."""
+        inner = self.second(F.relu(self.first(x), inplace=True))
+        return F.relu(inner + (x if self.projection is None else self.projection(x)), inplace=True)
+
+
+class Pool(nn.Module):
+    """The maximum or the average of each 2 x 2 window; odd sides end in a smaller window."""
+
+    def __init__(self, shape: Shape, kind: str):
+        """Keep the kind, `max-pool` or `avg-pool`."""
+        super().__init__()
+        channels, *sides = shape
+        self.shape: Shape = (channels, *(-(-side // 2) for side in sides))
+        self.macs = 0
+        self.kind = kind
+        # On one pixel both are the identity, and torch refuses a window larger than the image it is moved over.
+        self.window = [min(2, side) for side in sides]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, channels, ceil(h / 2), ceil(w / 2))."""
+        if self.window == [1, 1]:
+            return x
+        if self.kind == "max-pool":
+            return F.max_pool2d(x, self.window, 2, ceil_mode=True)
+        return F.avg_pool2d(x, self.window, 2, ceil_mode=True, count_include_pad=False)
+
+
+def _weight(shape: Shape, fan_in: int, gain: float, generator: torch.Generator) -> nn.Parameter:
+    return nn.Parameter(torch.randn(shape, generator=generator).mul_(gain / math.sqrt(fan_in)))

@@ -1,0 +1,45 @@
+"""How a trainer daemon works, and what it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a daemon works.
+
+    Attributes:
+        study: Serve this study alone; None means any.
+        slots: How many trials run at a time.
+        device: As torch names it, or `auto`: a GPU where there is one.
+        threads: CPU threads of each trial; None goes by OMP_NUM_THREADS, else shares the cores out among the slots.
+        poll_seconds: Pause between two looks for work.
+        lease_seconds: How long a proposal stays this worker's without a word from it.
+        stall_seconds: A trial that is silent for so long is taken to hang, and ended.
+        parent: Leave when the process of this id is gone.
+        idle_seconds: Leave after so long without work; None means never.
+        once: Leave after one trial, or when there is nothing to do.
+        drain: Let SIGTERM and SIGINT wait for running trials; a second signal hands them back.
+    """
+
+    study: str | None = None
+    slots: int = 1
+    device: str = "auto"
+    threads: int | None = None
+    poll_seconds: float = 0.25
+    lease_seconds: float = 15.0
+    stall_seconds: float = 1800.0
+    parent: int | None = None
+    idle_seconds: float | None = None
+    once: bool = False
+    drain: bool = False
+
+
+@dataclass
+class Tally:
+    """What a daemon did: trials with a result on record, without one, handed back or taken away."""
+
+    complete: int = 0
+    failed: int = 0
+    returned: int = 0

@@ -1,0 +1,20 @@
+"""What the fork server imports before its first trial: whatever a trial would otherwise spend seconds on.
+
+Imported by the fork server alone: its import changes how the process takes signals.
+"""
+
+from __future__ import annotations
+
+import signal
+
+import sklearn.datasets  # noqa: F401
+
+# torch's optimisers import their compiler when the first one is made, which takes longer than many a trial.
+import torch._dynamo  # noqa: F401
+
+import archive.trainer.checkpoint
+import archive.trainer.train  # noqa: F401
+
+# A service manager, or `timeout`, signals every process of a group. The daemon decides what becomes of its trials, and
+# the server leaves when the daemon has.
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
