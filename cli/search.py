@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -75,7 +76,7 @@ def search(
     with open_archive(ctx) as archive:
         study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start))
         last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device)
-        result = _outcome(archive, study, task, last)
+        result = _outcome(archive, study, agent_name, task, last)
     if as_json:
         print_json(result)
     else:
@@ -140,7 +141,7 @@ def _announce(study: Study, own: int, warm: int) -> None:
         console.print(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
 
 
-def _outcome(archive: Archive, study: Study, task: Task, last: Snapshot) -> dict[str, Any]:
+def _outcome(archive: Archive, study: Study, agent: str, task: Task, last: Snapshot) -> dict[str, Any]:
     """Return what was found, as plain values."""
     from archive.records import State
 
@@ -148,6 +149,7 @@ def _outcome(archive: Archive, study: Study, task: Task, last: Snapshot) -> dict
     weights = None if best is None else archive.checkpoints.of_evaluation(best.id)
     result: dict[str, Any] = {
         "study": study.name,
+        "agent": agent,
         "task": study.task,
         "protocol": study.protocol,
         "space": study.space,
@@ -182,13 +184,18 @@ def _print_outcome(result: dict[str, Any]) -> None:
     console.print(f"{metric:<17}  {best['value']:.4g} on validation data, {held_out} on held-out test data")
     console.print(f"stored in          {result['server']}, study {result['study']}")
     if best["checkpoint"]:
-        console.print(f"weights            {best['checkpoint']}")
+        console.print(f"weights            {best['checkpoint']}", soft_wrap=True)
     console.print("\nnext:")
     console.print(f"  archive arch show {best['architecture'][:8]}")
-    console.print(f"  archive search --study {result['study']} --budget {2 * result['budget']}{_flags(result)}")
+    console.print(f"  {_longer(result)}", soft_wrap=True)
 
 
-def _flags(result: dict[str, Any]) -> str:
-    """Return what must be said again for the study to be found and to match."""
-    flags = "" if result["task"] == "digits" else f" --task {result['task']}"
-    return flags + ("" if result["space"] == "cnn" else f" --space {result['space']}")
+def _longer(result: dict[str, Any]) -> str:
+    """Return the command that goes on with this study: what is not a default must be said again."""
+    said = {"study": result["study"], "budget": 2 * result["budget"]}
+    defaults = {option.name: option.default for option in search.params}
+    for option in ("agent", "task"):
+        if result[option] != defaults[f"{option}_name"]:
+            said[option] = result[option]
+    said["space"] = result["space"]
+    return "archive search " + " ".join(f"--{name} {shlex.quote(str(value))}" for name, value in said.items())

@@ -396,3 +396,9 @@ def test_a_write_is_run_once(connection, address):
         proxy.up()
         assert relayed.query("CREATE (:Counter {value: 1})", write=True).rows == []
         assert relayed.read(count) == {"n": 1, "total": 1}
+
+
+def test_a_rejected_query_is_shown_as_it_was_typed(connection):
+    with pytest.raises(QueryError) as caught:
+        connection.query("MATCH (n", timeout=5.0)
+    assert "/*" not in str(caught.value)
