@@ -63,7 +63,8 @@ def run(
     exhausted = False
     while True:
         snapshot = archive.studies.snapshot(study.name)
-        counts = snapshot.counts
+        # The budget is the archive's: another search may have set it anew in the meantime.
+        study, counts = snapshot.study, snapshot.counts
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if evaluated > measured:

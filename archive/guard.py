@@ -98,7 +98,8 @@ def _tokens(text: str) -> list[Token]:
         if kind == "space":
             continue
         if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", found.start())):
-            _refuse(text, found.start(), "a string, name or comment that is not closed")
+            where = _place(text, found.start())
+            raise ReadOnlyError(f"the query has a string, a name or a comment that is not closed ({where})")
         if kind == "word":
             # Servers fold letters in ways of their own: the long s and the Kelvin sign may count as S and K.
             value = unicodedata.normalize("NFKC", value).upper()
@@ -123,7 +124,9 @@ def _is_name(tokens: list[Token], position: int) -> bool:
     after = tokens[position + 1].text if position + 1 < len(tokens) else ""
     if before == "." and position > 1 and tokens[position - 2].kind == "number":
         return False  # `1.CREATE` may be a number and a clause
-    return before in _BEFORE_A_NAME or before == "AS" or (before in ("{", ",", "(", "[") and after == ":")
+    # A variable may be called `as`, so AS makes a name only of words that could do no harm as a clause.
+    alias = before == "AS" and tokens[position].text not in WRITING_WORDS | {"CALL"}
+    return before in _BEFORE_A_NAME or alias or (before in ("{", ",", "(", "[") and after == ":")
 
 
 def _check_word(text: str, tokens: list[Token], position: int) -> None:
@@ -174,9 +177,13 @@ def _name_parts(tokens: list[Token], position: int) -> list[str]:
 
 
 def _refuse(text: str, at: int, why: str) -> None:
-    line = text.count("\n", 0, at) + 1
-    column = at - (text.rfind("\n", 0, at) + 1) + 1
     raise ReadOnlyError(
-        f"this query could change the archive: {why} (line {line}, column {column}); "
+        f"this query could change the archive: {why} ({_place(text, at)}); "
         "allow it to write (--write, write=True), or put a name in backticks"
     )
+
+
+def _place(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return f"line {line}, column {column}"

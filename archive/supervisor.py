@@ -190,6 +190,9 @@ class Supervisor:
                 return "leave"
             if not self._folder_is_ours():
                 return "leave"
+            if read_run(self.folder) != self.run_file:
+                # Somebody damaged or removed it: without it no client finds this server, and no other can start.
+                write_run(self.folder, self.run_file)
         return "leave"
 
     def _folder_is_ours(self) -> bool:

@@ -69,7 +69,7 @@ class LiveView:
         return Text.assemble(
             (f"{study.name}", "bold"),
             f"  {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}\n",
-            f"{counts[State.COMPLETE]} of {study.budget} evaluations{failed}{warm}",
+            f"{counts[State.COMPLETE]} of {snapshot.study.budget} evaluations{failed}{warm}",
         )
 
     def _table(self, snapshot: Snapshot) -> Table:

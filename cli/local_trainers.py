@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from archive.errors import TrainingError
+from archive.errors import SettingsError, TrainingError, UsageError
 from archive.settings import Settings, environment
 
 RESTART_LIMIT = 5
@@ -65,6 +65,7 @@ class LocalTrainers:
             evaluations: How many evaluations the study has; progress forgives earlier deaths.
 
         Raises:
+            SettingsError: A trainer refused its settings, such as a device that is not there.
             TrainingError: Trainers die one after the other; the message ends with the log's last lines.
         """
         if evaluations > self.evaluations:
@@ -73,6 +74,8 @@ class LocalTrainers:
             if process is not None and process.poll() is None:
                 continue
             if process is not None:
+                if process.returncode == UsageError.exit_code:
+                    raise SettingsError(f"no trainer can work here; {self._log_tail(slot)}")
                 self.deaths += 1
                 if self.deaths > RESTART_LIMIT:
                     raise TrainingError(f"trainers die as soon as they start; {self._log_tail(slot)}")
@@ -101,5 +104,5 @@ class LocalTrainers:
 
     def _log_tail(self, slot: int) -> str:
         path = self._log(slot)
-        lines = path.read_text(errors="replace").splitlines()[-5:] if path.exists() else []
+        lines = path.read_text(errors="replace").splitlines()[-3:] if path.exists() else []
         return f"see {path}: " + " | ".join(lines)

@@ -59,12 +59,12 @@ def search(
 
     task = tasks.get(task_name)
     protocol = task.protocol(protocol_name)
-    space = spaces.get(space_name or task.spaces[0])
+    space = spaces.get(task.spaces[0] if space_name is None else space_name)
     if space.name not in task.spaces:
         raise UsageError(f"task {task.name!r} has no networks in the space {space.name!r}: {' or '.join(task.spaces)}")
     agent = agents.get(agent_name, space)
     asked = Study(
-        name=study_name or f"{agent_name}-{space.name}-{task.name}",
+        name=f"{agent_name}-{space.name}-{task.name}" if study_name is None else study_name,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
@@ -76,7 +76,7 @@ def search(
     with open_archive(ctx) as archive:
         study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start))
         last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device)
-        result = _outcome(archive, study, agent_name, task, last)
+        result = _outcome(archive, last.study, agent_name, task, last)
     if as_json:
         print_json(result)
     else:
@@ -86,7 +86,10 @@ def search(
 def _sources(text: str | None) -> list[str] | Literal["all"]:
     if text == "all":
         return "all"
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    if text is not None and not names:
+        raise UsageError(f"--warm-start takes names of studies, or all, got {text!r}")
+    return names
 
 
 def _search(

@@ -234,6 +234,8 @@ class Trainer:
             self._forget(running)
             self.tally.returned += 1
             return
+        if self._is_away():
+            return
         running.unreported = False
         running.renewed = time.monotonic()
 

@@ -64,6 +64,15 @@ def test_a_loop_that_is_killed_proposes_what_it_would_have(archive):
     assert [view.architecture_key for view in search(archive, other)[-1].proposals] == whole
 
 
+def test_a_budget_that_is_lowered_meanwhile_ends_the_search(archive):
+    study = open_study(archive, asked(), budget=50)
+    looks = run(archive, study, agents.get("random", SPACE), version="0", wait=lambda _: serve(archive, study.name))
+    for snapshot in looks:
+        if snapshot.counts[State.COMPLETE] == 2:
+            archive.studies.set_budget(study.name, 3)
+    assert (snapshot.counts[State.COMPLETE], snapshot.study.budget) == (3, 3)
+
+
 def test_two_loops_share_one_budget(archive):
     study = open_study(archive, asked(), budget=6)
     with ThreadPoolExecutor(2) as pool:

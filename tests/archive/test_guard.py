@@ -155,6 +155,10 @@ WRITES = [
     "RETURN 'not closed",
     "RETURN `not closed",
     "RETURN 1 /* not closed",
+    "MATCH (as:Study) WITH as CREATE (n:Intruder) RETURN 1",
+    "MATCH (as:Study) WITH as SET as.budget = 0 RETURN as.budget",
+    "WITH 1 AS as LOAD CSV FROM 'file:///etc/hostname' AS line RETURN line",
+    "UNWIND [1] AS as CALL dbms.killQuery('1') YIELD queryId RETURN queryId",
 ]
 
 READS = [
@@ -165,7 +169,7 @@ READS = [
     "MATCH ()-[r:SET|DELETE]->() RETURN r",
     "MATCH (n) WHERE n:Merge OR n:Set RETURN n",
     "RETURN {delete: 1, set: 2, create: {merge: 3}} AS m",
-    "RETURN {delete: 1}.delete AS delete",
+    "RETURN {delete: 1}.delete AS deleted",
     "WITH 1 AS `create` RETURN `create`",
     "RETURN 'CREATE (n)' AS text, \"it's SET\" AS other, 'a\\'; DELETE' AS third",
     "RETURN 1 // CREATE (n)",
@@ -173,7 +177,7 @@ READS = [
     "RETURN 1;",
     "  match (n) return count(n) ; // done",
     "MATCH (n) RETURN n { .set, .name, call: 1 }",
-    "RETURN $p AS call",
+    "RETURN $p AS `call`",
     "UNWIND range(1, 3) AS i WITH i WHERE i > 1 RETURN collect(i)",
     "CALL { RETURN 1 AS x } RETURN x",
     "UNWIND [1, 2] AS i CALL (i) { RETURN i * 2 AS j } RETURN i, j",

@@ -152,7 +152,18 @@ def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
     starter.kill()
     starter.communicate()
     assert server.start(home).running
-    assert len(servers_over(folder)) == 1
+    # A second supervisor may be on its way out: it found the folder taken.
+    wait_until(lambda: len(servers_over(folder)) == 1, what="one supervisor")
+
+
+def test_a_damaged_run_file_of_a_living_server_is_mended(home, folder):
+    running = server.start(home)
+    folder.run.write_text("garbage")
+    wait_until(lambda: server.status(home).running, what="the run file")
+    assert server.status(home).java_pid == running.java_pid
+    folder.run.unlink()
+    wait_until(lambda: server.status(home).running, what="the run file")
+    assert server.stop(home)
 
 
 def test_the_server_is_out_of_reach_of_the_starters_terminal(standing):

@@ -47,6 +47,8 @@ def test_help_and_import_load_no_heavy_package():
         (["search", "--protocol", "digits/9"], ["digits/9", "digits/1"]),
         (["search", "--task", "diabetes", "--space", "cnn"], ["diabetes", "cnn", "mlp"]),
         (["search", "--budgt", "3"], ["--budgt"]),
+        (["search", "--study", ""], ["name", "''"]),
+        (["search", "--warm-start", ","], ["--warm-start", "','"]),
         (["query", "RETURN 1", "-p", "novalue"], ["NAME=VALUE", "novalue"]),
         (["query"], ["CYPHER"]),
         (["--db", "http://example.org", "query", "RETURN 1"], ["http://example.org", "neo4j://"]),

@@ -25,7 +25,7 @@ def test_every_dependency_is_named_with_its_reason():
 
 def test_the_two_commands_stand_where_the_build_looks_for_them():
     assert "<!-- run-command -->\n```sh\npip install -e . && archive search --agent nasbot\n```" in README
-    assert "<!-- test-command -->\n```sh\npip install -e '.[dev]' && pytest\n```" in README
+    assert "<!-- test-command -->\n```sh\npip install -e '.[dev]' && pytest -n 2\n```" in README
     assert "'/<!-- test-command -->/" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
