@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import Agent, History, Suggestion, check_count, draw_new
 from archive.agents.candidates import Ranked, best_new, evaluations_at, evolve
+from archive.agents.pooled import Pooled
 from archive.agents.surrogates.base import Array
-from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.spaces.base import Space
 
@@ -25,7 +25,7 @@ class RandomSearch(Agent):
         return samples(self.space, n, history.known, rng)
 
 
-class Rand(Agent):
+class Rand(Pooled):
     """NASBOT's RAND (appendix C.1): its evolutionary optimiser, fed with Unif(0, 1) in place of the acquisition.
 
     It may reach every network that NASBOT may reach, by the same schedule, and picks among them at random.
@@ -37,26 +37,20 @@ class Rand(Agent):
 
     kind = "rand"
 
-    def __init__(self, space: Space, n_initial: int = 10) -> None:
-        """Check and keep the settings."""
-        super().__init__(space)
-        if n_initial < 0:
-            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
-        self.n_initial = n_initial
-
-    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        """See `Agent.propose`."""
-        check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
-        taken = {**history.known, **{s.architecture.functional_key: s.architecture for s in suggestions}}
+    def beyond(
+        self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """See `Pooled.beyond`."""
+        suggestions: list[Suggestion] = []
+        known = dict(taken)
         while len(suggestions) < n:
-            found = best_new(wander(self.space, list(taken.values()), rng), taken)
+            found = best_new(wander(self.space, list(known.values()), rng), known)
             if found is None:
                 # Every line of mutations ends in known networks; what is left, if anything, lies far from them.
-                return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
+                return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
             child = found.candidate
             suggestions.append(Suggestion(child.architecture, parent=child.parent, operations=child.operations))
-            taken[child.architecture.functional_key] = child.architecture
+            known[child.architecture.functional_key] = child.architecture
         return suggestions
 
 

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from archive import spaces
+from archive.figures import Figure
 from archive.graph import Architecture
 
 _SIZES = ((20, 30), (31, 45), (46, 60))
 
 
-class Row(NamedTuple):
-    """One figure: its name, its value, its unit, and the value it should stay below."""
-
-    name: str
-    value: float
-    unit: str
-    goal: float
-
-
-def measure(mutations: int = 1500, seed: int = 0) -> list[Row]:
+def measure(mutations: int = 1500, seed: int = 0) -> list[Figure]:
     """Measure the mean time of one mutation, all its steps and the check of its result included.
 
     Args:
@@ -36,7 +27,7 @@ def measure(mutations: int = 1500, seed: int = 0) -> list[Row]:
     for name in ("cnn", "mlp"):
         for low, high in _SIZES:
             milliseconds = _mean_milliseconds(name, low, high, mutations, np.random.default_rng(seed))
-            found.append(Row(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", 1.0))
+            found.append(Figure(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", "<= 1"))
     return found
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from archive import schema, server, settings
 from archive.archive import Archive
 from archive.connection import Connection
 from archive.errors import UsageError
+from archive.figures import Figure
 from archive.graph import Architecture, Layer
 from archive.imports import import_nasbench201
 from archive.records import Result, Study
@@ -35,15 +36,6 @@ PAIRS = 16_000
 CURVE = {"train_loss": [1.0, 0.5, 0.25], "valid_accuracy": [0.5, 0.75, 0.875]}
 
 
-class Row(NamedTuple):
-    """One figure: its name, its value, its unit, and what it should be."""
-
-    name: str
-    value: float
-    unit: str
-    goal: str
-
-
 @dataclass(frozen=True)
 class Suggestion:
     """An architecture to evaluate."""
@@ -51,7 +43,7 @@ class Suggestion:
     architecture: Architecture
 
 
-def measure(table: Path | None = None) -> list[Row]:
+def measure(table: Path | None = None) -> list[Figure]:
     """Measure start, memory, the bulk import, writes, claims and life cycles, in this order, in one run.
 
     Args:
@@ -70,32 +62,32 @@ def measure(table: Path | None = None) -> list[Row]:
             server.stop(own)
 
 
-def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iterator[Figure]:
     begin = time.perf_counter()
     with Connection.open(own) as connection:
-        yield Row("cold start until the first answer", time.perf_counter() - begin, "s", "at most 3")
+        yield Figure("cold start until the first answer", time.perf_counter() - begin, "s", "<= 3")
         schema.migrate(connection)
         time.sleep(1.0)  # what the start has left over is collected meanwhile
-        yield Row("resident memory, idle and empty", server.status(own).rss_bytes / 2**20, "MiB", "at most 300")
+        yield Figure("resident memory, idle and empty", server.status(own).rss_bytes / 2**20, "MiB", "<= 300")
         begin = time.perf_counter()
         count = import_nasbench201(connection, table)
-        yield Row(f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "at most 90")
+        yield Figure(f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "<= 90")
         # All that follows is measured on an archive of some size, as users have it.
         archive = Archive(connection)
         networks = _networks(ARCHITECTURES + PROPOSALS)
-        yield _rate("architectures of twelve layers stored", ARCHITECTURES, "at least 380", _add, archive, networks)
-        yield _rate("distances stored", PAIRS, "at least 7400", _distances, archive, networks)
+        yield _rate("architectures of twelve layers stored", ARCHITECTURES, ">= 380", _add, archive, networks)
+        yield _rate("distances stored", PAIRS, ">= 7400", _distances, archive, networks)
         _propose(archive, "claims", networks[ARCHITECTURES:])
-        yield _rate(f"claims by {THREADS} threads", PROPOSALS, "at least 100", _claim_all, archive, "claims")
+        yield _rate(f"claims by {THREADS} threads", PROPOSALS, ">= 100", _claim_all, archive, "claims")
         _propose(archive, "cycles", networks[ARCHITECTURES:])
         name = f"claims with a report and a result, {THREADS} threads"
-        yield _rate(name, PROPOSALS, "at least 25", _complete_all, archive, "cycles")
+        yield _rate(name, PROPOSALS, ">= 25", _complete_all, archive, "cycles")
 
 
-def _rate(name: str, count: int, goal: str, work: Callable[..., None], *arguments: Any) -> Row:
+def _rate(name: str, count: int, goal: str, work: Callable[..., None], *arguments: Any) -> Figure:
     begin = time.perf_counter()
     work(*arguments)
-    return Row(name, count / (time.perf_counter() - begin), "1/s", goal)
+    return Figure(name, count / (time.perf_counter() - begin), "1/s", goal)
 
 
 def _add(archive: Archive, networks: Sequence[Architecture]) -> None:

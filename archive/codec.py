@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import product
 from typing import Any
 
 from archive.errors import CodecError, UnknownNameError
@@ -288,8 +288,8 @@ def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
     ]
     if (0, last) in edges:
         return
-    for slots in permutations(_NB201_SLOTS, inner):
-        if all(slot in choices for slot, choices in zip(slots, allowed, strict=True)):
+    for slots in product(*allowed):
+        if len(set(slots)) == inner:
             pairs = {(u, v) for u, a in enumerate(slots, 1) for v, b in enumerate(slots, 1) if a[1] == b[0]}
             if pairs == {(u, v) for u, v in edges if u != 0 and v != last}:
                 yield slots

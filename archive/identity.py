@@ -4,7 +4,8 @@ The canonical form is found by colour refinement (one-dimensional Weisfeiler-Leh
 outgoing neighbours) and, where refinement leaves a class of several layers, by individualising its members one
 after the other and keeping the smallest certificate (McKay & Piperno, "Practical graph isomorphism, II", 2014).
 A sibling whose first leaf equals a leaf seen before is an automorphic image and is not searched: k pairs of
-identical parallel branches cost k + 1 leaves instead of 2^k.
+identical parallel branches cost k + 1 leaves instead of 2^k. Twins (layers of one label with the same parents and
+the same children) may change places without a trace: one of them stands for all, and k of them cost one leaf.
 
 Hashing refined colours alone would be shorter, and wrong: it cannot tell all non-isomorphic graphs apart.
 """
@@ -64,6 +65,8 @@ class _Search:
         children: Sequence[Sequence[int]],
     ) -> None:
         self.labels, self.edges, self.parents, self.children = labels, edges, parents, children
+        neighbours = zip(labels, map(sorted, parents), map(sorted, children), strict=True)
+        self.twins = [(label, tuple(above), tuple(below)) for label, above, below in neighbours]
 
     def refine(self, colours: Colours) -> Colours:
         """Split classes by the colours of parents and children until nothing splits."""
@@ -88,12 +91,13 @@ class _Search:
 
     def best(self, colours: Colours) -> tuple[Certificate, Colours]:
         """Return the smallest certificate below these refined colours, with the ranks that give it."""
-        cell = self._first_cell(colours)
+        colours, cell = self._without_twins(colours)
         if not cell:
             return self._certificate(colours), colours
         smallest: tuple[Certificate, Colours] | None = None
         leaves: set[Certificate] = set()
-        for u in cell:
+        # The first of its twins: all of them have the same smallest certificate.
+        for u in sorted({self.twins[u]: u for u in reversed(cell)}.values()):
             refined = self._individualise(colours, u)
             leaf = self._first_leaf(refined)
             if leaf in leaves:
@@ -106,6 +110,18 @@ class _Search:
         assert smallest is not None
         return smallest
 
+    def _without_twins(self, colours: Colours) -> tuple[Colours, list[int]]:
+        """Return the first colour of several layers that are not all twins, and colours that tell those before apart.
+
+        No other colour splits when twins do: each layer is a neighbour of all of them, or of none.
+        """
+        while cell := self._first_cell(colours):
+            if len({self.twins[u] for u in cell}) > 1:
+                return colours, cell
+            split = colours[cell[0]]
+            colours = _dense([(colour, u if colour == split else 0) for u, colour in enumerate(colours)])
+        return colours, []
+
     def _first_cell(self, colours: Colours) -> list[int]:
         """Return the members of the smallest colour that several layers share."""
         members: dict[int, list[int]] = {}
@@ -117,8 +133,9 @@ class _Search:
         return self.refine(_dense([(colour, v != u) for v, colour in enumerate(colours)]))
 
     def _first_leaf(self, colours: Colours) -> Certificate:
-        while cell := self._first_cell(colours):
-            colours = self._individualise(colours, cell[0])
+        colours, cell = self._without_twins(colours)
+        while cell:
+            colours, cell = self._without_twins(self._individualise(colours, cell[0]))
         return self._certificate(colours)
 
     def _certificate(self, ranks: Colours) -> Certificate:

@@ -9,31 +9,37 @@ makes a second one impossible even when that client is killed half-way.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shutil
 import signal
-import socket
-import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 
-from archive.errors import ArchiveError, ServerStartError, SettingsError, StoreError
+from archive.errors import ServerStartError, SettingsError, StoreError
+from archive.launch import (
+    POLL_SECONDS,
+    clear_errors,
+    end_orphan,
+    exit_code,
+    failure,
+    past,
+    reap,
+    spawn,
+    turn_to_start,
+    wait,
+    whereabouts,
+)
 from archive.runfile import (
     ALREADY_RUNNING,
     DATABASE,
     HOST,
     USER,
     Folder,
-    Run,
     accepts,
-    holding,
     locked,
-    process_alive,
     read_run,
     try_lock,
 )
@@ -42,9 +48,6 @@ from archive.settings import Settings
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 MINIMUM_FREE_BYTES = 32 * 2**20
-_POLL_SECONDS = 0.02
-
-_spawned: set[int] = set()  # supervisors this process started, to be reaped when they end
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,10 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
     deadline = time.monotonic() + timeout
     if (found := _find(folder)) is not None:
         return found
-    with _clear_errors(folder):
+    with clear_errors(folder):
         folder.create()
         _check_space(settings)
-        with _turn_to_start(folder, deadline):
+        with turn_to_start(folder, deadline):
             return _start(folder, settings, deadline)
 
 
@@ -149,7 +152,7 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
     deadline = time.monotonic() + timeout
     if not folder.lock.exists():
         return False
-    with _clear_errors(folder):
+    with clear_errors(folder):
         stopped = False
         while (lock := try_lock(folder.lock)) is None:
             stopped = True
@@ -157,18 +160,18 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
             if run is not None and run.alive:
                 _signal(run.pid, signal.SIGTERM)
             else:
-                _end_orphan(run)
-            if not _wait(lambda: not locked(folder.lock), min(deadline, time.monotonic() + 1.0)) and _past(deadline):
-                raise ServerStartError(f"the server over {folder.home} does not end{_whereabouts(run)}")
+                end_orphan(run)
+            if not wait(lambda: not locked(folder.lock), min(deadline, time.monotonic() + 1.0)) and past(deadline):
+                raise ServerStartError(f"the server over {folder.home} does not end{whereabouts(run)}")
         os.close(lock)
-        _reap()
+        reap()
         return stopped
 
 
 def status(settings: Settings) -> Status:
     """How the embedded server over `settings.home` is; starts nothing."""
     folder = Folder(settings.home)
-    _reap()
+    reap()
     run = read_run(folder)
     disk = sum(_size(path) for path in folder.database.rglob("*")) if folder.database.is_dir() else 0
     if run is None:
@@ -214,66 +217,17 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
             return found
         run = read_run(folder)
         if supervisor == 0 and not locked(folder.lock):
-            supervisor = _spawn(folder, settings)
+            supervisor = spawn(folder, settings)
         elif supervisor == 0:
-            _end_orphan(run)
-        elif (code := _exit_code(supervisor)) is not None:
+            end_orphan(run)
+        elif (code := exit_code(supervisor)) is not None:
             supervisor = 0
             if code != ALREADY_RUNNING:
-                raise ServerStartError(_failure(folder, f"the embedded server ended with status {code}"))
-        if _past(deadline):
-            message = f"the embedded server over {folder.home} is not ready in time{_whereabouts(run)}"
-            raise ServerStartError(_failure(folder, message))
-        time.sleep(_POLL_SECONDS)
-
-
-def _spawn(folder: Folder, settings: Settings) -> int:
-    """A supervisor in a session of its own, so that no terminal's signal reaches it."""
-    package = Path(__file__).resolve().parent.parent
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
-    paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
-    environment["PYTHONPATH"] = os.pathsep.join(paths)
-    command = [sys.executable, "-P", "-m", "archive.supervisor"]
-    command += [str(folder.home), str(settings.heap_mb), str(settings.idle_seconds)]
-    console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with holding(console):
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_DUP2, console, 1),
-            (os.POSIX_SPAWN_DUP2, console, 2),
-        ]
-        pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)
-    _spawned.add(pid)
-    return pid
-
-
-@contextlib.contextmanager
-def _turn_to_start(folder: Folder, deadline: float) -> Iterator[None]:
-    """Hold the start lock, so that processes that arrive together do not all start supervisors."""
-    while (lock := try_lock(folder.start_lock)) is None:
-        if _past(deadline):
-            raise ServerStartError(
-                _failure(folder, f"another process is starting the server over {folder.home} in vain")
-            )
-        time.sleep(_POLL_SECONDS)
-    with holding(lock):
-        yield
-
-
-@contextlib.contextmanager
-def _clear_errors(folder: Folder) -> Iterator[None]:
-    """Name what is wrong with the folder, and the way out."""
-    try:
-        yield
-    except ArchiveError:
-        raise
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise ServerStartError(f"the disk that holds {folder.home} is full: free some space, try again") from None
-        raise SettingsError(
-            f"cannot write to the archive's folder {folder.home}: {error.strerror or error}; "
-            "set ARCHIVE_HOME to a folder of your own"
-        ) from None
+                raise ServerStartError(failure(folder, f"the embedded server ended with status {code}"))
+        if past(deadline):
+            message = f"the embedded server over {folder.home} is not ready in time{whereabouts(run)}"
+            raise ServerStartError(failure(folder, message))
+        time.sleep(POLL_SECONDS)
 
 
 def _check_space(settings: Settings) -> None:
@@ -283,64 +237,9 @@ def _check_space(settings: Settings) -> None:
         raise ServerStartError(str(error)) from None
 
 
-def _failure(folder: Folder, message: str) -> str:
-    """The message with the reason on record, or else the last lines of the log."""
-    run = read_run(folder)
-    reason = run.error if run is not None and run.state == "failed" else ""
-    if not reason:
-        with contextlib.suppress(OSError):
-            reason = "\n".join(folder.console.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
-    return f"{message} (log: {folder.log})" + (f"\n{reason}" if reason else "")
-
-
-def _whereabouts(run: Run | None) -> str:
-    here = socket.gethostname()
-    if run is not None and run.host and run.host != here:
-        return f": it is in use on the machine {run.host}, and this is {here}"
-    return ""
-
-
-def _end_orphan(run: Run | None) -> None:
-    """Kill a database that outlived its supervisor, where the kernel does not (anything but Linux)."""
-    if run is None or not run.java or run.host != socket.gethostname() or process_alive(run.pid, run.created):
-        return
-    with contextlib.suppress(psutil.Error):
-        orphan = psutil.Process(run.java)
-        if "arcadedb" in " ".join(orphan.cmdline()):
-            orphan.kill()
-
-
-def _exit_code(pid: int) -> int | None:
-    """The exit status of a supervisor of ours; None while it runs."""
-    try:
-        found, result = os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        _spawned.discard(pid)
-        return 0 if not psutil.pid_exists(pid) else None
-    if found == 0:
-        return None
-    _spawned.discard(pid)
-    return os.waitstatus_to_exitcode(result)
-
-
-def _reap() -> None:
-    for pid in tuple(_spawned):
-        _exit_code(pid)
-
-
 def _signal(pid: int, number: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-
-
-def _wait(condition: Callable[[], bool], deadline: float) -> bool:
-    while not (met := condition()) and not _past(deadline):
-        time.sleep(_POLL_SECONDS)
-    return met
-
-
-def _past(deadline: float) -> bool:
-    return time.monotonic() > deadline
 
 
 def _rss(pid: int) -> int:

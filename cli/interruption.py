@@ -14,9 +14,13 @@ class Interruption:
 
     An exception in the middle of a call of the database driver would leave its connection in a state that the
     following calls stumble over.
+
+    Args:
+        message: What is said when it is asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, message: str = "stopping: trainers hand back what they have not finished …") -> None:
+        self.message = message
         self._asked = threading.Event()
         self._before: dict[int, object] = {}
 
@@ -49,7 +53,7 @@ class Interruption:
         if self._asked.is_set():
             raise KeyboardInterrupt
         self._asked.set()
-        messages().print("stopping: trainers hand back what they have not finished …")
+        messages().print(self.message)
 
 
 def caused(error: BaseException) -> bool:

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -41,6 +41,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [item for item in items if "[neo4j-current" in item.name and "archive" not in item.path.parent.name]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give all tests of one server to one worker: two that start and warm up their own take twice the processor time.
+
+    What `--dist loadgroup` is for, which pytest 9.2 leaves without effect (pytest-xdist issue 1386).
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByServer(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            parameters = nodeid.partition("[")[2]
+            found = [name for name in SERVERS if parameters.startswith((name + "]", name + "-"))]
+            return max(found, key=len, default=nodeid)
+
+    return ByServer(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -5,14 +5,18 @@ Inputs and, in a regression, targets are standardised with the mean and the devi
 
 from __future__ import annotations
 
+import gzip
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from archive.errors import TrainingError
 from archive.trainer.tasks import Protocol
 
 Inputs = NDArray[np.float32]
@@ -71,18 +75,14 @@ class Batches:
 
 def digits(protocol: Protocol) -> Splits:
     """Return scikit-learn's handwritten digits: images (n, 1, 8, 8), classes 0 to 9."""
-    from sklearn.datasets import load_digits
-
-    images, labels = load_digits(return_X_y=True)
-    images = images.reshape(-1, 1, 8, 8)
-    return split(images, labels.astype(np.int64), protocol, per_feature=False)
+    table = _table("digits.csv.gz", delimiter=",")
+    images = table[:, :-1].reshape(-1, 1, 8, 8)
+    return split(images, table[:, -1].astype(np.int64), protocol, per_feature=False)
 
 
 def diabetes(protocol: Protocol) -> Splits:
     """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress after a year."""
-    from sklearn.datasets import load_diabetes
-
-    measurements, progress = load_diabetes(return_X_y=True, scaled=False)
+    measurements, progress = _table("diabetes_data_raw.csv.gz"), _table("diabetes_target.csv.gz")
     return split(measurements, progress, protocol, per_feature=True)
 
 
@@ -113,6 +113,15 @@ def split(
         answers = _standardised(targets.astype(np.float64), train, axis=0).astype(np.float32)
     x = inputs.astype(np.float32)
     return Splits(*(Part(x[rows], answers[rows]) for rows in (train, valid, test)))
+
+
+def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
+    """Read one of the tables that come with scikit-learn; a trial does not wait for all of it to be imported."""
+    package = importlib.util.find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise TrainingError("the package scikit-learn, which holds the data, is not installed")
+    with gzip.open(Path(package.origin).parent / "datasets" / "data" / name, "rt", encoding="utf-8") as file:
+        return np.loadtxt(file, delimiter=delimiter)
 
 
 def _order(targets: NDArray[np.generic], seed: int, stratified: bool) -> NDArray[np.intp]:

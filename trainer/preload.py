@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import signal
 
-import sklearn.datasets  # noqa: F401
-
-# torch's optimisers import their compiler when the first one is made, which takes longer than many a trial.
-import torch._dynamo  # noqa: F401
-
 import archive.trainer.checkpoint
 import archive.trainer.train  # noqa: F401
 

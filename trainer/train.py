@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.optim import Optimizer
-from torch.optim.lr_scheduler import LambdaLR
 
 from archive.errors import TrainingError
 from archive.graph import Architecture
 from archive.trainer.build import Network
 from archive.trainer.data import Batches
+from archive.trainer.hyperparameters import Hyperparameters
+from archive.trainer.optimiser import Optimiser
 from archive.trainer.tasks import Protocol, Task
 
 Metrics = dict[str, float]
@@ -60,6 +61,7 @@ def train(
     seed: int = 0,
     device: str = "cpu",
     on_epoch: OnEpoch | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Train a network and measure it.
 
@@ -70,15 +72,19 @@ def train(
         seed: Of the initial weights and of the order of the inputs.
         device: As torch names it.
         on_epoch: Called after each epoch with that epoch's entries of the curve.
+        hyperparameters: What differs from the protocol (`archive.trainer.hyperparameters`).
 
     Raises:
+        UnknownNameError: There is no hyperparameter of a name.
+        UsageError: The value of a hyperparameter cannot be used.
         InvalidArchitectureError: The network does not suit the task.
         TrainingError: The loss is no longer finite, or memory ran out.
     """
     protocol = protocol or task.protocol()
     start = time.perf_counter()
     try:
-        return _train(architecture.canonical, task, protocol, seed, torch.device(device), on_epoch, start)
+        wanted = Hyperparameters.of(hyperparameters or {})
+        return _train(architecture.canonical, task, protocol, wanted, seed, torch.device(device), on_epoch, start)
     except torch.OutOfMemoryError as error:
         raise TrainingError(f"out of memory on {device}: {str(error).splitlines()[0]}") from error
 
@@ -87,6 +93,7 @@ def _train(
     architecture: Architecture,
     task: Task,
     protocol: Protocol,
+    wanted: Hyperparameters,
     seed: int,
     device: torch.device,
     on_epoch: OnEpoch | None,
@@ -96,8 +103,9 @@ def _train(
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
     normalise = protocol.normalisation == "batch"
     network = Network(architecture, task.input_shape, task.outputs, task.kind, normalise=normalise, seed=seed)
+    network.drop_out(wanted.of_layers("dropout", len(network.weighted), 0.0), seed)
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    steps = Steps(network, task, protocol, len(parts["train"]))
+    steps = Steps(network, task, protocol, len(parts["train"]), wanted)
     order = torch.Generator().manual_seed(seed)
     best = Best(network, maximise=task.direction == "maximise")
     curve: dict[str, list[float]] = {}
@@ -137,27 +145,63 @@ def _train(
 class Steps:
     """The optimiser's steps, with the learning rate that the protocol lays over them."""
 
-    def __init__(self, network: Network, task: Task, protocol: Protocol, inputs: int) -> None:
-        """Prepare optimiser and schedule for all the epochs to come."""
-        self.network, self.task = network, task
-        self.optimiser = _optimiser(network, protocol)
-        total = protocol.epochs * -(-inputs // protocol.batch)
-        self.schedule = LambdaLR(self.optimiser, lambda step: _learning_rate(step / total, protocol.warmup))
+    def __init__(
+        self,
+        network: Network,
+        task: Task,
+        protocol: Protocol,
+        inputs: int,
+        wanted: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
+    ) -> None:
+        """Prepare optimisers and schedule for all the epochs to come."""
+        self.network, self.task, self.protocol = network, task, protocol
+        self.optimisers = _optimisers(network, protocol, wanted)
+        bounds = wanted.of_layers("max_norm", len(network.weighted), math.inf)
+        self.bounded = [
+            (parameter, bound)
+            for layer, bound in zip(network.weighted, bounds, strict=True)
+            for parameter in layer.parameters()
+            if parameter.ndim > 1 and bound < math.inf
+        ]
+        self.total = protocol.epochs * -(-inputs // protocol.batch)
+        self.done = 0
 
     def epoch(self, batches: Iterator[tuple[Tensor, Tensor]]) -> float:
         """Take one step a batch; return the mean loss of the inputs, each at its own step."""
         self.network.train()
         losses, count = [], 0
         for inputs, targets in batches:
-            self.optimiser.zero_grad(set_to_none=True)
             loss = loss_of(self.network(inputs), targets, self.task)
             loss.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            self.schedule.step()
+            for optimiser, rate in self.optimisers:
+                optimiser.step(rate * self._factor())
+            self._bound()
+            self.done += 1
             losses.append(loss.detach() * len(targets))
             count += len(targets)
         # One sum for the epoch: a number read back after each step would make a GPU wait for it.
         return float(torch.stack(losses).sum()) / count
+
+    def _factor(self) -> float:
+        return _factor(self.done / self.total, self.protocol.warmup)
+
+    @torch.no_grad()
+    def _bound(self) -> None:
+        for parameter, bound in self.bounded:
+            norms = torch.linalg.vector_norm(parameter.flatten(1), dim=1).clamp(min=bound)
+            parameter.mul_((bound / norms).reshape(-1, *[1] * (parameter.ndim - 1)))
+
+
+def _optimisers(network: Network, protocol: Protocol, wanted: Hyperparameters) -> list[tuple[Optimiser, float]]:
+    """Return optimisers with the peaks of their learning rates: one, unless layers differ."""
+    count = len(network.weighted)
+    rates = wanted.of_layers("learning_rate", count, protocol.learning_rate)
+    decays = wanted.of_layers("weight_decay", count, protocol.weight_decay)
+    each = [replace(protocol, weight_decay=decay) for decay in decays]
+    if len({*zip(rates, decays, strict=True)}) == 1:
+        return [(Optimiser(network.parameters(), each[0]), rates[0])]
+    layers = zip(network.weighted, each, rates, strict=True)
+    return [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in layers]
 
 
 class Best:
@@ -204,16 +248,7 @@ def _check_finite(epoch: int, **losses: float) -> None:
             raise TrainingError(f"training diverged: {name} is {loss} in epoch {epoch}")
 
 
-def _optimiser(network: nn.Module, protocol: Protocol) -> Optimizer:
-    matrices = [p for p in network.parameters() if p.ndim > 1]
-    vectors = [p for p in network.parameters() if p.ndim <= 1]
-    groups = [{"params": matrices, "weight_decay": protocol.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    if protocol.optimiser == "sgd":
-        return torch.optim.SGD(groups, lr=protocol.learning_rate, momentum=0.9, nesterov=True, fused=True)
-    return torch.optim.AdamW(groups, lr=protocol.learning_rate, fused=True)
-
-
-def _learning_rate(progress: float, warmup: float) -> float:
+def _factor(progress: float, warmup: float) -> float:
     """Return the factor of the learning rate at a progress in [0, 1]: a line up, a cosine down."""
     if progress < warmup:
         return 0.1 + 0.9 * progress / warmup

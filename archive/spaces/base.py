@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Space(ABC):
         name: Name of the space, and of the vocabulary its architectures are written in.
     """
 
-    name: ClassVar[str]
+    name: str
 
     @property
     @abstractmethod
@@ -79,6 +79,13 @@ class Space(ABC):
         Args:
             architecture: A member of the space.
         """
+
+    def members(self) -> Sequence[Architecture] | None:
+        """Return every network of the space, one of each `functional_key`; None where there are too many to list.
+
+        The list is made once and shared: callers do not change it. Its order is always the same.
+        """
+        return None
 
     def contains(self, architecture: Architecture) -> bool:
         """Return whether an architecture is a member."""

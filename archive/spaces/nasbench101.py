@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -11,29 +11,21 @@ from archive.codec import from_nasbench101, to_nasbench101
 from archive.errors import InvalidArchitectureError
 from archive.graph import Architecture
 from archive.operations import NASBENCH101
-from archive.spaces.base import Mutation, Space, check_space, refuse_settings
+from archive.spaces.base import Mutation, check_space
+from archive.spaces.cell import CellSpace
 
 _MAX_VERTICES = 7
 _MAX_EDGES = 9
 _LABELS = NASBENCH101.of_group("cell")
-_POOL_SIZE = 10
 
 Matrix = list[list[int]]
 
 
 @final
-class NasBench101(Space):
+class NasBench101(CellSpace):
     """The cells that NAS-Bench-101 tabulates: every vertex lies on a path from input to output."""
 
     name = "nasbench101"
-
-    def __init__(self, **config: Any) -> None:
-        refuse_settings(self.name, config)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """There is nothing to set."""
-        return {}
 
     def validate(self, architecture: Architecture) -> None:
         """Check the table's limits, and that nothing is cut off.
@@ -52,15 +44,6 @@ class NasBench101(Space):
         for u, (parents, children) in enumerate(zip(architecture.parents, architecture.children, strict=True)):
             if (u > 0 and not parents) or (u < last and not children):
                 raise InvalidArchitectureError("a vertex of a cell lies on a path from input to output", u)
-
-    def initial_pool(self) -> list[Architecture]:
-        """Return ten random cells, always the same."""
-        rng = np.random.default_rng(0)
-        pool: dict[str, Architecture] = {}
-        while len(pool) < _POOL_SIZE:
-            cell = self.sample(rng)
-            pool.setdefault(cell.key, cell)
-        return list(pool.values())
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return a cell by drawing matrices and labels uniformly until one, without what is cut off, is a member."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, final
+from collections.abc import Iterator, Sequence
+from typing import final
 
 import numpy as np
 
@@ -11,26 +11,19 @@ from archive.codec import from_nasbench201, to_nasbench201
 from archive.errors import CodecError, InvalidArchitectureError
 from archive.graph import Architecture
 from archive.operations import NASBENCH201
-from archive.spaces.base import Mutation, Space, check_space, refuse_settings
+from archive.spaces.base import Mutation, check_space
+from archive.spaces.cell import CellSpace
+from archive.spaces.nasbench201_cells import cells
 
 _CHOICES = ("none", *NASBENCH201.of_group("cell"))
 _EDGES = 6
-_POOL_SIZE = 10
 
 
 @final
-class NasBench201(Space):
+class NasBench201(CellSpace):
     """The cells that NAS-Bench-201 tabulates, those included that connect nothing."""
 
     name = "nasbench201"
-
-    def __init__(self, **config: Any) -> None:
-        refuse_settings(self.name, config)
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """There is nothing to set."""
-        return {}
 
     def validate(self, architecture: Architecture) -> None:
         """Check that some string of the table describes the architecture.
@@ -44,14 +37,9 @@ class NasBench201(Space):
         except CodecError as error:
             raise InvalidArchitectureError(str(error)) from None
 
-    def initial_pool(self) -> list[Architecture]:
-        """Return ten random cells, always the same."""
-        rng = np.random.default_rng(0)
-        pool: dict[str, Architecture] = {}
-        while len(pool) < _POOL_SIZE:
-            cell = self.sample(rng)
-            pool.setdefault(cell.key, cell)
-        return list(pool.values())
+    def members(self) -> Sequence[Architecture]:
+        """Return one cell without dead edges of every network, 8,765 in all."""
+        return cells()
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return the cell of six operations drawn uniformly."""

@@ -90,10 +90,18 @@ def test_graphs_that_colour_refinement_cannot_tell_apart_are_told_apart(others: 
 
 
 def test_many_equal_branches_cost_little() -> None:
-    """Twenty equal parallel layers have 20! relabellings; the key is still found at once."""
-    edges = [edge for u in range(1, 21) for edge in ((0, u), (u, 21))]
-    wide = cell(["maxpool3x3"] * 20, edges)
+    """Two hundred equal parallel layers have 200! relabellings; the key is still found at once."""
+    edges = [edge for u in range(1, 201) for edge in ((0, u), (u, 201))]
+    wide = cell(["maxpool3x3"] * 200, edges)
     assert relabelled(wide, 1).key == wide.key
+
+
+def test_twins_beside_look_alikes_that_are_none() -> None:
+    """Layers that refinement cannot tell apart, some of them twins, some not: the twins of each cycle of four."""
+    mixed, others = cycles(4, 4, 6), (cycles(6, 4, 4), cycles(14), cycles(4, 10), cycles(8, 6))
+    assert {relabelled(mixed, seed).canonical.edges for seed in range(5)} == {mixed.canonical.edges}
+    assert mixed.key == others[0].key
+    assert len({network.key for network in others}) == 4
 
 
 def test_labels_units_strides_and_spaces_are_part_of_the_key() -> None:

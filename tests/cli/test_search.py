@@ -1,5 +1,7 @@
 """Whole searches, as a user types them, on each server: real agents, real training, real processes."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -7,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import psutil
 import pytest
 
+from archive.cli.main import main
 from archive.settings import environment
 from tests.support import wait_until
 
@@ -25,12 +29,24 @@ class User:
         return [sys.executable, "-m", "archive.cli.main", *arguments]
 
     def types(self, *arguments, code=0):
-        done = subprocess.run(
-            self.command(*arguments), capture_output=True, text=True, env=self.environment, timeout=240
-        )
+        # What only looks, or refuses to begin, need not wait for another interpreter to start.
+        work = self._here if arguments[0] in ("arch", "query", "study") or code else self._apart
+        done = work(arguments)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr, done.stderr
         return done
+
+    def _apart(self, arguments):
+        return subprocess.run(
+            self.command(*arguments), capture_output=True, text=True, env=self.environment, timeout=240
+        )
+
+    def _here(self, arguments):
+        streams = io.StringIO(), io.StringIO()
+        with mock.patch.dict(os.environ, self.environment), pytest.raises(SystemExit) as end:
+            with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+                main(list(arguments))
+        return subprocess.CompletedProcess(arguments, end.value.code, *(stream.getvalue() for stream in streams))
 
     def json(self, *arguments):
         return json.loads(self.types(*arguments, "--json").stdout)

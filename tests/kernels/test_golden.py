@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive.kernels.benchmark import VARIANTS, read_golden
+from archive.kernels.benchmarks.otmann import VARIANTS, read_golden
 from archive.kernels.otmann import MASSES, OTMANN
 from archive.kernels.path_lengths import path_lengths
 from archive.kernels.penalties import penalties

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import NamedTuple
 
 import numpy as np
 
 from archive import agents, spaces
 from archive.agents.base import History, Observation
+from archive.figures import Figure
 from archive.mass import total_mass
 from archive.spaces.base import Space
 
 
-class Row(NamedTuple):
-    """One figure: its name, its value, its unit, and the value it should stay below, if there is one."""
-
-    name: str
-    value: float
-    unit: str
-    goal: float | None
-
-
-def measure(observations: int = 20, repeats: int = 5, seed: int = 0) -> list[Row]:
+def measure(observations: int = 20, repeats: int = 5, seed: int = 0) -> list[Figure]:
     """Measure the median time of one proposal.
 
     Every repeat asks a new agent, whose memory of distances is empty, and another seed: what a search pays that was
@@ -43,7 +34,7 @@ def measure(observations: int = 20, repeats: int = 5, seed: int = 0) -> list[Row
         for kind in ("nasbot", "rand", "evolution", "random"):
             seconds = _median_seconds(kind, space, history, repeats, seed)
             name = f"one {kind} proposal on {space.name}, {observations} observations"
-            found.append(Row(name, seconds, "s", 3.0 if kind == "nasbot" else None))
+            found.append(Figure(name, seconds, "s", "<= 3" if kind == "nasbot" else None))
     return found
 
 

@@ -11,24 +11,26 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import UsageError
+from archive.figures import Figure
 from archive.graph import Architecture, Layer
+from archive.kernels.benchmarks.samples import best_seconds, walk
 from archive.kernels.otmann import OTMANN, PreparedNetwork, Variant
 from archive.kernels.penalties import penalties
 from archive.operations import vocabulary
 
 Floats = NDArray[np.float64]
 
-MICROSECONDS = 45.0
-RELATIVE_ERROR = 1e-7
+MICROSECONDS = "<= 45"
+RELATIVE_ERROR = "<= 1e-7"
 # The golden file gives normalised distances with nine decimals, so that the small ones are only this exact.
 NORMALISED_DECIMALS = 5e-10
 VARIANTS: tuple[tuple[Variant, str], ...] = (
@@ -38,17 +40,7 @@ VARIANTS: tuple[tuple[Variant, str], ...] = (
 )
 
 
-class Row(NamedTuple):
-    """One figure: its name, its value and unit, what it should stay below, and the reference timed in the same run."""
-
-    name: str
-    value: float
-    unit: str
-    goal: float | None
-    reference: float | None
-
-
-def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> list[Row]:
+def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> list[Figure]:
     """Measure errors and speeds.
 
     Args:
@@ -64,7 +56,7 @@ def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> li
         UsageError: The file cannot be read.
     """
     path = golden or _default_golden()
-    rows: list[Row] = []
+    rows: list[Figure] = []
     samples: dict[str, list[Architecture]] = {}
     if path is not None:
         known, distances = read_golden(path)
@@ -72,7 +64,7 @@ def measure(golden: Path | None = None, networks: int = 40, seed: int = 0) -> li
         samples["golden cnn"] = [known[name] for name in distances["paper_appendix"]["cnn"]["names"]]
         samples["golden mlp"] = [known[name] for name in distances["paper_appendix"]["mlp"]["names"]]
     for space in ("cnn", "mlp"):
-        samples[space] = _walk(space, networks, np.random.default_rng(seed))
+        samples[space] = walk(space, networks, np.random.default_rng(seed))
     for name, sample in samples.items():
         rows += _speed_rows(name, sample, np.random.default_rng(seed))
     return rows
@@ -106,7 +98,7 @@ def _architecture(network: dict[str, Any]) -> Architecture:
     return Architecture(network["kind"], layers, [(tail, head) for tail, head in network["edges"]])
 
 
-def _error_rows(known: dict[str, Architecture], distances: dict[str, Any]) -> list[Row]:
+def _error_rows(known: dict[str, Architecture], distances: dict[str, Any]) -> list[Figure]:
     rows = []
     for variant, title in VARIANTS:
         for kind, part in ("unnormalised", 0), ("normalised", 1):
@@ -121,24 +113,24 @@ def _error_rows(known: dict[str, Architecture], distances: dict[str, Any]) -> li
                 errors.append(np.max(gap / np.where(expected > 0, expected, 1.0)))
             beyond = " beyond the nine decimals given" if part else ""
             name = f"otmann {variant}, {kind}: largest relative error{beyond}"
-            rows.append(Row(name, float(max(errors)), "", RELATIVE_ERROR, None))
+            rows.append(Figure(name, float(max(errors)), "", RELATIVE_ERROR))
     return rows
 
 
-def _speed_rows(name: str, sample: Sequence[Architecture], rng: np.random.Generator) -> list[Row]:
+def _speed_rows(name: str, sample: Sequence[Architecture], rng: np.random.Generator) -> list[Figure]:
     one = OTMANN(threads=1)
     prepared = [one.prepare(architecture) for architecture in sample]
     pairs = len(sample) * (len(sample) - 1) / 2
-    single = _best_seconds(lambda: one.distances(prepared), time.thread_time)
-    several = _best_seconds(lambda: OTMANN().distances(prepared))
-    preparing = _best_seconds(lambda: [one.prepare(architecture) for architecture in sample], time.thread_time)
+    single = best_seconds(lambda: one.distances(prepared), time.thread_time)
+    several = best_seconds(lambda: OTMANN().distances(prepared))
+    preparing = best_seconds(lambda: [one.prepare(architecture) for architecture in sample], time.thread_time)
     seconds, difference = _naive(one, prepared, rng)
     goal = MICROSECONDS if name.endswith("cnn") else None
     return [
-        Row(f"otmann, {name}: a pair, one core", 1e6 * single / pairs, "us", goal, 1e6 * seconds),
-        Row(f"otmann, {name}: a pair, {OTMANN().threads} threads", 1e6 * several / pairs, "us", None, None),
-        Row(f"otmann, {name}: preparing a network", 1e6 * preparing / len(sample), "us", None, None),
-        Row(f"otmann, {name}: largest relative difference from the reference", difference, "", RELATIVE_ERROR, None),
+        Figure(f"otmann, {name}: a pair, one core", 1e6 * single / pairs, "us", goal, 1e6 * seconds),
+        Figure(f"otmann, {name}: a pair, {OTMANN().threads} threads", 1e6 * several / pairs, "us"),
+        Figure(f"otmann, {name}: preparing a network", 1e6 * preparing / len(sample), "us"),
+        Figure(f"otmann, {name}: largest relative difference from the reference", difference, "", RELATIVE_ERROR),
     ]
 
 
@@ -178,25 +170,3 @@ def reference_distance(otmann: OTMANN, first: PreparedNetwork, second: PreparedN
         cost[:-1, :-1] = np.minimum(label + nu * structure, 2.0)
         found.append(total * float(ot.emd2(supply, demand, cost, numItermax=1_000_000)))
     return np.array(found)
-
-
-def _walk(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
-    from archive import spaces
-
-    made = spaces.get(space)
-    found = made.initial_pool()[:count]
-    while len(found) < count:
-        found.append(made.mutate(found[int(rng.integers(len(found)))], rng).child)
-    return found
-
-
-def _best_seconds(
-    work: Callable[[], object], clock: Callable[[], float] = time.perf_counter, repeats: int = 7
-) -> float:
-    """Return the least time of several runs: what the machine can do when nothing else disturbs it."""
-    times = []
-    for _ in range(repeats):
-        begin = clock()
-        work()
-        times.append(clock() - begin)
-    return min(times)

@@ -1,0 +1,1 @@
+"""What the agents' benchmarks measure, one module a subject; each has a function `measure`."""

@@ -1,0 +1,51 @@
+"""What agents share that begin with networks of the space's initial pool."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
+from archive.errors import UsageError
+from archive.graph import Architecture
+from archive.spaces.base import Space
+
+
+class Pooled(Agent):
+    """An agent whose own suggestions come after the first of the initial pool.
+
+    Args:
+        space: Where to search.
+        n_initial: How many networks of the space's initial pool come first.
+    """
+
+    def __init__(self, space: Space, n_initial: int = 10) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if n_initial < 0:
+            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        self.n_initial = n_initial
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        first = first_of_pool(self.space, history, self.n_initial, n)
+        if len(first) == n:
+            return first
+        taken = {**history.known, **{s.architecture.functional_key: s.architecture for s in first}}
+        return [*first, *self.beyond(history, n - len(first), taken, rng)]
+
+    @abstractmethod
+    def beyond(
+        self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """Return suggestions beyond the initial pool.
+
+        Args:
+            history: As in `propose`.
+            n: How many, at least 1.
+            taken: What is known and what is suggested of the pool, by `functional_key`: none of it comes again.
+            rng: The one source of randomness.
+        """

@@ -1,0 +1,24 @@
+"""What a benchmark prints: one figure a row, beside its goal and what a reference took in the same run."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Figure(NamedTuple):
+    """One measured number.
+
+    Attributes:
+        name: What was measured, with the size of the problem.
+        value: The number.
+        unit: Its unit, empty for a pure number.
+        goal: What it should be, as text (`"<= 45"`); None where there is no goal.
+        reference: The same quantity for a naive or a published reference, measured in the same run unless the name
+            says otherwise; None where there is none.
+    """
+
+    name: str
+    value: float
+    unit: str = ""
+    goal: str | None = None
+    reference: float | None = None

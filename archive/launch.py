@@ -1,0 +1,133 @@
+"""How a client starts the supervisor of the embedded server, waits for it, and says what went wrong.
+
+`archive.server` is what others call; this is the part of it that deals with processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+from archive.errors import ArchiveError, ServerStartError, SettingsError
+from archive.runfile import Folder, Run, holding, process_alive, read_run, try_lock
+from archive.settings import Settings
+
+POLL_SECONDS = 0.02
+
+_spawned: set[int] = set()  # supervisors this process started, to be reaped when they end
+
+
+def spawn(folder: Folder, settings: Settings) -> int:
+    """A supervisor in a session of its own, so that no terminal's signal reaches it."""
+    package = Path(__file__).resolve().parent.parent
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
+    paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
+    command = [sys.executable, "-P", "-m", "archive.supervisor"]
+    command += [str(folder.home), str(settings.heap_mb), str(settings.idle_seconds)]
+    console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    with holding(console):
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, console, 1),
+            (os.POSIX_SPAWN_DUP2, console, 2),
+        ]
+        pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsid=True)
+    _spawned.add(pid)
+    return pid
+
+
+@contextlib.contextmanager
+def turn_to_start(folder: Folder, deadline: float) -> Iterator[None]:
+    """Hold the start lock, so that processes that arrive together do not all start supervisors."""
+    while (lock := try_lock(folder.start_lock)) is None:
+        if past(deadline):
+            raise ServerStartError(
+                failure(folder, f"another process is starting the server over {folder.home} in vain")
+            )
+        time.sleep(POLL_SECONDS)
+    with holding(lock):
+        yield
+
+
+@contextlib.contextmanager
+def clear_errors(folder: Folder) -> Iterator[None]:
+    """Name what is wrong with the folder, and the way out."""
+    try:
+        yield
+    except ArchiveError:
+        raise
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ServerStartError(f"the disk that holds {folder.home} is full: free some space, try again") from None
+        raise SettingsError(
+            f"cannot write to the archive's folder {folder.home}: {error.strerror or error}; "
+            "set ARCHIVE_HOME to a folder of your own"
+        ) from None
+
+
+def failure(folder: Folder, message: str) -> str:
+    """The message with the reason on record, or else the last lines of the log."""
+    run = read_run(folder)
+    reason = run.error if run is not None and run.state == "failed" else ""
+    if not reason:
+        with contextlib.suppress(OSError):
+            reason = "\n".join(folder.console.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
+    return f"{message} (log: {folder.log})" + (f"\n{reason}" if reason else "")
+
+
+def whereabouts(run: Run | None) -> str:
+    """The end of a message about a folder that is in use, where that is on another machine."""
+    here = socket.gethostname()
+    if run is not None and run.host and run.host != here:
+        return f": it is in use on the machine {run.host}, and this is {here}"
+    return ""
+
+
+def end_orphan(run: Run | None) -> None:
+    """Kill a database that outlived its supervisor, where the kernel does not (anything but Linux)."""
+    if run is None or not run.java or run.host != socket.gethostname() or process_alive(run.pid, run.created):
+        return
+    with contextlib.suppress(psutil.Error):
+        orphan = psutil.Process(run.java)
+        if "arcadedb" in " ".join(orphan.cmdline()):
+            orphan.kill()
+
+
+def exit_code(pid: int) -> int | None:
+    """The exit status of a supervisor of ours; None while it runs."""
+    try:
+        found, result = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        _spawned.discard(pid)
+        return 0 if not psutil.pid_exists(pid) else None
+    if found == 0:
+        return None
+    _spawned.discard(pid)
+    return os.waitstatus_to_exitcode(result)
+
+
+def reap() -> None:
+    """Forget the supervisors of ours that have ended, whom the kernel keeps until somebody asks."""
+    for pid in tuple(_spawned):
+        exit_code(pid)
+
+
+def wait(condition: Callable[[], bool], deadline: float) -> bool:
+    """Wait for a condition until the deadline; whether it was met."""
+    while not (met := condition()) and not past(deadline):
+        time.sleep(POLL_SECONDS)
+    return met
+
+
+def past(deadline: float) -> bool:
+    """Whether a moment, by `time.monotonic`, is over."""
+    return time.monotonic() > deadline

@@ -1,0 +1,46 @@
+"""Networks and clocks that the benchmarks of kernels share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from archive import spaces
+from archive.graph import Architecture
+
+SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
+
+
+def walk(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
+    """Return networks as a search meets them: the space's initial pool, then mutations of what came before."""
+    made = spaces.get(space)
+    found = made.initial_pool()[:count]
+    while len(found) < count:
+        found.append(made.mutate(found[int(rng.integers(len(found)))], rng).child)
+    return found
+
+
+def draw(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
+    """Return networks drawn from a space, each for itself."""
+    made = spaces.get(space)
+    return [made.sample(rng) for _ in range(count)]
+
+
+def relabelled(architecture: Architecture, rng: np.random.Generator) -> Architecture:
+    """Return the same network with its layers given in a random order."""
+    order = rng.permutation(len(architecture.layers)).tolist()
+    position = {old: new for new, old in enumerate(order)}
+    edges = [(position[tail], position[head]) for tail, head in architecture.edges]
+    return Architecture(architecture.space, [architecture.layers[old] for old in order], edges)
+
+
+def best_seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter, repeats: int = 7) -> float:
+    """Return the least time of several runs: what the machine can do when nothing else disturbs it."""
+    times = []
+    for _ in range(repeats):
+        begin = clock()
+        work()
+        times.append(clock() - begin)
+    return min(times)

@@ -1,0 +1,64 @@
+"""The optimisers' steps against their formulas, written out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from archive.trainer import tasks
+from archive.trainer.optimiser import Optimiser
+
+
+def protocol(rule, decay):
+    return dataclasses.replace(tasks.get("diabetes").protocol(), optimiser=rule, weight_decay=decay)
+
+
+def adamw(start, gradients, rates, decay):
+    x, mean, square = start.clone(), torch.zeros_like(start), torch.zeros_like(start)
+    for t, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), start=1):
+        x = x - rate * decay * x
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.999 * square + 0.001 * gradient**2
+        x = x - rate * (mean / (1 - 0.9**t)) / ((square / (1 - 0.999**t)).sqrt() + 1e-8)
+    return x
+
+
+def sgd(start, gradients, rates, decay):
+    x, momentum = start.clone(), torch.zeros_like(start)
+    for gradient, rate in zip(gradients, rates, strict=True):
+        gradient = gradient + decay * x
+        momentum = 0.9 * momentum + gradient
+        x = x - rate * (gradient + 0.9 * momentum)
+    return x
+
+
+@pytest.mark.parametrize(("rule", "formula"), [("adamw", adamw), ("sgd", sgd)])
+def test_steps_follow_the_formula_and_only_matrices_decay(rule, formula):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3, 4), (5,), (2, 3, 3, 3)]
+    parameters = [nn.Parameter(torch.randn(shape, generator=generator)) for shape in shapes]
+    starts = [parameter.detach().double() for parameter in parameters]
+    gradients = [[torch.randn(shape, generator=generator) for shape in shapes] for _ in range(5)]
+    rates = [0.01, 0.1, 0.05, 0.02, 0.001]
+    optimiser = Optimiser(parameters, protocol(rule, decay=0.3))
+    for step, rate in zip(gradients, rates, strict=True):
+        for parameter, gradient in zip(parameters, step, strict=True):
+            parameter.grad = gradient.clone()
+        optimiser.step(rate)
+        assert all(parameter.grad is None for parameter in parameters)
+    for place, parameter in enumerate(parameters):
+        own = [step[place].double() for step in gradients]
+        expected = formula(starts[place], own, rates, 0.3 if parameter.ndim > 1 else 0.0)
+        np.testing.assert_allclose(parameter.detach(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_network_without_vectors_or_without_anything_to_learn():
+    parameter = nn.Parameter(torch.ones(2, 2))
+    parameter.grad = torch.ones(2, 2)
+    Optimiser([parameter], protocol("adamw", 0.0)).step(0.5)
+    np.testing.assert_allclose(parameter.detach(), 0.5, rtol=1e-6)
+    Optimiser([], protocol("sgd", 0.0)).step(0.5)
