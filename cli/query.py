@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import click
 
+from archive.cli.assignments import assignments
 from archive.cli.render import json_option, messages, open_archive, print_json, print_table
-from archive.errors import UsageError
 
 
 @click.command()
@@ -32,7 +29,7 @@ def query(
 
     Example: archive query "MATCH (a:Architecture)-[:HAS_LAYER]->(l) RETURN a.key, count(l) LIMIT 5"
     """
-    values = dict(_parameter(text) for text in parameters)
+    values = assignments(parameters, "a parameter")
     with open_archive(ctx) as archive:
         answer = archive.query(cypher, values, write=write, limit=limit, timeout=timeout)
     if as_json:
@@ -42,13 +39,3 @@ def query(
         print_table(answer.columns, answer.rows)
     if answer.truncated:
         messages().print(f"[yellow]cut off after {limit} rows: raise --limit, or add LIMIT to the query[/]")
-
-
-def _parameter(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise UsageError(f"a parameter is written NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value

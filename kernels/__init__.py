@@ -10,38 +10,131 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
+    from archive.kernels.arc import Arc
     from archive.kernels.base import Components, Distance, PairDistance
-    from archive.kernels.covariance import Covariance, Exponential, Product, Sum, nasbot_covariance
+    from archive.kernels.bourgain import Bourgain
+    from archive.kernels.conditional import ArcCovariance, Differences
+    from archive.kernels.cosine import Cosine
+    from archive.kernels.covariance import Covariance, Exponential, Product, Sum, exponential, nasbot_covariance
+    from archive.kernels.edit import EditDistance
+    from archive.kernels.embedding import Embedded, EmbeddedDistance
     from archive.kernels.gram import Gram
+    from archive.kernels.gromov_wasserstein import GromovWasserstein, GromovWassersteinWarning
+    from archive.kernels.hamming import Hamming
     from archive.kernels.otmann import OTMANN
+    from archive.kernels.paths import PathEncoding
+    from archive.kernels.power_exponential import PowerExponential
     from archive.kernels.registry import get, names
-    from archive.kernels.spectrum import IndefiniteKernelWarning, Repair, repair
+    from archive.kernels.spectrum import (
+        Definiteness,
+        IndefiniteKernelWarning,
+        Repair,
+        definiteness,
+        is_positive_semidefinite,
+        repair,
+    )
+    from archive.kernels.stationary import Stationary
+    from archive.kernels.tree_wasserstein import TreeWasserstein
+    from archive.kernels.wasserstein import Wasserstein
+    from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
 
 __all__ = [
     "OTMANN",
+    "AdjacencyEncoding",
+    "Arc",
+    "ArcCovariance",
+    "Bourgain",
     "Components",
+    "ContinuousAdjacencyEncoding",
+    "Cosine",
     "Covariance",
+    "Definiteness",
+    "Differences",
     "Distance",
+    "EditDistance",
+    "Embedded",
+    "EmbeddedDistance",
     "Exponential",
     "Gram",
+    "GromovWasserstein",
+    "GromovWassersteinWarning",
+    "Hamming",
     "IndefiniteKernelWarning",
     "PairDistance",
+    "PathEncoding",
+    "PowerExponential",
     "Product",
     "Repair",
+    "Stationary",
     "Sum",
+    "TreeWasserstein",
+    "Wasserstein",
+    "WeisfeilerLehman",
+    "definiteness",
+    "exponential",
     "get",
+    "is_positive_semidefinite",
     "names",
     "nasbot_covariance",
     "repair",
 ]
 
 _HOMES = {
-    "base": ("Components", "Distance", "PairDistance"),
-    "covariance": ("Covariance", "Exponential", "Product", "Sum", "nasbot_covariance"),
+    "adjacency": (
+        "AdjacencyEncoding",
+        "ContinuousAdjacencyEncoding",
+    ),
+    "arc": ("Arc",),
+    "base": (
+        "Components",
+        "Distance",
+        "PairDistance",
+    ),
+    "bourgain": ("Bourgain",),
+    "conditional": (
+        "ArcCovariance",
+        "Differences",
+    ),
+    "cosine": ("Cosine",),
+    "covariance": (
+        "Covariance",
+        "Exponential",
+        "Product",
+        "Sum",
+        "exponential",
+        "nasbot_covariance",
+    ),
+    "edit": ("EditDistance",),
+    "embedding": (
+        "Embedded",
+        "EmbeddedDistance",
+    ),
     "gram": ("Gram",),
+    "gromov_wasserstein": (
+        "GromovWasserstein",
+        "GromovWassersteinWarning",
+    ),
+    "hamming": ("Hamming",),
     "otmann": ("OTMANN",),
-    "registry": ("get", "names"),
-    "spectrum": ("IndefiniteKernelWarning", "Repair", "repair"),
+    "paths": ("PathEncoding",),
+    "power_exponential": ("PowerExponential",),
+    "registry": (
+        "get",
+        "names",
+    ),
+    "spectrum": (
+        "Definiteness",
+        "IndefiniteKernelWarning",
+        "Repair",
+        "definiteness",
+        "is_positive_semidefinite",
+        "repair",
+    ),
+    "stationary": ("Stationary",),
+    "tree_wasserstein": ("TreeWasserstein",),
+    "wasserstein": ("Wasserstein",),
+    "weisfeiler_lehman": ("WeisfeilerLehman",),
 }
 
 

@@ -48,7 +48,10 @@ class Components:
 
     @property
     def stack(self) -> Floats:
-        """All components as (k + k', m, n), unnormalised first: what a covariance takes."""
+        """All components as (k + k', m, n), unnormalised first: what a covariance takes. Not to be written to."""
+        if not len(self.normalised):
+            # A matrix of a whole table has gigabytes: no copy where there is nothing to join.
+            return self.unnormalised
         return np.concatenate([self.unnormalised, self.normalised])
 
     @classmethod

@@ -5,7 +5,7 @@
 | d       | components of a distance, stacked (`Components.stack`)             | (c, m, n)      |
 | theta   | logarithms of the parameters, flat: theta = log(alpha, beta_1, …)  | (parameters,)  |
 | K       | covariance                                                         | (m, n)         |
-| dK      | dK / dtheta                                                        | (parameters, m, n) |
+| dK      | dK / dtheta, one layer a parameter                                 | (parameters, m, n) |
 
 NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2) over the
 unnormalised and the normalised OTMANN distances. None of this is known to be positive semi-definite: see
@@ -15,7 +15,8 @@ unnormalised and the normalised OTMANN distances. None of this is known to be po
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,31 +56,31 @@ class Covariance(ABC):
         """Return the covariance at distance 0, which is the prior variance of every network."""
 
     @abstractmethod
-    def value(self, stack: Floats, theta: Floats) -> Floats:
-        """Return K.
+    def bind(self, stack: Floats) -> Bound:
+        """Return the covariance of one block, ready for many values of theta.
 
         Args:
-            stack: (c, m, n) distances.
-            theta: (parameters,) log-parameters.
+            stack: (c, m, n) distances; they must not change afterwards.
 
-        Returns:
-            (m, n) float64.
+        Raises:
+            UsageError: The stack has too few components.
+        """
+
+    def value(self, stack: Floats, theta: Floats) -> Floats:
+        """Return K for (c, m, n) distances and (parameters,) log-parameters: (m, n) float64.
 
         Raises:
             UsageError: theta has another length, or the stack too few components.
         """
+        return self.bind(stack).value(theta)
 
-    @abstractmethod
     def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
-        """Return K and dK: (m, n) and (parameters, m, n) float64.
+        """Return K and dK: (m, n) and (parameters, m, n) float64; arguments as in `value`.
 
-        Args:
-            stack: (c, m, n) distances.
-            theta: (parameters,) log-parameters.
-
-        Raises:
-            UsageError: As in `value`.
+        `Bound.value_and_layers` holds one layer at a time, which is what large blocks need.
         """
+        value, layers = self.bind(stack).value_and_layers(theta)
+        return value, np.stack(list(layers))
 
     def __add__(self, other: Covariance) -> Sum:
         """Return the sum; its theta is both thetas, one after the other."""
@@ -94,6 +95,21 @@ class Covariance(ABC):
         if checked.shape != (len(self.names),):
             raise UsageError(f"theta must hold {len(self.names)} parameters, got shape {checked.shape}")
         return checked
+
+
+class Bound(ABC):
+    """A covariance on one block of distances: what does not depend on theta is computed once. Immutable."""
+
+    @abstractmethod
+    def value(self, theta: Floats) -> Floats:
+        """Return K at (parameters,) log-parameters: (m, n) float64, a new array."""
+
+    @abstractmethod
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        """Return K, and dK as an iterator of one (m, n) layer a parameter, made when asked for.
+
+        The layers may be K itself; neither may be changed before the iterator is exhausted.
+        """
 
 
 class Exponential(Covariance):
@@ -131,27 +147,34 @@ class Exponential(Covariance):
         """Return alpha."""
         return float(np.exp(self._check(theta)[0]))
 
-    def value(self, stack: Floats, theta: Floats) -> Floats:
-        """Add up in the exponent."""
-        log_alpha, *log_betas = self._check(theta)
-        value: Floats = np.exp(log_alpha - np.tensordot(np.exp(log_betas), self._powers(stack), axes=1))
-        return value
-
-    def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
-        """Return K, and K itself with -beta_i d_i^p K."""
-        log_alpha, *log_betas = self._check(theta)
-        terms = np.exp(log_betas)[:, None, None] * self._powers(stack)
-        value = np.exp(log_alpha - terms.sum(axis=0))
-        return value, np.concatenate([value[None], -terms * value])
+    def bind(self, stack: Floats) -> Bound:
+        """Raise the distances to the power p."""
+        return _BoundExponential(self, self._powers(stack))
 
     def _powers(self, stack: Floats) -> Floats:
         if max(self.components) >= len(stack):
             raise UsageError(f"the covariance needs component {max(self.components)}, got a stack of {len(stack)}")
         first, size = self.components[0], len(self.components)
         contiguous = self.components == tuple(range(first, first + size))
-        # A slice is a view; samplers evaluate this thousands of times on one stack.
+        # A slice is a view: thousands of networks have gigabytes of distances.
         chosen = stack[first : first + size] if contiguous else stack[list(self.components)]
         return chosen if self.power == 1 else chosen * chosen if self.power == 2 else chosen**self.power
+
+
+class _BoundExponential(Bound):
+    def __init__(self, covariance: Exponential, powers: Floats) -> None:
+        self.covariance, self.powers = covariance, powers
+
+    def value(self, theta: Floats) -> Floats:
+        log_alpha, *log_betas = self.covariance._check(theta)
+        value: Floats = np.exp(log_alpha - np.tensordot(np.exp(log_betas), self.powers, axes=1))
+        return value
+
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        value = self.value(theta)
+        betas = np.exp(self.covariance._check(theta)[1:])
+        falls = (-beta * power * value for beta, power in zip(betas, self.powers, strict=True))
+        return value, chain([value], falls)
 
 
 class _Combination(Covariance):
@@ -190,17 +213,9 @@ class Sum(_Combination):
         """Add up."""
         return sum(term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True))
 
-    def value(self, stack: Floats, theta: Floats) -> Floats:
-        """Add up."""
-        parts = zip(self.terms, self._split(theta), strict=True)
-        total: Floats = np.sum([term.value(stack, part) for term, part in parts], axis=0)
-        return total
-
-    def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
-        """Add up the values; the gradients stand side by side."""
-        parts = zip(self.terms, self._split(theta), strict=True)
-        values, gradients = zip(*(term.value_and_gradient(stack, part) for term, part in parts), strict=True)
-        return np.sum(values, axis=0), np.concatenate(gradients)
+    def bind(self, stack: Floats) -> Bound:
+        """Bind each term."""
+        return _BoundSum(self, stack)
 
 
 class Product(_Combination):
@@ -216,21 +231,58 @@ class Product(_Combination):
         """Multiply."""
         return float(np.prod([term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True)]))
 
-    def value(self, stack: Floats, theta: Floats) -> Floats:
-        """Multiply."""
-        parts = zip(self.terms, self._split(theta), strict=True)
-        product: Floats = np.prod([term.value(stack, part) for term, part in parts], axis=0)
+    def bind(self, stack: Floats) -> Bound:
+        """Bind each term."""
+        return _BoundProduct(self, stack)
+
+
+class _BoundCombination(Bound):
+    def __init__(self, whole: _Combination, stack: Floats) -> None:
+        self.whole, self.terms = whole, tuple(term.bind(stack) for term in whole.terms)
+
+    def _values(self, theta: Floats) -> list[Floats]:
+        return [term.value(part) for term, part in zip(self.terms, self.whole._split(theta), strict=True)]
+
+    def _values_and_layers(self, theta: Floats) -> tuple[list[Floats], list[Iterator[Floats]]]:
+        parts = zip(self.terms, self.whole._split(theta), strict=True)
+        values, layers = zip(*(term.value_and_layers(part) for term, part in parts), strict=True)
+        return list(values), list(layers)
+
+
+class _BoundSum(_BoundCombination):
+    def value(self, theta: Floats) -> Floats:
+        total: Floats = np.sum(self._values(theta), axis=0)
+        return total
+
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        values, layers = self._values_and_layers(theta)
+        return np.sum(values, axis=0), chain.from_iterable(layers)
+
+
+class _BoundProduct(_BoundCombination):
+    def value(self, theta: Floats) -> Floats:
+        product: Floats = np.prod(self._values(theta), axis=0)
         return product
 
-    def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
-        """Multiply each gradient by the values of the other terms, never dividing by what may be 0."""
-        parts = zip(self.terms, self._split(theta), strict=True)
-        values, gradients = zip(*(term.value_and_gradient(stack, part) for term, part in parts), strict=True)
-        weighted = [
-            gradient * np.prod([value for other, value in enumerate(values) if other != at], axis=0)
-            for at, gradient in enumerate(gradients)
-        ]
-        return np.prod(values, axis=0), np.concatenate(weighted)
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        # Each layer is multiplied by the values of the other terms: dividing the product by one's own may be 0 / 0.
+        values, layers = self._values_and_layers(theta)
+        return np.prod(values, axis=0), (
+            layer * np.prod([value for other, value in enumerate(values) if other != at], axis=0)
+            for at, own in enumerate(layers)
+            for layer in own
+        )
+
+
+def exponential(components: int, power: float = 1.0, label: str = "") -> Exponential:
+    """Return alpha exp(-sum_i beta_i d_i^p) over the first components: eq. (25) of tree-Wasserstein at p = 1.
+
+    Args:
+        components: How many; each has a beta of its own (automatic relevance determination).
+        power: p, in (0, 2].
+        label: Added to the names of the parameters.
+    """
+    return Exponential(range(components), power, label)
 
 
 def nasbot_covariance(nu: int = 4) -> Sum:

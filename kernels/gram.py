@@ -22,6 +22,9 @@ from archive.kernels.base import Components, Distance, P, PairDistance, check_on
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+# Pairs to look up at a time.
+BLOCK = 1_000_000
+
 
 class Gram(Generic[P]):
     """A distance with a memory, by `Architecture.key`; threads may share one.
@@ -88,8 +91,20 @@ class Gram(Generic[P]):
             return self.distance.distances([one for _, one in rows], [one for _, one in columns])
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
-        stack = spread(lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j)
+        stack = np.empty((len(self.distance.components), len(i), len(j)))
+        # Finding the pairs of a block takes some hundred bytes a pair: 5,000 networks at once would take gigabytes.
+        height = max(BLOCK // max(len(j), 1), 1)
+        for top in range(0, len(i), height):
+            band = slice(top, top + height)
+            if rows is not columns:
+                stack[:, band] = self._spread(networks, i[band], j)
+                continue
+            stack[:, band, top:] = self._spread(networks, i[band], i[top:])
+            stack[:, top:, band] = stack[:, band, top:].transpose(0, 2, 1)
         return Components.of_stack(stack, self.distance.unnormalised)
+
+    def _spread(self, networks: dict[int, P], i: Integers, j: Integers) -> Floats:
+        return spread(lambda pairs: self._remembered(networks, pairs), len(self.distance.components), i, j)
 
     def _remembered(self, networks: dict[int, P], pairs: Integers) -> Floats:
         codes: list[int] = ((pairs[:, 0] << 32) | pairs[:, 1]).tolist()

@@ -17,7 +17,17 @@ _KERNELS = Registry(
     "kernel",
     "archive.kernels",
     {
+        "adjacency": "archive.kernels.adjacency:AdjacencyEncoding",
+        "adjacency-continuous": "archive.kernels.adjacency:ContinuousAdjacencyEncoding",
+        "arc": "archive.kernels.arc:Arc",
+        "edit": "archive.kernels.edit:EditDistance",
+        "gromov-wasserstein": "archive.kernels.gromov_wasserstein:GromovWasserstein",
+        "hamming": "archive.kernels.hamming:Hamming",
         "otmann": "archive.kernels.otmann:OTMANN",
+        "path": "archive.kernels.paths:PathEncoding",
+        "tree-wasserstein": "archive.kernels.tree_wasserstein:TreeWasserstein",
+        "wasserstein": "archive.kernels.wasserstein:Wasserstein",
+        "weisfeiler-lehman": "archive.kernels.weisfeiler_lehman:WeisfeilerLehman",
     },
 )
 

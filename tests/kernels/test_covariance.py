@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from archive.errors import UsageError
-from archive.kernels.covariance import Exponential, Product, Sum, nasbot_covariance
+from archive.kernels.cosine import Cosine
+from archive.kernels.covariance import Exponential, Product, Sum, exponential, nasbot_covariance
+from archive.kernels.power_exponential import PowerExponential
+from archive.kernels.spectrum import is_positive_semidefinite
 
 COVARIANCES = {
     "laplacian": Exponential([0, 1]),
@@ -19,6 +22,9 @@ COVARIANCES = {
     "product": Exponential([0]) * Exponential([3], 2.0),
     "nested": (Exponential([0]) + Exponential([1], 2.0)) * (Exponential([2]) + Exponential([3])),
     "nasbot": nasbot_covariance(2),
+    "power": PowerExponential([0, 2]),
+    "cosine": Cosine(1),
+    "mixed": Cosine(0) * PowerExponential([1, 3]) + exponential(4),
 }
 every = pytest.mark.parametrize("covariance", COVARIANCES.values(), ids=COVARIANCES.keys())
 
@@ -93,6 +99,64 @@ def test_vast_distances_and_parameters_give_no_warning():
     assert not gradient.any()
 
 
+@every
+def test_layers_come_one_at_a_time_and_a_bound_block_is_reused(covariance):
+    stack = stack_of(4)
+    bound = covariance.bind(stack)
+    for shift in (-1.0, 0.5):
+        theta = np.linspace(-1, 1, len(covariance.names)) + shift
+        value, layers = bound.value_and_layers(theta)
+        expected, gradient = covariance.value_and_gradient(stack, theta)
+        np.testing.assert_array_equal(value, expected)
+        count = 0
+        for layer, slope in zip(layers, gradient, strict=True):
+            np.testing.assert_array_equal(layer, slope)
+            count += 1
+        assert count == len(theta)
+        np.testing.assert_array_equal(bound.value(theta), covariance.value(stack, theta))
+
+
+def test_a_value_is_the_caller_s_to_change():
+    for covariance in COVARIANCES.values():
+        bound, theta = covariance.bind(stack_of(5)), np.zeros(len(covariance.names))
+        before = bound.value(theta).copy()
+        bound.value(theta)[:] = 7.0
+        np.testing.assert_array_equal(bound.value(theta), before)
+
+
+def test_a_learnt_power_equals_a_given_one():
+    stack, theta = stack_of(6), np.array([0.3, -0.5, -1.0])
+    for power in (0.5, 1.0, 1.7, 2.0):
+        learnt = PowerExponential([0, 2]).value(stack, np.append(theta, np.log(power)))
+        np.testing.assert_allclose(learnt, Exponential([0, 2], power).value(stack, theta))
+
+
+def test_bounds_of_a_learnt_power_hold_those_of_every_power():
+    stack = 1e3 * stack_of(7)
+    wide = PowerExponential([0, 2]).bounds(stack)
+    for power in (0.5, 1.0, 2.0):
+        narrow = Exponential([0, 2], power).bounds(stack)
+        assert (wide[:3, 0] <= narrow[:, 0] + 1e-9).all() and (wide[:3, 1] >= narrow[:, 1] - 1e-9).all()
+    np.testing.assert_allclose(np.exp(wide[3]), [0.5, 2.0])
+
+
+def test_cosine_is_the_scalar_product_of_unit_vectors():
+    vectors = np.random.default_rng(8).standard_normal((9, 4))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    distance = np.linalg.norm(vectors[:, None] - vectors[None, :], axis=2)
+    found = Cosine().value(distance[None], np.log([2.0]))
+    np.testing.assert_allclose(found, 2.0 * vectors @ vectors.T, atol=1e-12)
+    assert is_positive_semidefinite(found)
+
+
+def test_one_beta_a_component():
+    covariance = exponential(3, 2.0, "_x")
+    assert covariance.names == ("alpha_x", "beta_x[0]", "beta_x[1]", "beta_x[2]")
+    theta = np.log([1.5, 0.1, 0.2, 0.3])
+    d = np.array([1.0, 2.0, 3.0]).reshape(3, 1, 1)
+    assert covariance.value(d, theta)[0, 0] == pytest.approx(1.5 * np.exp(-(0.1 + 0.8 + 2.7)))
+
+
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
@@ -102,6 +166,11 @@ def test_vast_distances_and_parameters_give_no_warning():
         (lambda: Sum(()), "terms must be one or more"),
         (lambda: Product(()), "terms must be one or more"),
         (lambda: Exponential([0]).value(np.zeros((1, 1, 1)), np.zeros(3)), "theta must hold 2 parameters"),
+        (lambda: exponential(0), "components must be one or more"),
+        (lambda: PowerExponential([]), "components must be one or more"),
+        (lambda: PowerExponential([4]).bounds(np.zeros((4, 1, 1))), "needs component 4, got a stack of 4"),
+        (lambda: Cosine(-1), "component must be >= 0, got -1"),
+        (lambda: Cosine(4).value(np.zeros((4, 1, 1)), np.zeros(1)), "needs component 4, got a stack of 4"),
         (lambda: Exponential([4]).value(np.zeros((4, 1, 1)), np.zeros(2)), "needs component 4, got a stack of 4"),
     ],
 )

@@ -107,3 +107,16 @@ def test_bad_input():
     with pytest.raises(InvalidArchitectureError, match="got cnn and mlp"):
         Gram(OTMANN()).distances(NETWORKS[:1], [oracle.chain("mlp", ("relu", 8))])
     assert Gram(OTMANN()).distances([]).stack.shape == (8, 0, 0)
+
+
+@pytest.mark.parametrize("block", [1, 20, 30])
+def test_large_blocks_are_computed_in_bands(block, monkeypatch):
+    monkeypatch.setattr("archive.kernels.gram.BLOCK", block)
+    gram = Gram(distance := Counting())
+    repeated = [*NETWORKS, *NETWORKS[:3]]
+    at = [*range(12), *range(3)]
+    np.testing.assert_allclose(gram.distances(repeated).stack, FULL[np.ix_(range(8), at, at)])
+    assert distance.solved == 66
+    rows, columns = repeated[2:9], repeated[5:]
+    np.testing.assert_allclose(gram.distances(rows, columns).stack, FULL[np.ix_(range(8), at[2:9], at[5:])])
+    assert distance.solved == 66

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive.errors import NumericalError
-from archive.kernels.spectrum import IndefiniteKernelWarning, is_positive_semidefinite, repair
+from archive.kernels.spectrum import (
+    IndefiniteKernelWarning,
+    definiteness,
+    is_positive_semidefinite,
+    repair,
+    surely_positive_semidefinite,
+)
 
 
 def with_spectrum(values: list[float], seed: int = 0) -> np.ndarray:
@@ -51,6 +57,40 @@ def test_rounding_is_not_indefiniteness():
     assert is_positive_semidefinite(np.zeros((3, 3)))
     assert is_positive_semidefinite(np.zeros((0, 0)))
     assert not is_positive_semidefinite(np.array([[1.0, 2.0], [2.0, 1.0]]))
+
+
+def test_extreme_eigenvalues_are_reported():
+    found = definiteness(with_spectrum([3.0, -4.0, 1.0]))
+    assert (found.smallest, found.largest) == (pytest.approx(-4.0), pytest.approx(4.0))
+    assert not found.sound
+    assert definiteness(np.zeros((0, 0))).sound
+
+
+def test_the_tolerance_is_a_share_of_the_largest_eigenvalue():
+    matrix = with_spectrum([100.0, 1.0, -1e-3])
+    assert not is_positive_semidefinite(matrix)
+    assert not is_positive_semidefinite(matrix, 0.9e-5)
+    assert is_positive_semidefinite(matrix, 1.1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1.0, 1e3), min_size=1, max_size=8), st.integers(0, 99))
+def test_the_quick_check_is_never_wrong_when_it_says_yes(values, seed):
+    matrix = with_spectrum(values, seed)
+    if surely_positive_semidefinite(matrix):
+        # A hair more than the tolerance, which is at the level of rounding itself.
+        assert is_positive_semidefinite(matrix, 2e-14 * len(matrix))
+    if min(values) > 1e-9 * max(values):
+        assert matrix.sum() <= 0 or surely_positive_semidefinite(matrix)
+
+
+def test_the_quick_check_passes_covariances_of_networks_that_are_equal():
+    places = np.random.default_rng(1).uniform(0, 1, (60, 3))
+    places[40:] = places[:20]
+    distance = np.abs(places[:, None] - places[None, :]).sum(axis=2)
+    assert surely_positive_semidefinite(np.exp(-distance))
+    assert surely_positive_semidefinite(np.zeros((0, 0)))
+    assert not surely_positive_semidefinite(np.array([[1.0, np.nan], [np.nan, 1.0]]))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""An architecture as an argument: a key of the archive, a file of JSON, or a NAS-Bench-201 string."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from archive.cli.render import open_archive
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.graph import Architecture
+
+
+def architecture_of(ctx: click.Context, text: str) -> Architecture:
+    """Return what an argument describes; the archive is opened for a key only.
+
+    Args:
+        ctx: The command's context.
+        text: `|…|+|…|+|…|`, the path of a file, or a key or its beginning.
+
+    Raises:
+        CodecError: The string or the file describes no graph.
+        InvalidArchitectureError: The graph is no network.
+        UnknownNameError: The archive has no such key.
+        UsageError: Several keys begin so, or the file cannot be read.
+    """
+    from archive import codec
+
+    if text.startswith("|"):
+        return codec.from_nasbench201(text)
+    if Path(text).suffix or Path(text).is_file():
+        return codec.from_json(_read(Path(text)))
+    with open_archive(ctx) as archive:
+        return archive.architectures.get(archive.architectures.find(text))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"no architecture can be read from {path}: {error}") from error

@@ -1,0 +1,120 @@
+"""How fast the Arc kernel is, for `archive bench kernels`.
+
+On configurations: the covariance of a pair with its 49 derivatives, in the paper's space of 23 hyperparameters and the
+depth. On architectures: a pair of networks with both components. The references are Python loops over the parameters,
+as the paper writes the pseudo-metric.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import numpy as np
+
+from archive.figures import Figure
+from archive.graph import Architecture
+from archive.kernels.arc import Arc, places
+from archive.kernels.benchmarks.samples import best_seconds
+from archive.kernels.conditional import ArcCovariance, Differences, pseudo_metric
+from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
+
+DIFFERENCE = "<= 1e-9"
+SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
+
+
+def measure(count: int = 200, seed: int = 0, pairs: int = 200) -> list[Figure]:
+    """Measure the kernel on configurations and on architectures.
+
+    Args:
+        count: Configurations, and networks of each space.
+        seed: Seed of both.
+        pairs: Pairs that the references compute.
+
+    Returns:
+        The figures, in the order to show them.
+    """
+    figures = _configurations(count, np.random.default_rng(seed), pairs)
+    for space in SPACES:
+        figures += _architectures(space, count, np.random.default_rng(seed), pairs)
+    return figures
+
+
+def _configurations(count: int, rng: np.random.Generator, pairs: int) -> list[Figure]:
+    space = perceptrons()
+    sample = [space.sample(rng) for _ in range(count)]
+    omega, rho = rng.uniform(0.1, 2.0, len(space.parameters)), rng.uniform(0.05, 1.0, len(space.parameters))
+    differences, covariance = Differences(space), ArcCovariance(space.names)
+    stack = differences.distances(sample).stack
+    bound, theta = covariance.bind(stack), np.log(np.concatenate([[1.0], omega, rho]))
+    encoding = best_seconds(lambda: differences.distances(sample))
+    value = best_seconds(lambda: bound.value(theta))
+    gradient = best_seconds(lambda: list(bound.value_and_layers(theta)[1]))
+    chosen = [tuple(int(at) for at in pair) for pair in rng.integers(count, size=(pairs, 2))]
+    begin = time.thread_time()
+    expected = [naive_distance(space, sample[i], sample[j], omega.tolist(), rho.tolist()) for i, j in chosen]
+    naive = (time.thread_time() - begin) / len(chosen)
+    found = pseudo_metric(stack, omega, rho)
+    difference = max(abs(found[i, j] - e) for (i, j), e in zip(chosen, expected, strict=True))
+    name = f"arc, {len(space.parameters)} hyperparameters"
+    return [
+        Figure(f"{name}: differences of a pair", 1e6 * encoding / count**2, "us"),
+        Figure(f"{name}: covariance of a pair", 1e6 * value / count**2, "us", None, 1e6 * naive),
+        Figure(f"{name}: covariance of a pair with its {len(theta)} derivatives", 1e6 * gradient / count**2, "us"),
+        Figure(f"{name}: largest difference from the reference", difference, "", DIFFERENCE),
+    ]
+
+
+def _architectures(name: str, count: int, rng: np.random.Generator, pairs: int) -> list[Figure]:
+    from archive import spaces
+
+    made, arc = spaces.get(name), Arc()
+    sample = [made.sample(rng) for _ in range(count)]
+    prepared = [arc.prepare(network) for network in sample]
+    found = arc.distances(prepared).stack
+    seconds = best_seconds(lambda: arc.distances(prepared))
+    chosen = [tuple(int(at) for at in pair) for pair in rng.integers(count, size=(pairs, 2))]
+    begin = time.thread_time()
+    expected = [naive_architectures(arc, sample[i], sample[j]) for i, j in chosen]
+    naive = (time.thread_time() - begin) / len(chosen)
+    difference = max(float(np.abs(found[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True))
+    return [
+        Figure(f"arc, {name}: a pair", 1e6 * seconds / count**2, "us", None, 1e6 * naive),
+        Figure(f"arc, {name}: largest difference from the reference", difference, "", DIFFERENCE),
+    ]
+
+
+def naive_distance(
+    space: Conditional, first: Configuration, second: Configuration, omega: list[float], rho: list[float]
+) -> float:
+    """Return the pseudo-metric of two configurations, parameter by parameter."""
+    one, two = space.existing(first), space.existing(second)
+    total = 0.0
+    for parameter, w, r in zip(space.parameters, omega, rho, strict=True):
+        x: Value | None = one.get(parameter.name)
+        y: Value | None = two.get(parameter.name)
+        if x is None or y is None:
+            total += w * w * (x is not y)
+        else:
+            apart = 0.5 * (x != y) if isinstance(parameter, Categorical) else parameter.encode(x) - parameter.encode(y)
+            total += 4 * w * w * math.sin(math.pi * r * apart / 2) ** 2
+    return math.sqrt(total)
+
+
+def naive_architectures(arc: Arc, first: Architecture, second: Architecture) -> tuple[float, float]:
+    """Return both components of two networks, place by place, from the networks as they are."""
+    one, two = places(first), places(second)
+    squared = arc.omega**2
+    operations = units = 0.0
+    for place in {*one, *two}:
+        x, y = one.get(place), two.get(place)
+        if x is None or y is None:
+            operations += squared
+        elif (x.op, x.stride) != (y.op, y.stride):
+            operations += 4 * squared * math.sin(math.pi * arc.rho / 4) ** 2
+        a, b = x.units if x else None, y.units if y else None
+        if a is not None and b is not None:
+            units += 4 * squared * math.sin(math.pi * arc.rho * (arc.code(a) - arc.code(b)) / 2) ** 2
+        elif a is not None or b is not None:
+            units += squared
+    return math.sqrt(operations), math.sqrt(units)

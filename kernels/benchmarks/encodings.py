@@ -1,0 +1,107 @@
+"""How fast the encodings are on this machine, beside what the papers' code does pair by pair.
+
+Speeds are for blocks of 1,000 x 1,000 cells of NAS-Bench-101 and NAS-Bench-201, drawn from the spaces, and for making
+one network ready. The reference takes such features too and compares one pair after the other, as BANANAS' code does:
+numpy counts or sums what differs in two vectors, and the Weisfeiler-Lehman distance adds up two dictionaries. It is
+timed on some of the pairs and stated for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from archive.figures import Figure
+from archive.graph import Architecture
+from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
+from archive.kernels.base import Floats
+from archive.kernels.benchmarks.samples import best_seconds, draw
+from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
+from archive.kernels.hamming import Hamming
+from archive.kernels.paths import PathEncoding, encoding_size
+from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+
+SPACES = ("nasbench101", "nasbench201")
+DIFFERENCE = 1e-9
+
+
+def measure(networks: int = 1_000, pairs: int = 2_000, seed: int = 0) -> list[Figure]:
+    """Measure sizes, speeds, and the largest difference from the reference.
+
+    Args:
+        networks: Rows and columns of a block.
+        pairs: Pairs that the reference is timed on.
+        seed: Seed of the networks and of the pairs.
+
+    Returns:
+        The figures, in the order to show them.
+    """
+    figures = [
+        Figure("path: features on nasbench101", encoding_size("nasbench101"), "", "= 364", 364),
+        Figure("path: features on darts", encoding_size("darts"), "", "= 18724", 18724),
+    ]
+    for space in SPACES:
+        sample = draw(space, networks, np.random.default_rng(seed))
+        for kernel in _kernels():
+            figures += _figures(kernel, space, sample, pairs, np.random.default_rng(seed))
+    return figures
+
+
+def _kernels() -> list[EmbeddedDistance]:
+    return [PathEncoding(), AdjacencyEncoding(), ContinuousAdjacencyEncoding(), Hamming(), WeisfeilerLehman()]
+
+
+def _figures(
+    kernel: EmbeddedDistance, space: str, sample: Sequence[Architecture], pairs: int, rng: np.random.Generator
+) -> list[Figure]:
+    # A canonical order that is known already would cost nothing.
+    fresh = [Architecture(network.space, network.layers, network.edges) for network in sample]
+    preparing = best_seconds(lambda: [kernel.prepare(network) for network in fresh], repeats=1)
+    prepared = [kernel.prepare(network) for network in fresh]
+    m = len(prepared)
+    block = best_seconds(lambda: kernel.distances(prepared, prepared))
+    chosen = rng.integers(m, size=(pairs, 2))
+    compare = reference(kernel, prepared)
+    expected = np.empty(pairs)
+
+    def one_by_one() -> None:
+        for at, (i, j) in enumerate(chosen):
+            expected[at] = compare(i, j)
+
+    naive = best_seconds(one_by_one, repeats=3) / pairs * m * m
+    found = kernel.distances(prepared, prepared).stack[0][chosen[:, 0], chosen[:, 1]]
+    name = f"{kernel.name}, {space}"
+    return [
+        Figure(f"{name}: a block of {m} x {m}", block, "s", None, naive),
+        Figure(f"{name}: preparing a network", 1e6 * preparing / m, "us"),
+        Figure(
+            f"{name}: largest difference from the reference",
+            float(np.max(np.abs(found - expected), initial=0.0)),
+            "",
+            f"<= {DIFFERENCE:g}",
+        ),
+    ]
+
+
+def reference(kernel: EmbeddedDistance, prepared: Sequence[Embedded]) -> Callable[[int, int], float]:
+    """Return the distance of one pair as the papers' code computes it, from features made ready for that."""
+    if isinstance(kernel, WeisfeilerLehman):
+        counts = [network.features[0] for network in prepared]
+        return lambda i, j: _dictionary_distance(counts[i], counts[j])
+    dense = matrix(prepared, vocabulary(prepared))
+    if kernel.norm == "l1":
+        return lambda i, j: float(np.sum(np.abs(dense[i] - dense[j])))
+    return lambda i, j: _euclidean(dense[i], dense[j])
+
+
+def _dictionary_distance(x: Mapping[str, float], y: Mapping[str, float]) -> float:
+    total = 0.0
+    for name in {*x, *y}:
+        total += (x.get(name, 0.0) - y.get(name, 0.0)) ** 2
+    return math.sqrt(total)
+
+
+def _euclidean(x: Floats, y: Floats) -> float:
+    return float(np.sqrt(np.sum((x - y) ** 2)))

@@ -1,0 +1,70 @@
+"""What the encodings read off a network: the label of a layer, and which layers lie on a path from input to output."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from urllib.parse import quote
+
+from archive.errors import UsageError
+from archive.graph import Architecture, Layer
+
+
+def label(layer: Layer, attributes: bool = False) -> str:
+    """Return the text that a layer has in names of features.
+
+    Args:
+        layer: The layer.
+        attributes: Whether to add the power of two that is nearest to the units, and a stride of 2:
+            `conv3:2^6/2`. Exact units would make almost every name unique, so that networks had nothing in common.
+    """
+    # Labels of user-defined operations may hold the arrows and brackets that names are made of.
+    text = quote(layer.op, safe="")
+    if not attributes:
+        return text
+    units = f":2^{round(math.log2(layer.units))}" if layer.units else ""
+    return text + units + (f"/{layer.stride}" if layer.stride != 1 else "")
+
+
+def hops_to_output(architecture: Architecture) -> list[int | None]:
+    """Return the hops on the shortest path from each layer to the output, None where there is no path."""
+    hops: list[int | None] = [None] * len(architecture.layers)
+    hops[-1] = 0
+    for u in reversed(range(len(hops) - 1)):
+        near = [length for c in architecture.children[u] if (length := hops[c]) is not None]
+        hops[u] = 1 + min(near) if near else None
+    return hops
+
+
+def live_layers(architecture: Architecture) -> list[int]:
+    """Return the positions on some path from input to output, ascending; both ends are always among them."""
+    last = len(architecture.layers) - 1
+    reached = {0}
+    for u, parents in enumerate(architecture.parents):
+        if not reached.isdisjoint(parents):
+            reached.add(u)
+    hops = hops_to_output(architecture)
+    return [u for u in range(last + 1) if u in (0, last) or (u in reached and hops[u] is not None)]
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a setting that is true or false.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, got {value!r}")
+    return value
+
+
+def check_whole(name: str, value: Any, most: int | None = None) -> int:
+    """Return a setting that is a whole number >= 0, and at most `most`.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (most is not None and value > most):
+        limits = ">= 0" if most is None else f"from 0 to {most}"
+        raise UsageError(f"{name} must be a whole number {limits}, got {value!r}")
+    return value

@@ -1,0 +1,216 @@
+"""Operation trees: which operations are alike, as a rooted tree whose edge lengths are a metric of operations.
+
+Section 2.2 and appendix F of the tree-Wasserstein paper (see `archive.kernels.tree_wasserstein`): similar operations
+share a group, and edges are shorter the farther they are from the root.
+
+| symbol | meaning                                                                        |
+|--------|--------------------------------------------------------------------------------|
+| r      | the root; it is no operation and has no name of its own                        |
+| w_v    | length of the edge from v to its parent                                        |
+| d_T    | d_T(s, t): length of the path between two operations                           |
+
+A user writes a tree as JSON, nested or as a list of edges:
+
+    {"conv": {"weight": 0.9, "children": {"conv1x1": 0.1, "conv3x3": 0.1}}, "pool": 1.0}
+    [["root", "conv", 0.9], ["conv", "conv1x1", 0.1], ["conv", "conv3x3", 0.1], ["root", "pool", 1.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from archive.errors import UsageError
+from archive.operations import Vocabulary, vocabulary
+
+Edge = tuple[str | None, str, float]
+
+ENDS = ("input", "output", "decision")
+
+_TREES: dict[str, Mapping[str, Any]] = {
+    # The tree of figure 8, for the two tables; a skip is as unlike a pool as a convolution is.
+    "nasbench101": {
+        "conv": {"weight": 0.9, "children": {"conv1x1-bn-relu": 0.1, "conv3x3-bn-relu": 0.1}},
+        "maxpool3x3": 1.0,
+    },
+    "nasbench201": {
+        "conv": {"weight": 0.9, "children": {"nor_conv_1x1": 0.1, "nor_conv_3x3": 0.1}},
+        "avg_pool_3x3": 1.0,
+        "skip_connect": 1.0,
+    },
+    # Within a group, the lengths give the label penalties of NASBOT's table 4: 0.1 between a convolution and a
+    # residual block of one window, 0.2 between windows (0.2 to 0.3 there), 0.25 between the pools.
+    "cnn": {
+        "conv": {
+            "weight": 0.9,
+            "children": {
+                f"window {side}": {"weight": 0.05, "children": {f"conv{side}": 0.05, f"res{side}": 0.05}}
+                for side in (3, 5, 7)
+            },
+        },
+        "pool": {"weight": 0.875, "children": {"max-pool": 0.125, "avg-pool": 0.125}},
+        "fc": 1.0,
+    },
+    # All are activations: in table 5 those of one group are 0.1 apart, of different groups 0.25, here 0.8 and 2.
+    "mlp": {
+        "rectifier": {
+            "weight": 0.6,
+            "children": dict.fromkeys(("relu", "crelu", "leaky-relu", "softplus", "elu"), 0.4),
+        },
+        "sigmoid": {"weight": 0.6, "children": dict.fromkeys(("logistic", "tanh"), 0.4)},
+    },
+}
+
+
+class Node(NamedTuple):
+    """One node below the root.
+
+    Attributes:
+        name: Its name; that of an operation where mass can lie.
+        weight: Length of the edge to its parent.
+        below: Greatest distance from it to a node under it, 0 for a leaf.
+    """
+
+    name: str
+    weight: float
+    below: float
+
+
+class OperationTree:
+    """A checked operation tree. Immutable.
+
+    Args:
+        tree: A nested mapping of names to lengths, or to a mapping with `weight` and `children`; or a list of edges
+            `[parent, child, length]`.
+
+    Raises:
+        UsageError: It is not a tree with lengths >= 0; the message names the node at fault.
+    """
+
+    def __init__(self, tree: Mapping[str, Any] | Sequence[Sequence[Any]]) -> None:
+        """Check the tree and keep the path to each node."""
+        nested = isinstance(tree, Mapping)
+        edges = list(_nested_edges(tree)) if nested else list(_listed_edges(tree))  # type: ignore[arg-type]
+        parents = _checked_parents(edges)
+        root = None if nested else _root(parents)
+        paths = {name: _path(name, parents, root) for name in parents if name != root}
+        weights = {child: weight for _, child, weight in edges}
+        below = dict.fromkeys(paths, 0.0)
+        for names in paths.values():
+            length = 0.0
+            for name in reversed(names):
+                below[name] = max(below[name], length)
+                length += weights[name]
+        self.paths: dict[str, tuple[Node, ...]] = {
+            name: tuple(Node(at, weights[at], below[at]) for at in names) for name, names in paths.items()
+        }
+
+    def operations(self, words: Vocabulary) -> frozenset[str]:
+        """Return the operations of a vocabulary that are counted: those in the tree.
+
+        Raises:
+            UsageError: One is missing that is neither input, output nor a decision layer.
+        """
+        for name, operation in words.operations.items():
+            if operation.group not in ENDS and name not in self.paths:
+                known = ", ".join(self.paths)
+                raise UsageError(f"tree must have every operation of {words.name}, missing {name!r} (it has {known})")
+        return frozenset(words.operations).intersection(self.paths)
+
+
+@cache
+def default_tree(space: str) -> OperationTree:
+    """Return the tree of a space.
+
+    For a space that has none here: a node of weight 0.9 for each group of several operations, 0.1 from there to each;
+    1 to an operation that is alone in its group, and to those of cells, whose group says nothing.
+    """
+    if space in _TREES:
+        return OperationTree(_TREES[space])
+    words = vocabulary(space)
+    tree: dict[str, Any] = {}
+    for name, operation in words.operations.items():
+        if operation.group in ENDS:
+            continue
+        if operation.group == "cell" or words.of_group(operation.group) == (name,):
+            tree[name] = 1.0
+        else:
+            # Braces keep the group `fc` and an operation `fc` apart.
+            tree.setdefault(f"{{{operation.group}}}", {"weight": 0.9, "children": {}})["children"][name] = 0.1
+    return OperationTree(tree)
+
+
+def _nested_edges(tree: Mapping[str, Any], parent: str | None = None, above: tuple[int, ...] = ()) -> Iterator[Edge]:
+    if id(tree) in above:
+        raise UsageError(f"tree must have no cycle, but {parent!r} contains itself")
+    for name, value in tree.items():
+        if not isinstance(value, Mapping):
+            yield parent, _name(name), _weight(name, value)
+            continue
+        unknown = sorted(map(str, set(value) - {"weight", "children"}))
+        if unknown or "weight" not in value:
+            what = f"unknown {unknown[0]!r}" if unknown else "no weight"
+            raise UsageError(f"tree node {name!r} must be a length or have a weight and children, got {what}")
+        yield parent, _name(name), _weight(name, value["weight"])
+        children = value.get("children", {})
+        if not isinstance(children, Mapping):
+            raise UsageError(f"children of the tree node {name!r} must be a mapping, got {children!r}")
+        yield from _nested_edges(children, name, (*above, id(tree)))
+
+
+def _listed_edges(tree: Sequence[Sequence[Any]]) -> Iterator[Edge]:
+    if isinstance(tree, str) or not isinstance(tree, Sequence):
+        raise UsageError(f"tree must be a nested mapping or a list of edges, got {tree!r}")
+    for edge in tree:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
+            raise UsageError(f"an edge of the tree must be [parent, child, length], got {edge!r}")
+        yield _name(edge[0]), _name(edge[1]), _weight(edge[1], edge[2])
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"a tree node must have a name, got {name!r}")
+    return name
+
+
+def _weight(name: Any, weight: Any) -> float:
+    try:
+        length = math.nan if isinstance(weight, (bool, str)) else float(weight)
+    except (TypeError, ValueError):
+        length = math.nan
+    if not 0 <= length < math.inf:
+        raise UsageError(f"weight of the tree node {name!r} must be a finite number >= 0, got {weight!r}")
+    return length
+
+
+def _checked_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
+    """Return the parent of every node but the root; its children's parent is None, or the root by name."""
+    parents: dict[str, str | None] = {}
+    for parent, child, _ in edges:
+        if child in parents:
+            raise UsageError(f"tree node {child!r} must have one parent, got {parents[child]!r} and {parent!r}")
+        parents[child] = parent
+    if not parents:
+        raise UsageError("tree must have at least one operation, got none")
+    return parents
+
+
+def _root(parents: Mapping[str, str | None]) -> str | None:
+    roots = sorted({parent for parent in parents.values() if parent is not None and parent not in parents})
+    if len(roots) > 1:
+        raise UsageError(f"tree must be connected, but neither {roots[0]!r} nor {roots[1]!r} has a parent")
+    return roots[0] if roots else None
+
+
+def _path(name: str, parents: Mapping[str, str | None], root: str | None) -> list[str]:
+    """Return the nodes from below the root to a node."""
+    path: list[str] = []
+    at: str | None = name
+    while at is not None and at != root:
+        if at in path:
+            raise UsageError(f"tree must have no cycle, but {at!r} is above itself")
+        path.append(at)
+        at = parents[at]
+    return path[::-1]

@@ -1,0 +1,67 @@
+"""`archive arch distance`, run as a user runs it."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from archive import codec, kernels, spaces
+from archive.cli.main import archive as command
+from archive.errors import ArchiveError
+
+FIRST = "|nor_conv_3x3~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~1|skip_connect~2|"
+SECOND = "|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|"
+
+
+def distance(*arguments, home="unused"):
+    return CliRunner().invoke(command, ["--home", str(home), "arch", "distance", *arguments], catch_exceptions=False)
+
+
+def test_every_kernel_is_reachable_by_its_name():
+    rows = json.loads(distance(FIRST, SECOND, "--json").stdout)
+    assert {row["kernel"] for row in rows} == set(kernels.names())
+    pair = [codec.from_nasbench201(FIRST)], [codec.from_nasbench201(SECOND)]
+    for name in kernels.names():
+        kernel = kernels.get(name)
+        expected = dict(zip(kernel.components, kernel.distances(*pair).stack[:, 0, 0], strict=True))
+        found = {row["component"]: row["distance"] for row in rows if row["kernel"] == name}
+        assert found == pytest.approx(expected)
+
+
+def test_files_and_settings(tmp_path):
+    networks = spaces.get("mlp").initial_pool()[:2]
+    files = []
+    for at, network in enumerate(networks):
+        files.append(tmp_path / f"{at}.json")
+        files[-1].write_text(codec.to_json(network))
+    asked = distance(*map(str, files), "--kind", "otmann", "--set", "nu_str=[0.5]", "--json")
+    expected = kernels.get("otmann", nu_str=[0.5]).distances(networks).stack[:, 0, 1]
+    np.testing.assert_allclose([row["distance"] for row in json.loads(asked.stdout)], expected)
+
+
+def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_all(tmp_path):
+    long = tmp_path / "long.json"
+    units = [{"op": "ip"}, *({"op": "relu", "units": 8} for _ in range(997)), {"op": "linear"}, {"op": "op"}]
+    edges = [[at, at + 1] for at in range(len(units) - 1)]
+    long.write_text(json.dumps({"schema": 1, "space": "mlp", "layers": units, "edges": edges}))
+    asked = distance(str(long), str(long), "--json")
+    assert {row["distance"] for row in json.loads(asked.stdout)} <= {0.0}
+    with pytest.raises(ArchiveError, match="layers"):
+        distance(str(long), str(long), "--kind", "gromov-wasserstein")
+    assert "gromov-wasserstein" in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((FIRST, SECOND, "--kind", "otman"), "unknown kernel 'otman'"),
+        ((FIRST, SECOND, "--set", "nu=1"), "--set needs one --kind"),
+        ((FIRST, SECOND, "--kind", "otmann", "--set", "nu"), "NAME=VALUE"),
+        ((FIRST, "nothing.json"), "nothing.json"),
+        (("|a|", SECOND), "NAS-Bench-201"),
+    ],
+)
+def test_mistakes(arguments, message):
+    with pytest.raises(ArchiveError, match=message):
+        distance(*arguments)
