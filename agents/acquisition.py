@@ -13,6 +13,10 @@ hyperparameter samples (Snoek et al., 2012, section 3.2).
     PI   = Phi(z)
     UCB  = mu + kappa s
     TS   = a joint sample of the scores
+    ITS  = a sample of each score by itself                BANANAS' authors' code
+
+With the posterior of an ensemble (`surrogates.ensemble`) EI, PI and UCB are eqs. (2)-(4) of BANANAS, which minimises;
+its beta is kappa.
 """
 
 from __future__ import annotations
@@ -128,20 +132,50 @@ class ThompsonSampling(Acquisition):
         return drawn
 
 
+class IndependentThompsonSampling(Acquisition):
+    """One sample of each score by itself, in score units: no covariances, and any number of calls may be compared."""
+
+    name = "its"
+
+    def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """See `Acquisition.rank`."""
+        count = posterior.means.shape[1]
+        members = rng.integers(len(posterior.means), size=count)
+        means, variances = (part[members, np.arange(count)] for part in (posterior.means, posterior.variances))
+        drawn: Array = means + np.sqrt(variances) * rng.standard_normal(count)
+        return drawn
+
+
 _acquisitions: dict[str, type[Acquisition]] = {
-    kind.name: kind for kind in (ExpectedImprovement, ProbabilityOfImprovement, UpperConfidenceBound, ThompsonSampling)
+    kind.name: kind
+    for kind in (
+        ExpectedImprovement,
+        ProbabilityOfImprovement,
+        UpperConfidenceBound,
+        ThompsonSampling,
+        IndependentThompsonSampling,
+    )
 }
 
 
-def get(name: str) -> Acquisition:
-    """Return the acquisition of a name: `ei`, `pi`, `ucb` or `ts`.
+def names() -> tuple[str, ...]:
+    """Return the names of all acquisitions."""
+    return tuple(sorted(_acquisitions))
+
+
+def get(name: str, **config: float) -> Acquisition:
+    """Return the acquisition of a name: `ei`, `pi`, `ucb`, `ts` or `its`.
+
+    Args:
+        name: Its name.
+        **config: Its settings, by name: `kappa` of `ucb`.
 
     Raises:
         UnknownNameError: There is no such acquisition.
     """
     if name not in _acquisitions:
         raise UnknownNameError("acquisition", name, _acquisitions)
-    return _acquisitions[name]()
+    return _acquisitions[name](**config)
 
 
 def log_h(z: Array) -> Array:

@@ -12,7 +12,7 @@ from archive.agents.candidates import Candidate, best_new, evaluations_at, evolv
 from archive.agents.random_search import Rand, samples
 from archive.agents.surrogates.base import Array, Fitted
 from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.hyperposterior import Schedule
+from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.kernels.covariance import nasbot_covariance
@@ -50,7 +50,7 @@ class Nasbot(Agent):
         if self._acquisition.joint:
             raise UsageError(f"nasbot ranks candidates a generation at a time, {acquisition} must rank all at once")
         # The memory of distances speeds later calls up and changes none of their results.
-        self._surrogate = DistanceGP(Gram(OTMANN()), nasbot_covariance(), Schedule(samples))
+        self._surrogate = DistanceGP(Gram(OTMANN()), nasbot_covariance(), SliceSampling(Schedule(samples)))
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""

@@ -5,16 +5,16 @@ Notation:
     symbol    meaning                                             shape
     n, m, k   observations, points asked about, points added      scalars
     K         covariance of the observed points                   (n, n)
-    eta2      noise variance                                      scalar
-    L         lower Cholesky factor of K + eta2 I                 (n, n)
+    eta2, t   noise variance: everywhere, or of each row          scalar, (n,)
+    L         lower Cholesky factor of B = K + diag(t)            (n, n)
     y         observed values, of prior mean 0                    (n,)
-    a         (K + eta2 I)^-1 y, the weights                      (n,)
+    a         B^-1 y, the weights                                 (n,)
     c         covariance of the observed with the asked           (n, m)
     p, P      prior variance, prior covariance of the asked       (m,), (m, m)
     Q         projection onto the sound directions of K           (n, n)
 
     mean        c^T a                                    eq. (1) of NASBOT
-    covariance  P - c^T (K + eta2 I)^-1 c                eq. (1)
+    covariance  P - c^T B^-1 c                           eq. (1)
     log p(y)    -1/2 y^T a - sum log L_ii - n/2 log 2pi  (Rasmussen & Williams, 2006, eq. 2.30)
 
 Covariances made of distances may be indefinite, and at a few hundred networks NASBOT's are. `condition_repaired` then
@@ -33,7 +33,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from archive.agents.surrogates.base import Array
 from archive.errors import NotPositiveDefiniteError, NumericalError
-from archive.kernels.spectrum import repair
+from archive.kernels.spectrum import repair, surely_positive_semidefinite
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
@@ -49,7 +49,7 @@ class GaussianProcess:
     Attributes:
         factor: (n, n) float64, lower triangular: L.
         values: (n,) float64: y.
-        noise: eta2, at least 0.
+        noise: eta2, at least 0; that of points added without one of their own.
         projection: (n0, n0) float64: Q for the first n0 points; None where their covariance was sound.
         repaired: Largest relative change that made a covariance sound; 0 where none was needed.
     """
@@ -61,30 +61,37 @@ class GaussianProcess:
     repaired: float = 0.0
 
     @classmethod
-    def condition(cls, gram: Array, values: Array, noise: float) -> GaussianProcess:
+    def condition(cls, gram: Array, values: Array, noise: float, variances: Array | None = None) -> GaussianProcess:
         """Condition on observed values.
 
         Args:
             gram: (n, n) float64, covariance without noise. Repeats of one point are equal rows.
             values: (n,) float64.
             noise: Noise variance, at least 0.
+            variances: (n,) float64, noise variance of each row; None for `noise` everywhere.
 
         Raises:
             NotPositiveDefiniteError: Jitter could not repair `gram` plus noise.
         """
-        noisy = gram + noise * np.eye(len(gram))
+        noisy = gram.copy()
+        noisy[np.diag_indices(len(gram))] += noise if variances is None else variances
         return cls(robust_cholesky(noisy), np.asarray(values, dtype=np.float64), noise)
 
     @classmethod
-    def condition_repaired(cls, gram: Array, values: Array, noise: float) -> GaussianProcess:
+    def condition_repaired(
+        cls, gram: Array, values: Array, noise: float, variances: Array | None = None
+    ) -> GaussianProcess:
         """Condition on observed values with a covariance that may be indefinite; arguments as in `condition`."""
+        # The eigenvalues of 5,000 networks take a minute, a Cholesky factor a second.
+        if surely_positive_semidefinite(gram):
+            return cls.condition(gram, values, noise, variances)
         sound = repair(gram, warn=False)
-        process = cls.condition(sound.matrix, values, noise)
+        process = cls.condition(sound.matrix, values, noise, variances)
         return replace(process, projection=sound.projection, repaired=sound.amount)
 
     @cached_property
     def weights(self) -> Array:
-        """(K + eta2 I)^-1 y: (n,) float64."""
+        """B^-1 y: (n,) float64."""
         half = solve_triangular(self.factor, self.values, lower=True, check_finite=False)
         weights: Array = solve_triangular(self.factor, half, lower=True, trans=1, check_finite=False)
         return weights
@@ -102,11 +109,11 @@ class GaussianProcess:
         """Return the gradient of `log_likelihood` (Rasmussen & Williams, 2006, eq. 5.9).
 
         Args:
-            derivatives: (p, n, n) float64: of K + eta2 I with respect to each of p parameters. With respect to
+            derivatives: (p, n, n) float64: of B with respect to each of p parameters. With respect to
                 log eta2 it is `eta2 I`.
 
         Returns:
-            (p,) float64: 1/2 tr((a a^T - (K + eta2 I)^-1) derivative).
+            (p,) float64: 1/2 tr((a a^T - B^-1) derivative).
         """
         inverse, _ = lapack.dpotri(self.factor, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
@@ -136,7 +143,9 @@ class GaussianProcess:
         half = self._solve(sound)
         return sound.T @ self.weights, prior - half.T @ half
 
-    def extend(self, cross: Array, prior: Array, values: Array | None = None) -> GaussianProcess:
+    def extend(
+        self, cross: Array, prior: Array, values: Array | None = None, variances: Array | None = None
+    ) -> GaussianProcess:
         """Condition on k more values, in O(k n^2) instead of O(n^3).
 
         Args:
@@ -144,23 +153,27 @@ class GaussianProcess:
             prior: (k, k) float64: covariance of the added points, without noise.
             values: (k,) float64, or None to believe in the posterior mean: it then stays what it was everywhere,
                 and only the variance shrinks.
+            variances: (k,) float64, noise variance of each; None for `noise`.
 
         Raises:
             NotPositiveDefiniteError: Jitter could not repair the covariance.
         """
         n, k = cross.shape
-        mean, covariance = self.predict_jointly(cross, prior)
+        half = self._solve(self._project(cross))
+        covariance = prior - half.T @ half
         # An indefinite covariance shows as a negative posterior variance, which means what a variance of 0 means.
         sound = repair(covariance, warn=False).matrix
         change = float(np.linalg.norm(sound - covariance) / np.linalg.norm(prior))
-        factor = np.zeros((n + k, n + k))
+        noisy = sound + np.diag(np.full(k, self.noise) if variances is None else variances)
+        factor = np.zeros((n + k, n + k), order="F")
         factor[:n, :n] = self.factor
-        factor[n:, :n] = self._solve(self._project(cross)).T
-        factor[n:, n:] = robust_cholesky(sound + self.noise * np.eye(k))
+        factor[n:, :n] = half.T
+        factor[n:, n:] = robust_cholesky(noisy)
+        added = self._project(cross).T @ self.weights if values is None else values
         return replace(
             self,
             factor=factor,
-            values=np.concatenate([self.values, mean if values is None else values]),
+            values=np.concatenate([self.values, added]),
             repaired=max(self.repaired, change),
         )
 
@@ -228,7 +241,7 @@ def log_likelihood(noisy: Array, values: Array) -> float:
     The form that samplers call thousands of times: no object, no repair.
 
     Args:
-        noisy: (n, n) float64: K + eta2 I. It is overwritten.
+        noisy: (n, n) float64: B. It is overwritten.
         values: (n,) float64.
     """
     factor, info = lapack.dpotrf(noisy, lower=1, clean=0, overwrite_a=1)

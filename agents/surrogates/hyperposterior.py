@@ -15,55 +15,18 @@ gradient to ask for, which suits a likelihood that is flat in some parameters an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.errors import NumericalError
+from archive.agents.surrogates.box import Box
+from archive.agents.surrogates.likelihood import Inference, Likelihood
+from archive.errors import NumericalError, UsageError
 
 LogDensity = Callable[[Array], float]
 Method = Literal["coordinates", "directions"]
-
-
-@dataclass(frozen=True)
-class Box:
-    """A uniform prior: every parameter between its bounds.
-
-    Attributes:
-        lower: (d,) float64.
-        upper: (d,) float64, each above its lower bound.
-    """
-
-    lower: Array
-    upper: Array
-
-    def __post_init__(self) -> None:
-        """Check the bounds."""
-        if self.lower.shape != self.upper.shape or not (self.lower < self.upper).all():
-            raise NumericalError(f"bounds must be ascending pairs, got {self.lower} and {self.upper}")
-
-    @property
-    def centre(self) -> Array:
-        """Middle of the box: (d,) float64."""
-        return 0.5 * (self.lower + self.upper)
-
-    @property
-    def widths(self) -> Array:
-        """Sides of the box: (d,) float64."""
-        return self.upper - self.lower
-
-    def draw(self, rng: np.random.Generator) -> Array:
-        """Draw from the prior: (d,) float64."""
-        return rng.uniform(self.lower, self.upper)
-
-    def reach(self, x: Array, direction: Array) -> tuple[float, float]:
-        """Return the least and the largest t for which x + t direction is inside."""
-        moving = direction != 0.0
-        first = (self.lower - x)[moving] / direction[moving]
-        second = (self.upper - x)[moving] / direction[moving]
-        return float(np.minimum(first, second).max()), float(np.maximum(first, second).min())
 
 
 @dataclass(frozen=True)
@@ -84,6 +47,33 @@ class Schedule:
         """Check the counts."""
         if self.samples < 1 or self.burn_in < 0 or self.thin < 1:
             raise NumericalError(f"a schedule needs samples >= 1, burn_in >= 0, thin >= 1, got {self}")
+
+
+@dataclass(frozen=True)
+class SliceSampling(Inference):
+    """Hyperparameters averaged over samples of their posterior, the prior uniform in the box (NASBOT, section 4.1).
+
+    For short histories, where many hyperparameters fit and the acquisition should know. Thousands of likelihoods a
+    fit; `MarginalLikelihood` is ten times faster and settles for one answer.
+
+    Attributes:
+        schedule: How long to sample.
+        observations: Architectures to look at, drawn at random where there are more: the posterior of a dozen
+            parameters hardly narrows beyond this, and each costs n^3.
+    """
+
+    schedule: Schedule = field(default_factory=Schedule)
+    observations: int = 120
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        if self.observations < 1:
+            raise UsageError(f"observations must be >= 1, got {self.observations}")
+
+    def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
+        """See `Inference.thetas`."""
+        seen = likelihood.sample(self.observations, rng)
+        return seen.full(slice_sample(seen.value, seen.box, self.schedule, rng))
 
 
 def slice_sample(

@@ -135,3 +135,26 @@ def test_samples_have_the_moments_of_the_mixture():
 def test_unknown_name():
     with pytest.raises(UnknownNameError, match="unknown acquisition 'eii'"):
         acquisition.get("eii")
+
+
+def test_independent_thompson_draws_each_score_by_itself():
+    law = posterior([0.0, 3.0], 2.0)
+    rng = np.random.default_rng(5)
+    drawn = np.array([acquisition.get("its").rank(law, rng) for _ in range(3000)])
+    np.testing.assert_allclose(drawn.mean(axis=0), [0.0, 3.0], atol=0.15)
+    np.testing.assert_allclose(drawn.std(axis=0), 2.0, rtol=0.06)
+    assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.06
+    assert not acquisition.get("its").joint
+
+
+def test_independent_thompson_draws_from_the_mixture():
+    law = Posterior(np.array([[0.0, 10.0], [4.0, 20.0]]), np.full((2, 2), 0.25), np.zeros(2))
+    rng = np.random.default_rng(5)
+    drawn = np.array([acquisition.get("its").rank(law, rng) for _ in range(3000)])
+    np.testing.assert_allclose(drawn.mean(axis=0), law.mean, atol=0.3)
+    np.testing.assert_allclose(drawn.std(axis=0), law.std, rtol=0.05)
+
+
+def test_settings_by_name():
+    assert acquisition.get("ucb", kappa=0.5).kappa == 0.5
+    assert acquisition.names() == ("ei", "its", "pi", "ts", "ucb")

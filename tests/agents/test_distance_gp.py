@@ -8,9 +8,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
 from archive import spaces
-from archive.agents.surrogates.distance_gp import NOISE, DistanceGP, Scale
+from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.gp import GaussianProcess
-from archive.agents.surrogates.hyperposterior import Schedule
+from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
+from archive.agents.surrogates.transforms import Scale
 from archive.errors import NumericalError
 from archive.kernels.covariance import nasbot_covariance
 from archive.kernels.gram import Gram
@@ -31,7 +32,7 @@ def gram():
 
 @pytest.fixture
 def surrogate(gram):
-    return DistanceGP(gram, nasbot_covariance(), Schedule(4, 5, 1))
+    return DistanceGP(gram, nasbot_covariance(), SliceSampling(Schedule(4, 5, 1)))
 
 
 def split(history, at):
@@ -82,7 +83,7 @@ def test_eleven_hyperparameters_inside_their_bounds(history, surrogate, gram):
     box = surrogate.box(gram.distances(networks).stack)
     assert fitted.thetas.shape == (4, 11)
     assert ((fitted.thetas >= box.lower) & (fitted.thetas <= box.upper)).all()
-    assert (box.lower[-1], box.upper[-1]) == tuple(np.log(NOISE))
+    assert (box.lower[-1], box.upper[-1]) == tuple(np.log([1e-3, 1.0]))
 
 
 def test_learns_what_depends_on_the_architecture():
@@ -155,11 +156,11 @@ def test_scores_without_a_spread(history, surrogate, scores):
     assert Scale.of(np.array(scores)).spread == 1.0
 
 
-def test_more_observations_than_the_sampler_looks_at(surrogate, monkeypatch):
-    monkeypatch.setattr("archive.agents.surrogates.distance_gp.OBSERVATIONS_FOR_THETA", 8)
-    networks, scores, others = split(grown(spaces.get("mlp"), 60), 55)
+def test_more_observations_than_the_sampler_looks_at(gram):
+    surrogate = DistanceGP(gram, nasbot_covariance(), SliceSampling(Schedule(4, 5, 1), observations=8))
+    networks, scores, others = split(grown(spaces.get("cnn"), 30), 25)
     fitted = surrogate.fit(networks, scores, np.random.default_rng(8))
-    assert len(fitted.architectures) == 55
+    assert len(fitted.architectures) == 25
     assert np.isfinite(fitted.posterior(others).means).all()
 
 

@@ -121,6 +121,28 @@ def test_repeats_are_one_mean_with_less_noise():
     np.testing.assert_allclose(repeated.predict(covariance(twice, asked), np.full(9, 1.3)), expected, atol=1e-12)
 
 
+def test_noise_of_each_row(problem):
+    observed, asked, values = problem
+    variances = np.random.default_rng(0).uniform(0.01, 0.5, 25)
+    gram, cross = covariance(observed, observed), covariance(observed, asked)
+    solved = np.linalg.solve(gram + np.diag(variances), cross)
+    gp = GaussianProcess.condition_repaired(gram, values, 0.05, variances)
+    mean, variance = gp.predict(cross, np.full(40, 1.3))
+    np.testing.assert_allclose(mean, solved.T @ values, atol=1e-9)
+    np.testing.assert_allclose(variance, 1.3 - (cross * solved).sum(axis=0), atol=1e-9)
+    first = GaussianProcess.condition(gram[:20, :20], values[:20], 0.05, variances[:20])
+    grown = first.extend(gram[:20, 20:], gram[20:, 20:], values[20:], variances[20:])
+    np.testing.assert_allclose(grown.predict(cross, np.full(40, 1.3)), (mean, variance), atol=1e-9)
+
+
+def test_the_given_covariance_is_not_changed(problem):
+    observed, _, values = problem
+    gram = covariance(observed, observed)
+    before = gram.copy()
+    GaussianProcess.condition_repaired(gram, values, 0.05)
+    np.testing.assert_array_equal(gram, before)
+
+
 def test_repeats_without_noise_are_repaired_visibly():
     x = np.array([0.0, 1.0, 1.0])
     with pytest.warns(JitterWarning, match="to the diagonal of a 3 x 3"):

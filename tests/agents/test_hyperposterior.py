@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archive.agents.surrogates.hyperposterior import Box, Schedule, slice_sample
-from archive.errors import NumericalError
+from archive.agents.surrogates.box import Box
+from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling, slice_sample
+from archive.errors import NumericalError, UsageError
 
 METHODS = ["coordinates", "directions"]
 
@@ -77,3 +78,5 @@ def test_bad_bounds_and_schedules_are_refused():
         Box(np.zeros(2), np.array([1.0, 0.0]))
     with pytest.raises(NumericalError, match="samples >= 1"):
         Schedule(samples=0)
+    with pytest.raises(UsageError, match="observations must be >= 1, got 0"):
+        SliceSampling(observations=0)

@@ -1,0 +1,81 @@
+"""Surrogates by name, each with any kernel it can learn with: `surrogates.get("gp", "path")`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from archive import kernels
+from archive.agents.surrogates.base import Surrogate
+from archive.agents.surrogates.distance_gp import DistanceGP
+from archive.agents.surrogates.fitted_gp import Pairwise
+from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
+from archive.errors import UnknownNameError, UsageError
+from archive.kernels.base import Distance
+from archive.kernels.covariance import Covariance, exponential, nasbot_covariance
+from archive.kernels.embedding import EmbeddedDistance
+from archive.kernels.gram import Gram
+from archive.kernels.otmann import OTMANN
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all surrogates."""
+    return tuple(sorted(_MAKERS))
+
+
+def takes(surrogate: str, kernel: str) -> bool:
+    """Return whether a surrogate can learn with a kernel: the ensemble needs features, a Gaussian process distances."""
+    return surrogate != "ensemble" or isinstance(kernels.get(kernel), EmbeddedDistance)
+
+
+def get(name: str, kernel: str | Distance[Any], pairwise: Pairwise | None = None, **config: Any) -> Surrogate:
+    """Return a surrogate.
+
+    Args:
+        name: `gp` (hyperparameters of the greatest posterior density), `gp-slice` (samples of them) or `ensemble`.
+        kernel: A distance, or its name in the registry of kernels.
+        pairwise: What gives the distances, where they are computed already; by default a `Gram` of the kernel.
+        **config: Settings of `DistanceGP` or `Ensemble`, by name.
+
+    Raises:
+        UnknownNameError: No surrogate or no kernel has this name.
+        UsageError: The surrogate cannot learn with this kernel.
+    """
+    if name not in _MAKERS:
+        raise UnknownNameError("surrogate", name, names())
+    distance = kernels.get(kernel) if isinstance(kernel, str) else kernel
+    return _MAKERS[name](distance, Gram(distance) if pairwise is None else pairwise, config)
+
+
+def covariance_of(distance: Distance[Any]) -> Covariance:
+    """Return the covariance that suits a distance: eq. (4) of NASBOT for OTMANN, else one beta for each component.
+
+    Euclidean distances of features enter squared, so that exp(-beta d^2) is the Gaussian kernel of the features.
+    """
+    if isinstance(distance, OTMANN):
+        return nasbot_covariance(len(distance.nu_str))
+    euclidean = isinstance(distance, EmbeddedDistance) and distance.norm == "l2"
+    return exponential(len(distance.components), 2.0 if euclidean else 1.0)
+
+
+def _gp(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:
+    return DistanceGP(pairwise, covariance_of(distance), MarginalLikelihood(), **config)
+
+
+def _gp_slice(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:
+    return DistanceGP(pairwise, covariance_of(distance), **config)
+
+
+def _ensemble(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:
+    from archive.agents.surrogates.ensemble import Ensemble
+
+    if not isinstance(distance, EmbeddedDistance):
+        raise UsageError(f"an ensemble learns from features, which the kernel {distance.name} does not have")
+    return Ensemble(distance, **config)
+
+
+_MAKERS: dict[str, Callable[[Distance[Any], Pairwise, dict[str, Any]], Surrogate]] = {
+    "gp": _gp,
+    "gp-slice": _gp_slice,
+    "ensemble": _ensemble,
+}

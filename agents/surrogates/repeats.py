@@ -1,0 +1,125 @@
+"""Several evaluations of one architecture as one row of the covariance, without any approximation.
+
+Notation:
+
+    symbol   meaning                                                             shape
+    n, u     evaluations; architectures among them, the rows                     scalars
+    g        row of each evaluation                                              (n,)
+    y        standardised score of each evaluation                               (n,)
+    s        its noise variance: eta2, plus what is known of it alone            (n,)
+    t        noise variance of a row: 1 / sum 1/s over its evaluations           (u,)
+    z        value of a row: t sum y/s                                           (u,)
+    B        covariance of the rows plus diag(t)                                 (u, u)
+
+The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f, t) times what does not depend on f:
+
+    log p(y) = log N(z; 0, B) + r
+    r        = sum_rows 1/2 (log 2 pi t) - sum_i 1/2 (log 2 pi s_i + (y_i - z_g)^2 / s_i)
+
+Equal noise gives t = eta2 / count. With m = z - t B^-1 z the posterior mean and v = t - t^2 (B^-1)_gg the posterior
+variance of the rows, d log p(y) / ds_i = 1/2 ((y_i - m_g)^2 / s_i^2 - 1 / s_i + v_g / s_i^2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.surrogates.base import Array
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Evaluations by row; immutable.
+
+    Attributes:
+        keys: The u rows, in the order of their first evaluation.
+        rows: (n,) int64: g.
+        values: (n,) float64: y.
+        known: (n,) float64: known noise variances, in standardised units; 0 where nothing is known.
+    """
+
+    keys: tuple[str, ...]
+    rows: Integers
+    values: Array
+    known: Array
+
+    @classmethod
+    def of(cls, keys: Sequence[str], values: Array, known: Array | None = None) -> Repeats:
+        """Group n evaluations by key."""
+        return cls((), np.empty(0, np.int64), np.empty(0), np.empty(0)).adding(keys, values, known)
+
+    def adding(self, keys: Sequence[str], values: Array, known: Array | None = None) -> Repeats:
+        """Return these evaluations and k more."""
+        places = {key: row for row, key in enumerate(self.keys)}
+        rows = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+        return Repeats(
+            tuple(places),
+            np.concatenate([self.rows, rows]),
+            np.concatenate([self.values, values]),
+            np.concatenate([self.known, np.zeros(len(values)) if known is None else known]),
+        )
+
+    @property
+    def first(self) -> Integers:
+        """The first evaluation of each row: (u,) int64."""
+        return np.unique(self.rows, return_index=True)[1].astype(np.int64)
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether no architecture was evaluated twice."""
+        return len(self.keys) == len(self.rows)
+
+    def subset(self, rows: Integers) -> Repeats:
+        """Return all evaluations of some rows, (k,) positions, in their order."""
+        new = np.full(len(self.keys), -1)
+        new[rows] = np.arange(len(rows))
+        chosen = np.flatnonzero(new[self.rows] >= 0)
+        # Evaluations sorted by row: `single` relies on row i being evaluation i.
+        chosen = chosen[np.argsort(new[self.rows[chosen]], kind="stable")]
+        keys = tuple(self.keys[row] for row in rows)
+        return Repeats(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen])
+
+    def merged(self, noise: float) -> tuple[Array, Array]:
+        """Return z and t: (u,) and (u,) float64."""
+        variances = self.known + noise
+        if self.single:
+            return self.values, variances
+        precision = self._per_row(1.0 / variances)
+        return self._per_row(self.values / variances) / precision, 1.0 / precision
+
+    def remainder(self, noise: float) -> float:
+        """Return r."""
+        if self.single:
+            return 0.0
+        variances = self.known + noise
+        means, merged = self.merged(noise)
+        gaps = (self.values - means[self.rows]) ** 2 / variances
+        rows, each = np.log(2.0 * np.pi * merged).sum(), np.log(2.0 * np.pi * variances).sum()
+        return 0.5 * float(rows - each - gaps.sum())
+
+    def noise_slope(self, noise: float, weights: Array, diagonal: Array) -> float:
+        """Return d log p(y) / d eta2.
+
+        Args:
+            noise: eta2.
+            weights: (u,) float64: B^-1 z.
+            diagonal: (u,) float64: that of B^-1.
+        """
+        if self.single:
+            return 0.5 * float(weights @ weights - diagonal.sum())
+        variances = self.known + noise
+        values, merged = self.merged(noise)
+        gaps = self.values - (values - merged * weights)[self.rows]
+        left = (merged - merged**2 * diagonal)[self.rows]
+        return 0.5 * float(((gaps**2 + left) / variances**2 - 1.0 / variances).sum())
+
+    def _per_row(self, numbers: Array) -> Array:
+        sums: Array = np.bincount(self.rows, numbers, len(self.keys)).astype(np.float64)
+        return sums

@@ -1,0 +1,107 @@
+"""Transforms of scores: monotone, by hand where simple, defined for what is degenerate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from archive.agents.surrogates import transforms
+from archive.agents.surrogates.distance_gp import DistanceGP
+from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.transforms import Scale
+from archive.errors import UnknownNameError
+from archive.kernels.covariance import exponential
+
+from .gp_points import Differences, points, smooth
+
+NAMES = ["none", "standardise", "rank-normal", "compress-below-median"]
+every = pytest.mark.parametrize("name", NAMES)
+# Differences of 1e-6 and more: below, any increasing function may round to equality.
+scores_of_any_kind = st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=20)
+
+
+@every
+@settings(max_examples=60, deadline=None)
+@given(seen=scores_of_any_kind, new=scores_of_any_kind)
+def test_increasing_on_what_was_seen_and_on_what_comes(name, seen, new):
+    scale = transforms.get(name).learn(np.array(seen, np.float64) / 1e3)
+    values = scale.standardise(np.unique(np.array([*seen, *new]) / 1e3))
+    assert np.isfinite(values).all()
+    assert (np.diff(values) >= 0.0).all()
+    if len(set(seen)) > 1:
+        assert (np.diff(values) > 0.0).all()
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+@settings(max_examples=40, deadline=None)
+@given(scores_of_any_kind)
+def test_mean_0_and_deviation_1(name, scores):
+    values = transforms.get(name).learn(scores := np.array(scores, np.float64)).standardise(scores)
+    assert values.mean() == pytest.approx(0.0, abs=1e-6)
+    assert values.std() == pytest.approx(1.0 if len(set(scores)) > 1 else 0.0, abs=1e-6)
+
+
+def test_none_changes_nothing():
+    scale = transforms.get("none").learn(np.array([3.0, 5.0]))
+    np.testing.assert_array_equal(scale.standardise(np.array([3.0, 7.0])), [3.0, 7.0])
+    assert scale.linear
+
+
+def test_quantiles_by_hand():
+    scores = np.array([5.0, 1.0, 100.0, 5.0])
+    warp = transforms.get("rank-normal").learn(scores).warp
+    np.testing.assert_allclose(warp(scores), norm.ppf([0.5, 0.125, 0.875, 0.5]))
+    slope = 2.0 * norm.ppf(0.875) / 99.0
+    np.testing.assert_allclose(
+        warp(np.array([3.0, 110.0, -9.0])),
+        [norm.ppf(0.125) / 2.0, norm.ppf(0.875) + 10.0 * slope, norm.ppf(0.125) - 10.0 * slope],
+    )
+
+
+def test_compression_by_hand():
+    scores = np.array([-1e6, 1.0, 2.0, 3.0, 5.0])
+    warp = transforms.get("compress-below-median").learn(scores).warp
+    # The excess over the median 2 is 1 and 3, its median 2.
+    np.testing.assert_allclose(warp(scores), [-4.0, 2.0 - 6.0 / 7.0, 2.0, 3.0, 5.0], rtol=1e-4)
+
+
+def test_compression_hears_the_good_ones_over_one_that_failed():
+    networks, others = points(40), points(30, 1)
+    scores = smooth(networks)
+    truth, scores[7] = smooth(others, noise=0.0), -1e4
+
+    def error(name):
+        gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
+        mean = gp.fit(networks, scores, np.random.default_rng(0)).posterior(others).mean
+        return 1.0 - np.corrcoef(mean, truth)[0, 1]
+
+    assert error("compress-below-median") < 0.5 * error("standardise")
+
+
+@pytest.mark.parametrize("name", ["rank-normal", "compress-below-median"])
+def test_the_incumbent_is_in_the_posterior_s_units(name):
+    networks = points(20)
+    scores = smooth(networks)
+    gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
+    fitted = gp.fit(networks, scores, np.random.default_rng(0))
+    assert not fitted.scale.linear
+    posterior = fitted.posterior(networks)
+    np.testing.assert_allclose(posterior.best, fitted.scale.warp(scores).max())
+    if name == "compress-below-median":
+        assert posterior.best == pytest.approx(scores.max())
+
+
+def test_scale_of_scores_without_a_spread():
+    assert Scale.of(np.array([0.1 + 0.2, 0.3, 0.3])).spread == 1.0
+    assert Scale.of(np.array([-1e-200, 1e-200])).spread == 1.0
+    assert Scale.of(np.array([-1e-100, 1e-100])).spread == pytest.approx(1e-100)
+
+
+def test_names():
+    found = transforms.get("rank-normal")
+    assert transforms.get(found) is found
+    with pytest.raises(UnknownNameError, match="log"):
+        transforms.get("log")
