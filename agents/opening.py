@@ -1,16 +1,18 @@
-"""Opening a study for a search: a new one, or the one of that name, with its budget and its warm-start sources."""
+"""Opening a study, to search or to ask and tell: a new one, or the one of that name, with its budget and sources."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    from archive.agents.asking import Study as AskAndTell
     from archive.archive import Archive
-    from archive.records import Study
+    from archive.records import Direction, Study
+    from archive.spaces.base import Space
 
 BUDGET = 20
 """Evaluations of a new study when the user names no budget."""
@@ -71,3 +73,60 @@ def _check_sources(archive: Archive, asked: Study, sources: Sequence[str] | Lite
 
 def _same(one: Study, other: Study) -> bool:
     return (one.task, one.protocol, one.space) == (other.task, other.protocol, other.space)
+
+
+def study(
+    archive: Archive,
+    name: str,
+    space: Space | str | None = None,
+    *,
+    task: str | None = None,
+    protocol: str | None = None,
+    objective: str | None = None,
+    direction: Direction | None = None,
+    budget: int | None = None,
+    seed: int | None = None,
+    warm_start: Sequence[str] | Literal["all"] = (),
+) -> AskAndTell:
+    """Open a study to ask, tell and enqueue, for a training loop of one's own.
+
+    Args:
+        archive: Where it is kept.
+        name: Its name; a study that exists is the one that is opened, whoever made it.
+        space: Where it searches, a space or its name; a new study needs it.
+        task: What is learned [the name of the study].
+        protocol: How it is trained and measured [TASK/own]. Only evaluations of one protocol are comparable: the
+            name of a task's own protocol claims that its trainer would find the same values.
+        objective: Name of the told value [value].
+        direction: Whether larger or smaller values are better [maximise].
+        budget: Most evaluations [no limit].
+        seed: Seed of the agents [0].
+        warm_start: Studies whose evaluations count as observations, or `"all"` that match.
+
+    Raises:
+        StudyConflictError: It exists, and something that is given differs.
+        UnknownNameError: There is no such space or source.
+        UsageError: It is new and has no space, or its budget is less than 1.
+    """
+    from archive import spaces
+    from archive.agents.asking import UNBOUNDED
+    from archive.agents.asking import Study as AskAndTell
+    from archive.records import Study
+
+    chosen = spaces.get(space) if isinstance(space, str) else space
+    there = archive.studies.get(name) if name in archive.studies.names() else None
+    if there is not None:
+        own = spaces.get(there.space, **there.space_config)
+        if chosen is not None and chosen != own:
+            raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {chosen!r}")
+    elif chosen is None:
+        raise UsageError(f"there is no study {name!r} yet: a new one needs a space")
+    else:
+        own = chosen
+        own_task = task or name
+        there = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
+        budget = UNBOUNDED if budget is None else budget
+    given: dict[str, Any] = {"task": task, "protocol": protocol, "objective": objective, "direction": direction}
+    asked = replace(there, **{what: value for what, value in given.items() if value is not None})
+    open_study(archive, asked, budget=budget, seed=seed, sources=warm_start)
+    return AskAndTell(archive, name, own)

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     from archive.archive import Archive
     from archive.records import Study
     from archive.snapshots import Snapshot
+    from archive.trainer.tabular import Reading, TabularTask
     from archive.trainer.tasks import Protocol, Task
+
+TABLE_PAUSE = 0.01
+"""Seconds between two looks at a study that a table answers."""
 
 
 @click.command()
 @click.option("--agent", "agent_name", default="nasbot", show_default=True, help="Who proposes.")
-@click.option("--task", "task_name", default="digits", show_default=True, help="What is learned.")
+@click.option("--task", "task_name", default="digits", show_default=True, help="What is learned, or table:PATH#COLUMN.")
 @click.option("--protocol", "protocol_name", help="How it is trained and measured [the task's first].")
 @click.option("--space", "space_name", help="Where to search [the task's first].")
 @click.option("--study", "study_name", help="Name of the study [AGENT-SPACE-TASK]; one that exists is resumed.")
@@ -52,19 +56,17 @@ def search(
     The same command again resumes the study: --budget is the total number of evaluations. Nothing that finished is
     lost when a process is killed.
     """
-    from archive import agents, spaces
+    from archive import agents
     from archive.agents.opening import open_study
     from archive.records import Study
     from archive.trainer import tasks
 
     task = tasks.get(task_name)
     protocol = task.protocol(protocol_name)
-    space = spaces.get(task.spaces[0] if space_name is None else space_name)
-    if space.name not in task.spaces:
-        raise UsageError(f"task {task.name!r} has no networks in the space {space.name!r}: {' or '.join(task.spaces)}")
+    space = task.search_space(space_name)
     agent = agents.get(agent_name, space)
     asked = Study(
-        name=f"{agent_name}-{space.name}-{task.name}" if study_name is None else study_name,
+        name=f"{agent_name}-{space.name}-{task.label}" if study_name is None else study_name,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
@@ -97,7 +99,7 @@ def _search(
     archive: Archive,
     study: Study,
     agent: Any,
-    protocol: Protocol,
+    protocol: Protocol | Reading,
     trainers: int,
     batch: int,
     device: str | None,
@@ -108,6 +110,7 @@ def _search(
     from archive.cli.live import LiveView
     from archive.cli.local_trainers import LocalTrainers
     from archive.records import State
+    from archive.trainer.tabular import Reading
 
     own = archive.studies.snapshot(study.name).counts[State.COMPLETE]
     warm = len(archive.studies.history(study.name)) - own
@@ -116,8 +119,13 @@ def _search(
     local = LocalTrainers(0 if own >= study.budget else trainers, study.name, settings, device=device)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, _place(archive), protocol.epochs, warm)
+    # A table answers at once: the loop looks as often as it may, to go on as soon as there is something to learn from.
+    pause = TABLE_PAUSE if isinstance(protocol, Reading) else loop.PAUSE
     with Interruption() as interruption, view, local:
-        for snapshot in loop.run(archive, study, agent, version=__version__, batch=batch, wait=interruption.wait):
+        snapshots = loop.run(
+            archive, study, agent, version=__version__, batch=batch, pause=pause, wait=interruption.wait
+        )
+        for snapshot in snapshots:
             interruption.check()
             view.update(snapshot)
             local.keep_alive(snapshot.counts[State.COMPLETE])
@@ -144,7 +152,7 @@ def _announce(study: Study, own: int, warm: int) -> None:
         console.print(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
 
 
-def _outcome(archive: Archive, study: Study, agent: str, task: Task, last: Snapshot) -> dict[str, Any]:
+def _outcome(archive: Archive, study: Study, agent: str, task: Task | TabularTask, last: Snapshot) -> dict[str, Any]:
     """Return what was found, as plain values."""
     from archive.records import State
 
@@ -183,8 +191,11 @@ def _print_outcome(result: dict[str, Any]) -> None:
         return
     metric = result["objective"].removeprefix("valid_")
     held_out = "–" if best["held_out"] is None else f"{best['held_out']:.4g}"
+    # A column of a user's table may be a latency, which no data set is held out of.
+    trained = result["objective"].startswith("valid_")
+    where = f" on validation data, {held_out} on held-out test data" if trained else ""
     console.print(f"\n[bold]best architecture[/]  {best['architecture']}  (proposal {best['proposal']})")
-    console.print(f"{metric:<17}  {best['value']:.4g} on validation data, {held_out} on held-out test data")
+    console.print(f"{metric:<17}  {best['value']:.4g}{where}", soft_wrap=True)
     console.print(f"stored in          {result['server']}, study {result['study']}")
     if best["checkpoint"]:
         console.print(f"weights            {best['checkpoint']}", soft_wrap=True)

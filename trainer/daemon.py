@@ -3,6 +3,7 @@
     claim ──> Trial ── epochs ──> report          the lease is renewed by every report, else by a heartbeat
                 └─ result ──> outbox ──> complete      on the disk first, delivered as soon as the archive takes it
                 └─ failure ──> fail                    for good with its reason, or back into the queue
+    claim ──> table ── result ──> complete             tasks that a table answers need no process
 
 One loop without threads does it all; no step of it waits for a trial. What goes wrong, and what then happens:
 
@@ -26,12 +27,14 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from archive.errors import ArchiveError, StoreError
+from archive.errors import ArchiveError, StoreError, TrainingError, UsageError
 from archive.records import Claim
 from archive.trainer import tasks
 from archive.trainer.lifetime import Lifetime
 from archive.trainer.options import Options, Tally
 from archive.trainer.outbox import Outbox, Parcel
+from archive.trainer.tabular import TabularTask
+from archive.trainer.tasks import Task
 from archive.trainer.worker import Epoch, Failed, Finished, Job, Message, Trial, resolve_device
 
 if TYPE_CHECKING:
@@ -44,6 +47,8 @@ REPORT_SECONDS = 0.25
 """Least time between two reports of one trial: epochs of small networks come faster than anyone looks."""
 BACKOFF_SECONDS = 2.0
 """Pause after the archive was away, before it is asked again."""
+FIRST_PAUSE = 0.01
+"""Pause after the queue was first found empty; each further look doubles it, up to `Options.poll_seconds`."""
 
 
 @dataclass
@@ -80,6 +85,7 @@ class Trainer:
         self._running: list[Running] = []
         self._busy_at = self._beat_at = 0.0
         self._away_until = self._look_at = 0.0
+        self._pause = FIRST_PAUSE
         self._deliver_now = True
 
     def run(self) -> Tally:
@@ -90,7 +96,7 @@ class Trainer:
             StoreError: The archive cannot be used when the daemon starts; later, it waits for it.
         """
         with self.lifetime.signals():
-            self.device, hardware = resolve_device(self.options.device)
+            self.device, hardware = self._place()
             self.archive.proposals.register_worker(self.worker, platform.node(), f"{self.device} ({hardware})")
             log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
             self._busy_at = self._beat_at = time.monotonic()
@@ -105,6 +111,16 @@ class Trainer:
     def stop(self) -> None:
         """Ask the loop to end, from a signal or another thread; a second time, without waiting for trials."""
         self.lifetime.request_stop()
+
+    def _place(self) -> tuple[str, str]:
+        """Return the device and its hardware; one study's table is asked without torch, which takes seconds to load."""
+        study = self.options.study
+        try:
+            if study is not None and isinstance(tasks.get(self.archive.studies.get(study).task), TabularTask):
+                return "table", "no training"
+        except UsageError as error:
+            log.warning("cannot work on study=%s reason=%r", study, str(error))
+        return resolve_device(self.options.device)
 
     def _turn(self) -> None:
         """Deliver, claim, wait a moment, and tell the archive what trials have said."""
@@ -140,9 +156,10 @@ class Trainer:
             self._deliver_now = sent is None
 
     def _claim(self) -> None:
-        options = self.options
+        options, until = self.options, time.monotonic() + REPORT_SECONDS
         while len(self._running) < options.slots and not self.lifetime.requests and not self._is_away():
-            if options.once and self._finished():
+            # A table answers as fast as it is asked; what else is to be done must not wait for an empty queue.
+            if (options.once and self._finished()) or time.monotonic() > until:
                 return
             claim = self._ask(self._next) if time.monotonic() >= self._look_at else None
             if claim is None:
@@ -153,8 +170,9 @@ class Trainer:
         options = self.options
         try:
             claim = self.archive.proposals.claim(self.worker, study=options.study, lease_seconds=options.lease_seconds)
+            self._pause = FIRST_PAUSE if claim else min(2 * self._pause, options.poll_seconds)
             # A free slot beside a busy one would otherwise look for work after each of the other's epochs.
-            self._look_at = 0.0 if claim else time.monotonic() + options.poll_seconds
+            self._look_at = 0.0 if claim else time.monotonic() + self._pause
             return claim
         except StoreError:
             raise
@@ -167,7 +185,11 @@ class Trainer:
     def _begin(self, claim: Claim) -> None:
         self._busy_at = time.monotonic()
         try:
-            trial = Trial(self._job(claim))
+            task = tasks.get(claim.study.task)
+            if isinstance(task, TabularTask):
+                self._answer(claim, task)
+                return
+            trial = Trial(self._job(claim, task))
         except ArchiveError as error:
             # Another worker may know the task, or have a process to spare.
             self._fail(claim, Failed(str(error), retry=True))
@@ -175,8 +197,37 @@ class Trainer:
         log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
         self._running.append(Running(claim, trial))
 
-    def _job(self, claim: Claim) -> Job:
-        task = tasks.get(claim.study.task)
+    def _answer(self, claim: Claim, task: TabularTask) -> None:
+        """Look a result up; it is on the table's disk already, so the outbox takes it only while the archive is away.
+
+        Raises:
+            ArchiveError: The table cannot be read here.
+        """
+        if claim.proposal.hyperparameters:
+            named = ", ".join(sorted(claim.proposal.hyperparameters))
+            self._fail(claim, Failed(f"the table of {task.name} was trained in one way, it has no choice of {named}"))
+            return
+        try:
+            parcel = Parcel(claim.id, claim.token, task.answer(claim.architecture, claim.study.protocol))
+        except TrainingError as error:
+            self._fail(claim, Failed(error.reason))
+            return
+        if self._ask(lambda: self._complete(parcel)) is None:
+            self.outbox.put(parcel)
+            self._deliver_now = True
+        self.tally.complete += 1
+        self._busy_at = time.monotonic()
+
+    def _complete(self, parcel: Parcel) -> bool:
+        try:
+            return self.archive.proposals.complete(parcel.proposal, parcel.token, parcel.result)
+        except StoreError:
+            raise
+        except ArchiveError as error:
+            log.error("result refused proposal=%s reason=%r", parcel.proposal, str(error))
+            return False
+
+    def _job(self, claim: Claim, task: Task) -> Job:
         return Job(
             architecture=claim.architecture,
             task=task,
@@ -186,6 +237,7 @@ class Trainer:
             threads=self._threads(),
             folder=self.checkpoints,
             about={"proposal": claim.id},
+            hyperparameters=claim.proposal.hyperparameters,
         )
 
     def _threads(self) -> int | None:
@@ -197,8 +249,10 @@ class Trainer:
         pipes = [running.trial.connection for running in self._running]
         if pipes:
             wait(pipes, self.options.poll_seconds)
-        else:
+        elif self._is_away():
             time.sleep(self.options.poll_seconds)
+        else:
+            time.sleep(max(0.0, self._look_at - time.monotonic()))
 
     def _follow(self, running: Running) -> None:
         """Take in what a trial has said, and pass it on when it is time to."""

@@ -5,7 +5,8 @@ the seed, under a name that never changes its meaning: evaluations are comparabl
 rule is a new protocol (`digits/2`), never another `digits/1`.
 
 Naming tasks loads neither torch nor scikit-learn; `Task.load` does. A package adds a task by an entry point of the
-group `archive.tasks` that loads to a `Task`.
+group `archive.tasks` that loads to a `Task`. Tasks that a table answers instead of training are in
+`archive.trainer.tabular`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,24 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
+from archive.trainer.tabular import PREFIX, TabularTask, parse
 
 if TYPE_CHECKING:
+    from archive.spaces.base import Space
     from archive.trainer.data import Splits
 
 registry = Registry(
     "task",
     "archive.tasks",
-    {"diabetes": "archive.trainer.tasks:DIABETES", "digits": "archive.trainer.tasks:DIGITS"},
+    {
+        "diabetes": "archive.trainer.tasks:DIABETES",
+        "digits": "archive.trainer.tasks:DIGITS",
+        "nb101": "archive.trainer.tabular:NB101",
+        "nb201-cifar10": "archive.trainer.tabular:NB201_CIFAR10",
+        "nb201-cifar100": "archive.trainer.tabular:NB201_CIFAR100",
+    },
 )
 
 
@@ -102,6 +111,11 @@ class Task:
         """Name of the metric that is an evaluation's value."""
         return f"valid_{self.metric}"
 
+    @property
+    def label(self) -> str:
+        """Short name, for names of studies."""
+        return self.name
+
     def protocol(self, name: str | None = None) -> Protocol:
         """Return the protocol of this name, or the task's default.
 
@@ -115,6 +129,22 @@ class Task:
                 return protocol
         raise UnknownNameError(f"protocol of the task {self.name}", name, [p.name for p in self.protocols])
 
+    def search_space(self, name: str | None = None) -> Space:
+        """Return a space whose networks suit the task, by name or the task's default.
+
+        Raises:
+            UnknownNameError: There is no such space.
+            UsageError: Its networks do not suit the task.
+        """
+        from archive import spaces
+
+        space = spaces.get(self.spaces[0] if name is None else name)
+        if space.name not in self.spaces:
+            raise UsageError(
+                f"task {self.name!r} has no networks in the space {space.name!r}: {' or '.join(self.spaces)}"
+            )
+        return space
+
     def load(self, protocol: Protocol | None = None) -> Splits:
         """Read the data and split it, the same way every time.
 
@@ -125,19 +155,22 @@ class Task:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all tasks, sorted, loading none of them."""
+    """Return the names of all tasks but those of users' tables, sorted, loading none of them."""
     return registry.names()
 
 
-def get(name: str) -> Task:
-    """Return a task by its name.
+def get(name: str) -> Task | TabularTask:
+    """Return a task by its name, or by the path and column of a table: `table:PATH#COLUMN`.
 
     Raises:
         UnknownNameError: There is none of this name.
         SettingsError: Another package offers it, but what it offers is no task.
+        UsageError: The table cannot be read, or has no such column.
     """
+    if name.startswith(PREFIX):
+        return parse(name)
     task = registry.load(name)
-    if not isinstance(task, Task):
+    if not isinstance(task, Task | TabularTask):
         raise SettingsError(f"the task {name!r} of another package must be a Task, got a {type(task).__name__}")
     return task
 

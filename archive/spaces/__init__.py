@@ -36,13 +36,22 @@ def get(name: str, **config: Any) -> Space:
 
     Args:
         name: Its name.
-        **config: Its settings, by name; left out, they have the space's defaults.
+        **config: Its settings, by name; left out, they have the space's defaults. `table`, the name or path of a
+            table of such networks, restricts the space to the table's.
 
     Raises:
         UnknownNameError: No space, or no setting of the space, has this name.
         SettingsError: A setting has a value that cannot be used, or another package's space cannot be loaded.
     """
+    table = config.pop("table", None)
     space = registry.load(name)(**config)
     if not isinstance(space, Space):
         raise SettingsError(f"the space {name!r} of another package must be a Space, got {type(space).__name__}")
-    return space
+    return space if table is None else _within(space, table)
+
+
+def _within(space: Space, table: Any) -> Space:
+    """Return the part of a space that a table holds."""
+    from archive.spaces.table import TableSpace
+
+    return TableSpace(space, table)

@@ -34,7 +34,10 @@ def test_a_task_of_another_package_must_be_a_task(monkeypatch):
         tasks.get("odd")
 
 
-@pytest.mark.parametrize("name", tasks.names())
+TRAINED = [name for name in tasks.names() if isinstance(tasks.get(name), tasks.Task)]
+
+
+@pytest.mark.parametrize("name", TRAINED)
 def test_a_task_describes_its_data(name):
     task = tasks.get(name)
     protocol = task.protocol()

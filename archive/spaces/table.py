@@ -1,0 +1,99 @@
+"""A space within a space: the networks that a table holds, so that every proposal has its answer there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from archive.errors import SettingsError
+from archive.graph import Architecture
+from archive.spaces.base import Mutation, Space
+from archive.tabular import NAMED, Table
+
+_POOL_SIZE = 10
+_TRIES = 100
+
+
+@final
+class TableSpace(Space):
+    """The members of a space that a table holds, up to relabelling and dead edges.
+
+    A table is often a sample: that of NAS-Bench-101 holds one cell in twenty, and what a mutation makes of a member is
+    mostly none. Moves are the space's own, restricted to members.
+
+    Args:
+        space: Whose members the table describes.
+        table: Name or path of the table; a path is recorded as an absolute one.
+
+    Attributes:
+        name: That of the space.
+        table: The table.
+
+    Raises:
+        SettingsError: The table is one of another space, or the setting is no text.
+        UsageError: The table cannot be read.
+    """
+
+    def __init__(self, space: Space, table: str) -> None:
+        if not isinstance(table, str):
+            raise SettingsError(f"table must be the name or path of a table, got {table!r}")
+        self.name = space.name
+        self.table = Table.open(table)
+        if self.table.space != space.name:
+            raise SettingsError(f"the table {table} holds networks of {self.table.space}, not of {space.name}")
+        if not len(self.table):
+            raise SettingsError(f"the table {table} has no rows")
+        self._space = space
+        self._reference = table if table in NAMED else self.table.origin
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The settings of the space, and the table's name or path."""
+        return {**self._space.config, "table": self._reference}
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check that an architecture is a member of the space, and that the table holds it.
+
+        Raises:
+            InvalidArchitectureError: It is not; the message says why.
+        """
+        self._space.validate(architecture)
+        self.table.position(architecture)
+
+    def members(self) -> Sequence[Architecture]:
+        """Return the architectures of the table, in its order."""
+        return self.table.architectures
+
+    def initial_pool(self) -> list[Architecture]:
+        """Return ten random members, always the same; all of them where the table has fewer."""
+        n = len(self.table)
+        chosen = np.random.default_rng(0).choice(n, min(n, _POOL_SIZE), replace=False)
+        return [self.table.architectures[at] for at in chosen]
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Return a member drawn uniformly."""
+        return self.table.architectures[rng.integers(len(self.table))]
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Return the space's own mutation given that the table holds the child.
+
+        Where a hundred of them find none, the child is another member drawn uniformly, its operation `draw`.
+        """
+        for _ in range(_TRIES):
+            mutation = self._space.mutate(architecture, rng)
+            if mutation.operations and mutation.child.functional_key in self.table.index:
+                return mutation
+        others = len(self.table) - 1
+        if not others:
+            return Mutation(architecture, ())
+        at = int(rng.integers(others))
+        child = self.table.architectures[at + (at >= self.table.position(architecture))]
+        return Mutation(child, ("draw",))
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield those neighbours in the space that the table holds."""
+        for mutation in self._space.neighbours(architecture):
+            if mutation.child.functional_key in self.table.index:
+                yield mutation

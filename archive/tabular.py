@@ -1,0 +1,305 @@
+"""Tables of architectures with what training them gave: NAS-Bench-201, NAS-Bench-101, and any CSV of their forms.
+
+    form      columns that describe the cell              every other column
+    NB201     `arch_str`                                  a number a row, empty where it is not known
+    NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
+
+`adjacency_rowmajor` is a text of n_vertices² characters 0 and 1, `ops` the labels, separated by `|`. A file whose name
+ends in `.gz` is unpacked.
+
+Rows of equal `functional_key` (isomorphic once dead edges are dropped) are one architecture that was evaluated
+several times: the table answers with the mean of each column. It is the identity by which a study admits a
+network once (`History.known`), so that no search can ask for two answers to one question. The 15,625 rows of
+NAS-Bench-201 are 14,125 classes under relabelling alone, and the 8,765 of this table once dead edges are dropped.
+Numbers are kept in the unit of the file: NAS-Bench-201 has its accuracies in percent, NAS-Bench-101 in [0, 1].
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple, Self, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import codec
+from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
+from archive.graph import Architecture
+
+Floats = NDArray[np.float64]
+Number = TypeVar("Number", np.float64, np.int64)
+
+COST = re.compile(r"train_(seconds|time)")
+"""The column of seconds that training took begins like this: `train_seconds_200ep`, `train_time_108ep_s`."""
+
+
+class Official(NamedTuple):
+    """A table that the product knows by name: the file names it may have, and where its numbers come from."""
+
+    files: tuple[str, ...]
+    source: str
+
+
+NAMED = MappingProxyType(
+    {
+        "nb101": Official(
+            ("nb101.csv.gz", "nb101_sample.csv.gz", "nb101.csv"),
+            "NAS-Bench-101, https://github.com/google-research/nasbench",
+        ),
+        "nb201": Official(
+            ("nb201.csv.gz", "nb201.csv"),
+            "NAS-Bench-201, https://github.com/D-X-Y/NAS-Bench-201",
+        ),
+    }
+)
+
+
+class Form(NamedTuple):
+    """How a kind of table describes cells: the space, the columns, other columns that are no numbers, the reader."""
+
+    space: str
+    cell: tuple[str, ...]
+    labels: tuple[str, ...]
+    read: Callable[..., Architecture]
+
+
+@final
+class Table:
+    """Architectures with columns of numbers, one entry a class of equal `functional_key`; immutable.
+
+    Args:
+        form: What the rows describe.
+        origin: Name or path of the table, for messages.
+        cells: One architecture a row of the file.
+        columns: Name to one number a row, NaN where there is none.
+        unusable: Name of a column that is not all numbers to why.
+        sha256: Of the file's content.
+
+    Attributes:
+        space: Name of the vocabulary of its architectures.
+        origin: As given.
+        sha256: As given.
+        architectures: One a class, in the order in which the classes first appear: the member of fewest layers and
+            edges, which has no dead edges where the table holds such a one.
+        columns: Names of the columns of numbers.
+        index: `functional_key` to position in `architectures`.
+        rows: (n,) int64, how many rows of the file each class has.
+    """
+
+    def __init__(
+        self,
+        form: Form,
+        origin: str,
+        cells: Sequence[Architecture],
+        columns: Mapping[str, Sequence[float]],
+        unusable: Mapping[str, str],
+        sha256: str,
+    ) -> None:
+        """Group the rows, and average each column over each group."""
+        self.space, self.origin, self.sha256 = form.space, origin, sha256
+        index: dict[str, int] = {}
+        classes = np.array([index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64)
+        best: dict[int, Architecture] = {}
+        for position, cell in zip(classes.tolist(), cells, strict=True):
+            if position not in best or _size(cell) < _size(best[position]):
+                best[position] = cell
+        self.architectures = tuple(best[position] for position in range(len(index)))
+        self.index: Mapping[str, int] = MappingProxyType(index)
+        self.rows = _frozen(np.bincount(classes, minlength=len(index)))
+        self.columns = tuple(columns)
+        self._means = {name: _class_means(classes, len(index), values) for name, values in columns.items()}
+        self._unusable = dict(unusable)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Table:
+        """Read a table; a file that has not changed is read once a process.
+
+        Raises:
+            UsageError: There is no such file, or it is no such table; the message names the row.
+        """
+        file = Path(path).expanduser().absolute()
+        try:
+            status = file.stat()
+        except OSError as error:
+            raise UsageError(f"cannot read the table {file}: {error.strerror}") from None
+        return _load(file, status.st_mtime_ns, status.st_size)
+
+    @classmethod
+    def named(cls, name: str) -> Table:
+        """Return a table that the product knows (`nb101`, `nb201`), from the folder ARCHIVE_DATA_DIR or its `data/`.
+
+        Raises:
+            UnknownNameError: There is none of this name.
+            SettingsError: Its file is not there; the message says where it comes from.
+        """
+        return cls.load(find(name))
+
+    @classmethod
+    def open(cls, reference: str) -> Table:
+        """Return a table by name or path.
+
+        Raises:
+            UsageError: It cannot be read.
+        """
+        return cls.named(reference) if reference in NAMED else cls.load(reference)
+
+    def __len__(self) -> int:
+        """How many architectures there are."""
+        return len(self.architectures)
+
+    def __repr__(self) -> str:
+        """Name origin and size."""
+        return f"<Table {self.origin} {len(self)} architectures of {self.space}, {int(self.rows.sum())} rows>"
+
+    def column(self, name: str) -> Floats:
+        """Return the mean of a column over each class, as the file has it: (n,) float64, NaN where nothing is known.
+
+        Raises:
+            UnknownNameError: There is no such column.
+            UsageError: The column is not all numbers.
+        """
+        if name in self._unusable:
+            raise UsageError(f"the column {name!r} of {self.origin} holds no numbers: {self._unusable[name]}")
+        if name not in self._means:
+            raise UnknownNameError(f"column of {self.origin}", name, self.columns, "it has no column of numbers")
+        return self._means[name]
+
+    @property
+    def cost_column(self) -> str | None:
+        """Name of the column of training seconds, the first that begins `train_seconds` or `train_time`."""
+        return next((name for name in self.columns if COST.match(name)), None)
+
+    def cost(self) -> Floats | None:
+        """Return the seconds of training as recorded, (n,) float64; None where the table records none.
+
+        It is the cost of the training that the table was made by (200 epochs in NAS-Bench-201, 108 in
+        NAS-Bench-101), whatever epoch a column of accuracies was read at.
+        """
+        return None if self.cost_column is None else self.column(self.cost_column)
+
+    def position(self, architecture: Architecture) -> int:
+        """Return where an architecture stands in `architectures` and the columns, whatever its relabelling.
+
+        Raises:
+            InvalidArchitectureError: The table does not hold it.
+        """
+        if architecture.space != self.space:
+            raise InvalidArchitectureError(
+                f"the table {self.origin} holds architectures of space {self.space}, got one of {architecture.space}"
+            )
+        found = self.index.get(architecture.functional_key)
+        if found is None:
+            raise InvalidArchitectureError(
+                f"the table {self.origin} does not hold the architecture {architecture.key[:8]} "
+                f"(it has {len(self):,} of {self.space})"
+            )
+        return found
+
+    def __reduce__(self) -> tuple[Callable[[str], Self], tuple[str]]:
+        """Pickle as the call that reads it."""
+        return type(self).load, (self.origin,)
+
+
+def find(name: str) -> Path:
+    """Return where a table that the product knows is, without reading it.
+
+    Raises:
+        UnknownNameError: There is none of this name.
+        SettingsError: Its file is not there; the message says where it comes from.
+    """
+    if name not in NAMED:
+        raise UnknownNameError("table", name, NAMED)
+    folder = os.environ.get("ARCHIVE_DATA_DIR")
+    for file in NAMED[name].files if folder else ():
+        for path in (Path(folder or "") / "data" / file, Path(folder or "") / file):
+            if path.is_file():
+                return path
+    where = f"in {folder} and {folder}/data" if folder else "anywhere, for ARCHIVE_DATA_DIR is not set"
+    raise SettingsError(
+        f"the table {name} is not found {where}: set ARCHIVE_DATA_DIR to the folder with "
+        f"{NAMED[name].files[0]} (made from {NAMED[name].source})"
+    )
+
+
+def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
+    n = int(vertices) if vertices.isdecimal() else 0
+    if len(adjacency) != n * n:
+        raise CodecError(f"adjacency_rowmajor must have n_vertices² = {n * n} characters, got {len(adjacency)}")
+    if set(adjacency) - {"0", "1"}:
+        raise CodecError(f"adjacency_rowmajor must hold 0 and 1, got {adjacency!r}")
+    entries = [int(character) for character in adjacency]
+    return codec.from_nasbench101([entries[at : at + n] for at in range(0, n * n, n)], ops.split("|"))
+
+
+FORMS = (
+    Form("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201),
+    Form("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
+)
+
+
+@lru_cache(maxsize=8)
+def _load(path: Path, _modified: int, _size: int) -> Table:
+    content = path.read_bytes()
+    try:
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
+        head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise UsageError(f"{path} is no table: {error or 'it is empty'}") from None
+    form = _form(path, head)
+    cells = [_cell(path, form, head, row, number) for number, row in enumerate(rows, 1)]
+    columns: dict[str, list[float]] = {}
+    unusable: dict[str, str] = {}
+    for at, name in enumerate(head):
+        if name not in (*form.cell, *form.labels):
+            try:
+                columns[name] = [float(row[at]) if row[at].strip() else np.nan for row in rows]
+            except ValueError as error:
+                unusable[name] = str(error)
+    return Table(form, str(path), cells, columns, unusable, hashlib.sha256(content).hexdigest())
+
+
+def _form(path: Path, head: Sequence[str]) -> Form:
+    repeated = {name for name in head if head.count(name) > 1}
+    if repeated:
+        raise UsageError(f"{path} has two columns {min(repeated)!r}")
+    for form in FORMS:
+        if set(form.cell) <= set(head):
+            return form
+    wanted = ", or ".join(" and ".join(form.cell) for form in FORMS)
+    raise UsageError(f"{path} describes no cells: it needs the columns {wanted}, got {', '.join(head[:8]) or 'none'}")
+
+
+def _cell(path: Path, form: Form, head: Sequence[str], row: Sequence[str], number: int) -> Architecture:
+    try:
+        if len(row) != len(head):
+            raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
+        return form.read(*(row[head.index(name)] for name in form.cell))
+    except (CodecError, InvalidArchitectureError) as error:
+        raise UsageError(f"row {number} of {path} cannot be read: {error}") from None
+
+
+def _size(cell: Architecture) -> tuple[int, int]:
+    return len(cell.layers), len(cell.edges)
+
+
+def _class_means(classes: NDArray[np.int64], n: int, values: Iterable[float]) -> Floats:
+    given = np.array(values, dtype=np.float64)
+    known = ~np.isnan(given)
+    counts = np.bincount(classes[known], minlength=n)
+    sums = np.bincount(classes[known], given[known], minlength=n)
+    return _frozen(np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0))
+
+
+def _frozen(values: NDArray[Number]) -> NDArray[Number]:
+    values.flags.writeable = False
+    return values

@@ -1,0 +1,177 @@
+"""Tables: reading, classes of rows that describe one network, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import pickle
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+from archive import codec
+from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
+from archive.tabular import Table
+from tests.support import data_dir
+
+CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
+WITH_DEAD_EDGE = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|none~2|"
+NOTHING = "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|"
+OTHER = "|avg_pool_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|none~2|"
+
+SMALL = f"""arch_str,accuracy,train_seconds_12ep,note
+{WITH_DEAD_EDGE},40,100,a
+{CELL},90,300,b
+{NOTHING},10,,c
+{OTHER},,200,d
+{CELL},92,500,e
+"""
+
+MATRIX = "0110000010000100000100000"
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a table, and returns its path."""
+
+    def to(text: str, name: str = "table.csv"):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        return path
+
+    return to
+
+
+@pytest.fixture
+def official(monkeypatch):
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(data_dir()))
+
+
+@pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
+def test_rows_of_one_network_are_one_architecture_with_their_mean(write, name):
+    table = Table.load(write(SMALL, name))
+    # The first and the third row both connect nothing; the third has no dead edge, and stands for both.
+    assert len(table) == 3
+    assert table.architectures == tuple(map(codec.from_nasbench201, (NOTHING, CELL, OTHER)))
+    assert table.rows.tolist() == [2, 2, 1]
+    np.testing.assert_array_equal(table.column("accuracy"), [25, 91, np.nan])
+    # What a row does not know is left out of the mean.
+    np.testing.assert_array_equal(table.cost(), [100, 400, 200])
+    assert table.cost_column == "train_seconds_12ep"
+    assert table.columns == ("accuracy", "train_seconds_12ep")
+    assert table.position(codec.from_nasbench201(WITH_DEAD_EDGE)) == 0
+    assert all(table.index[each.functional_key] == at for at, each in enumerate(table.architectures))
+
+
+def test_nothing_of_a_table_can_be_changed(write):
+    table = Table.load(write(SMALL))
+    with pytest.raises(ValueError, match="read-only"):
+        table.column("accuracy")[0] = 1
+    with pytest.raises(TypeError):
+        table.index["a"] = 1
+
+
+def test_a_table_is_read_once_until_it_changes(write):
+    path = write(SMALL)
+    table = Table.load(path)
+    assert Table.load(str(path)) is table
+    assert pickle.loads(pickle.dumps(table)) is table
+    write(SMALL + f"{OTHER},50,200,f\n")
+    assert Table.load(path).column("accuracy")[2] == 50
+    assert Table.load(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest() != table.sha256
+
+
+def test_cells_as_matrices(write):
+    head = "module_hash,n_vertices,adjacency_rowmajor,ops,val_acc_4ep\n"
+    one = "input|conv3x3-bn-relu|conv1x1-bn-relu|maxpool3x3|output"
+    table = Table.load(write(f"{head}x,5,{MATRIX},{one},0.25\n"))
+    (cell,) = table.architectures
+    assert cell.space == table.space == "nasbench101"
+    matrix = [[int(digit) for digit in MATRIX[at : at + 5]] for at in range(0, 25, 5)]
+    assert codec.to_nasbench101(cell) == (matrix, one.split("|"))
+    assert table.cost() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no table: .*"),
+        ("cell,accuracy\nx,1\n", "needs the columns arch_str, or n_vertices and .*, got cell, accuracy"),
+        (f"arch_str,a,a\n{CELL},1,2\n", "two columns 'a'"),
+        (f"arch_str,a\n{CELL},1\n|conv~0|,2\n", "row 2 of .*got '|conv~0|'"),
+        (f"arch_str,a\n{CELL}\n", "row 1 of .* it has 1 entries, the head has 2"),
+        ("n_vertices,adjacency_rowmajor,ops\n3,01,input|output\n", "n_vertices² = 9 characters, got 2"),
+        ("n_vertices,adjacency_rowmajor,ops\n2,0x00,input|output\n", "must hold 0 and 1, got '0x00'"),
+        ("n_vertices,adjacency_rowmajor,ops\ntwo,0100,input|output\n", "n_vertices² = 0 characters, got 4"),
+    ],
+)
+def test_a_file_that_is_no_table_says_where(write, text, message):
+    with pytest.raises(UsageError, match=message):
+        Table.load(write(text))
+
+
+def test_files_that_cannot_be_read(write, tmp_path):
+    with pytest.raises(UsageError, match=r"cannot read the table .*none\.csv: No such file"):
+        Table.load(tmp_path / "none.csv")
+    path = tmp_path / "cut.csv.gz"
+    path.write_bytes(gzip.compress(SMALL.encode())[:40])
+    with pytest.raises(UsageError, match=r"cut.csv.gz is no table"):
+        Table.load(path)
+
+
+def test_what_a_table_does_not_hold(write):
+    table = Table.load(write(SMALL))
+    with pytest.raises(UsageError, match=r"'note' of .* holds no numbers: could not convert string to float: 'a'"):
+        table.column("note")
+    with pytest.raises(UnknownNameError, match="did you mean accuracy"):
+        table.column("acuracy")
+    with pytest.raises(InvalidArchitectureError, match="does not hold the architecture"):
+        table.position(codec.from_nasbench201(CELL.replace("skip_connect", "avg_pool_3x3")))
+    with pytest.raises(InvalidArchitectureError, match="of space nasbench201, got one of nasbench101"):
+        table.position(codec.from_nasbench101([[0, 1], [0, 0]], ["input", "output"]))
+
+
+def test_named_tables_need_their_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
+    with pytest.raises(SettingsError, match=r"set ARCHIVE_DATA_DIR .*github.com/D-X-Y/NAS-Bench-201"):
+        Table.named("nb201")
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
+    with pytest.raises(SettingsError, match="nb101 is not found in"):
+        Table.named("nb101")
+    with pytest.raises(UnknownNameError, match="did you mean nb201"):
+        Table.named("nb21")
+    (tmp_path / "nb201.csv").write_text(SMALL)
+    assert len(Table.open("nb201")) == 3
+
+
+def test_the_classes_of_nasbench201(official):
+    """The counts and the means, found the slow way from the file itself."""
+    table = Table.named("nb201")
+    with gzip.open(data_dir() / "data" / "nb201.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    cells = [codec.from_nasbench201(row["arch_str"]) for row in rows]
+    assert len(cells) == table.rows.sum() == 15_625
+    assert len({cell.key for cell in cells}) == 14_125
+    classes, labelled = defaultdict(list), defaultdict(list)
+    for at, cell in enumerate(cells):
+        classes[cell.functional_key].append(at)
+        labelled[cell.key].append(at)
+    assert list(classes) == list(table.index)
+    assert len(table) == 8_765
+    for name in (column for column in table.columns if column.startswith("cifar")):
+        values = np.array([float(row[name]) for row in rows])
+        expected = [values[members].mean() for members in classes.values()]
+        np.testing.assert_allclose(table.column(name), expected, rtol=1e-12)
+        best = int(values.argmax())
+        assert classes[cells[best].functional_key] == labelled[cells[best].key] == [best]
+        assert table.column(name).max() == values[best]
+    assert all(each.key == each.functional_key for each in table.architectures)
+
+
+def test_the_sample_of_nasbench101(official):
+    table = Table.named("nb101")
+    assert len(table) == table.rows.sum() == 20_001
+    assert table.cost_column == "train_time_108ep_s"
+    assert 0.949 < table.column("val_acc_108ep").max() < 0.95

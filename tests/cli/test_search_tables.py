@@ -1,0 +1,52 @@
+"""Searches that a table answers, as a user types them: the whole table, then nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from archive import codec, spaces
+from archive.settings import environment
+
+
+@pytest.fixture
+def types(archive, store_settings, tmp_path):
+    """Types `archive search` on a table of ten cells."""
+    path = tmp_path / "some table.csv"
+    lines = [
+        f"{codec.to_nasbench201(cell)},{at % 7}" for at, cell in enumerate(spaces.get("nasbench201").members()[:10])
+    ]
+    path.write_text("\n".join(["arch_str,accuracy", *lines]))
+    given = {**os.environ, **environment(store_settings), "OMP_NUM_THREADS": "1"}
+
+    def search(*arguments, code=0):
+        command = [sys.executable, "-m", "archive.cli.main", "search", "--task", f"table:{path}#accuracy", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=120)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return search
+
+
+def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
+    first = json.loads(types("--agent", "random", "--budget", "4", "--json").stdout)
+    assert first["study"] == "random-nasbench201-some table-accuracy"
+    assert (first["evaluations"], first["failed"], first["objective"]) == (4, 0, "accuracy")
+    # The table has fewer networks than the budget: each is evaluated once.
+    last = json.loads(types("--agent", "random", "--budget", "30", "--batch", "3", "--json").stdout)
+    assert (last["evaluations"], last["failed"]) == (10, 0)
+    assert last["best"]["value"] == 6
+    assert last["best"]["held_out"] is None
+    evaluations = archive.studies.evaluations(last["study"])
+    assert sorted(each.value for each in evaluations) == [0, 0, 1, 1, 2, 2, 3, 4, 5, 6]
+    assert len({each.architecture.functional_key for each in evaluations}) == 10
+    assert archive.studies.get(last["study"]).space_config["table"].endswith("some table.csv")
+
+
+def test_a_space_that_the_table_is_not_of(types):
+    done = types("--agent", "random", "--space", "cnn", code=2)
+    assert "holds networks of the space nasbench201, got 'cnn'" in done.stderr
