@@ -1,4 +1,4 @@
-"""Search agents: `agents.get("nasbot", space)`, `agents.names()`.
+"""Search agents: `agents.get("nasbot", space)`, `agents.names()`; `agents.study(archive, name, space)` to ask and tell.
 
 A package adds an agent of its own through an entry point of the group `archive.agents`: a name, and a class derived
 from `Agent` whose constructor takes a space, then the agent's settings as keyword arguments.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from archive.agents.opening import study
 from archive.errors import SettingsError, UnknownNameError
 from archive.registry import Registry
 
@@ -16,17 +17,25 @@ if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.spaces.base import Space
 
-__all__ = ["get", "names", "settings"]
+__all__ = ["get", "names", "settings", "study"]
 
 # Names, not classes: the command line lists the agents without loading their numerics.
 registry = Registry(
     "agent",
     "archive.agents",
     {
+        "bfs": "archive.agents.breadth_first:BreadthFirst",
         "evolution": "archive.agents.evolution:Evolution",
+        "gp-optuna": "archive.agents.tpe:GpOptuna",
+        "hill-climbing": "archive.agents.hill_climbing:HillClimbing",
+        "local-search": "archive.agents.local_search:LocalSearch",
         "nasbot": "archive.agents.nasbot:Nasbot",
         "rand": "archive.agents.random_search:Rand",
         "random": "archive.agents.random_search:RandomSearch",
+        "regularized-evolution": "archive.agents.regularized_evolution:RegularizedEvolution",
+        "reinforce": "archive.agents.reinforce:Reinforce",
+        "tpe": "archive.agents.tpe:Tpe",
+        "treebo": "archive.agents.treebo:TreeBO",
     },
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -24,6 +25,7 @@ class Chains(Space):
     def config(self):
         return {}
 
+    @functools.cache  # noqa: B019  every instance has the same networks
     def every(self):
         kinds = [Layer(op, units) for op, units in self.layers]
         bodies = [*itertools.product(kinds), *itertools.product(kinds, kinds)]
@@ -56,6 +58,7 @@ def observed(architectures, scores):
     return tuple(Observation(found, float(score), f"study#{at:05d}") for at, (found, score) in enumerate(pairs))
 
 
+@functools.cache
 def grown(space, count, seed=0):
     """A history as a search leaves it: the pool, then mutations; scores favour small networks."""
     rng = np.random.default_rng(seed)

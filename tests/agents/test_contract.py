@@ -21,12 +21,20 @@ def kind(request):
     return request.param
 
 
+# Settings that make an agent's decisions cheaper, not different in kind.
+CHEAP = {"nasbot": {"samples": 2}, "gp-optuna": {"startup": 50}, "treebo": {"climbs": 1}}
+
+
+def made(kind, space, **settings):
+    return agents.get(kind, space, **{**CHEAP.get(kind, {}), **settings})
+
+
 WITH_POOL = [name for name in agents.names() if "n_initial" in agents.settings(name)]
 
 
 @pytest.fixture
 def agent(kind, space):
-    return agents.get(kind, space)
+    return made(kind, space)
 
 
 def propose(agent, history, n=2, seed=0):
@@ -59,7 +67,7 @@ def test_full_history(agent, n):
 
 
 def test_one_observation(kind, space):
-    agent = agents.get(kind, space, **({"n_initial": 1} if kind in WITH_POOL else {}))
+    agent = made(kind, space, **({"n_initial": 1} if kind in WITH_POOL else {}))
     history = grown(space, 1)
     check(agent, history, propose(agent, history), 2)
 
@@ -70,7 +78,7 @@ def test_equal_values(agent):
 
 
 def test_two_observations_of_one_network_only(kind, space):
-    agent = agents.get(kind, space, **({"n_initial": 1} if kind in WITH_POOL else {}))
+    agent = made(kind, space, **({"n_initial": 1} if kind in WITH_POOL else {}))
     architecture = space.initial_pool()[0]
     history = History(observed([architecture, architecture], [0.1, 0.3]))
     check(agent, history, propose(agent, history), 2)
@@ -116,9 +124,9 @@ def test_huge_and_tiny_scores(agent):
 
 def test_same_seed_same_suggestions(kind, space):
     history = grown(space, 13)
-    first = agents.get(kind, space)
+    first = made(kind, space)
     one, again = propose(first, history), propose(first, history)
-    fresh = propose(agents.get(kind, space), copy.deepcopy(history))
+    fresh = propose(made(kind, space), copy.deepcopy(history))
     assert one == again == fresh
 
 
@@ -140,7 +148,7 @@ def test_nothing_is_changed(agent):
 
 def test_a_space_that_runs_out(kind):
     chains = Chains()
-    agent = agents.get(kind, chains)
+    agent = made(kind, chains)
     every = chains.every()
     history = History(observed(every[:17], np.linspace(0, 1, 17)))
     last = propose(agent, history, 5)
@@ -153,7 +161,8 @@ def test_count_is_checked(agent):
         propose(agent, History(), 0)
 
 
-def test_config_remakes_the_agent(agent, kind):
+def test_config_remakes_the_agent(kind, space):
+    agent = agents.get(kind, space)
     assert isinstance(agent, Agent)
     assert agent.kind == kind
     config = json.loads(json.dumps(agent.config))
@@ -176,18 +185,18 @@ def test_warm_start_counts_as_the_pool(kind, space):
     pool = {architecture.functional_key for architecture in space.initial_pool()}
     elsewhere = [o for o in grown(space, 25).observations if o.architecture.functional_key not in pool]
     assert len(elsewhere) >= 10
-    suggestions = propose(agents.get(kind, space), History(tuple(elsewhere)), 1)
+    suggestions = propose(made(kind, space), History(tuple(elsewhere)), 1)
     assert suggestions[0].parent is not None or suggestions[0].acquisition is not None
 
 
 @pytest.mark.parametrize("kind", WITH_POOL)
 def test_pool_comes_first(kind, space):
     pool = space.initial_pool()
-    agent = agents.get(kind, space)
+    agent = made(kind, space)
     assert [s.architecture for s in propose(agent, History(), 10)] == pool
     partly = History(observed(pool[2:4], [0.1, 0.2]), (Pending(pool[5]),))
     assert [s.architecture for s in propose(agent, partly, 3)] == [pool[0], pool[1], pool[4]]
-    shorter = agents.get(kind, space, n_initial=3)
+    shorter = made(kind, space, n_initial=3)
     one_by_one = History()
     for expected in (pool[0], pool[4], pool[9]):
         (found,) = propose(shorter, one_by_one, 1)

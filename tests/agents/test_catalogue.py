@@ -1,0 +1,42 @@
+"""The catalogue knows every built-in agent, and `archive agents` shows it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import astuple
+
+import pytest
+from click.testing import CliRunner
+
+from archive import agents
+from archive.agents.catalogue import CARDS
+from archive.cli.agents import agents as command
+from archive.errors import UnknownNameError
+
+
+def test_every_built_in_agent_has_a_card():
+    assert set(agents.registry.built_in) <= set(CARDS)
+
+
+def test_cards_are_complete_and_sorted():
+    assert list(CARDS) == sorted(CARDS)
+    for card in CARDS.values():
+        assert all(astuple(card))
+
+
+def test_the_command_lists_all():
+    shown = json.loads(CliRunner().invoke(command, ["--json"]).output)
+    assert [row["agent"] for row in shown] == list(agents.names())
+    table = CliRunner().invoke(command, [])
+    assert table.exit_code == 0
+    assert "Kandasamy" in table.output
+
+
+def test_the_command_shows_one_with_its_settings():
+    shown = json.loads(CliRunner().invoke(command, ["nasbot", "--json"]).output)
+    assert shown["settings"] == agents.settings("nasbot")
+    assert shown["paper"] == CARDS["nasbot"].paper
+    text = CliRunner().invoke(command, ["nasbot"]).output
+    assert "n_initial" in text
+    with pytest.raises(UnknownNameError):
+        CliRunner().invoke(command, ["nasbott"], catch_exceptions=False)
