@@ -30,19 +30,22 @@ class Observation:
         score: Its value, larger is better.
         id: The evaluation's id in the archive.
         agent: The agent that proposed it, if one did.
+        hyperparameters: How it was trained where that differs from the protocol; empty for most agents' proposals.
     """
 
     architecture: Architecture
     score: float
     id: str
     agent: str | None = None
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One proposal that waits for a trainer or is being trained."""
+    """One proposal that waits for a trainer or is being trained; `hyperparameters` are those of an observation."""
 
     architecture: Architecture
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)

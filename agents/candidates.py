@@ -22,7 +22,7 @@ import numpy as np
 
 from archive.agents.surrogates.base import Array
 from archive.graph import Architecture
-from archive.spaces.base import Space
+from archive.spaces.base import Mutation, Space
 
 Rank = Callable[[Sequence[Architecture]], Array]
 
@@ -40,6 +40,11 @@ class Candidate:
     architecture: Architecture
     parent: Architecture | None = None
     operations: tuple[str, ...] = ()
+
+    def after(self, mutation: Mutation) -> Candidate:
+        """Return the candidate that a mutation makes of this one, on the same line of mutations."""
+        parent = self.architecture if self.parent is None else self.parent
+        return Candidate(mutation.child, parent, (*self.operations, *mutation.operations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +96,14 @@ def evolve(
         All that was valued, the start included, best first. Fewer children than asked for when mutations find no
         more new networks.
     """
-    first = _distinct([Candidate(architecture) for architecture in start], set())
+    first = distinct_candidates([Candidate(architecture) for architecture in start], set())
     seen = {candidate.architecture.functional_key for candidate in first}
     candidates, ranks = first, np.asarray(rank([candidate.architecture for candidate in first]), dtype=np.float64)
     target, size = len(first) + evaluations, mutations_at(evaluations)
     barren = 0
     while len(candidates) < target and barren < 10:
         parents = rng.choice(len(candidates), size=size, p=_weights(ranks, logarithmic))
-        children = _distinct([_mutate(space, candidates[parent], rng) for parent in parents], seen)
+        children = distinct_candidates([mutate(space, candidates[parent], rng) for parent in parents], seen)
         children = children[: target - len(candidates)]
         if not children:
             # A small space, or a start whose every neighbour is known already.
@@ -145,12 +150,12 @@ def _weights(ranks: Array, logarithmic: bool) -> Array:
     return softmax(np.exp(ranks - ranks.max()))
 
 
-def _mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:
-    mutation = space.mutate(candidate.architecture, rng)
-    parent = candidate.architecture if candidate.parent is None else candidate.parent
-    return Candidate(mutation.child, parent, (*candidate.operations, *mutation.operations))
+def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:
+    """Return a random mutation of a candidate."""
+    return candidate.after(space.mutate(candidate.architecture, rng))
 
 
-def _distinct(candidates: Sequence[Candidate], seen: Collection[str]) -> list[Candidate]:
+def distinct_candidates(candidates: Sequence[Candidate], seen: Collection[str]) -> list[Candidate]:
+    """Return the candidates whose functional key is neither seen nor that of an earlier one, in order."""
     found = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
     return [candidate for key, candidate in reversed(found.items()) if key not in seen]

@@ -8,15 +8,14 @@ one study share its budget, which the archive enforces.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from archive.agents.base import Agent, History, Observation, Pending
-from archive.agents.pairwise import keep_distances
+from archive.agents import basis
+from archive.agents.base import Agent, History
+from archive.agents.pairwise import SPACES, keep_distances
 from archive.errors import SearchError
-from archive.records import Evaluation, State
+from archive.records import State
 
 if TYPE_CHECKING:
     from archive.archive import Archive
@@ -67,18 +66,19 @@ def run(
         study, counts = snapshot.study, snapshot.counts
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         waiting = counts[State.WAITING] + counts[State.RUNNING]
-        if evaluated > measured:
+        # Reading every evaluation again is worth it only where distances are kept.
+        if evaluated > measured and study.space in SPACES:
             own = archive.studies.evaluations(study.name)
             keep_distances(archive, {seen.architecture.key: seen.architecture for seen in own})
             measured = evaluated
         yield snapshot
         if not waiting and (evaluated >= study.budget or exhausted):
             return
-        _check_failures(snapshot)
+        check_failures(snapshot)
         wanted = min(batch - waiting, study.budget - evaluated - waiting)
         made = 0
         if wanted > 0 and not exhausted:
-            suggested, made = _propose(archive, study, agent, agent_id, wanted)
+            suggested, made = propose(archive, study, agent, agent_id, wanted)
             exhausted = not suggested
         if not made:
             # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
@@ -87,30 +87,28 @@ def run(
 
 def history_of(archive: Archive, study: Study) -> History:
     """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
-    # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.
-    open_ = archive.proposals.pending(study.name)
-    failed = [proposal.architecture_key for proposal in archive.proposals.list(study.name, [State.FAILED])]
-    evaluations: Sequence[Evaluation] = archive.studies.history(study.name)
-    done = {seen.id for seen in evaluations}
-    return History(
-        observations=tuple(Observation(seen.architecture, seen.score, seen.id, seen.agent) for seen in evaluations),
-        pending=tuple(Pending(architecture) for proposal, architecture in open_ if proposal.id not in done),
-        failed=tuple(archive.architectures.get_many(failed).values()),
-    )
+    return basis.history_of(archive, study)[0]
 
 
-def _propose(archive: Archive, study: Study, agent: Agent, agent_id: str, wanted: int) -> tuple[int, int]:
+def propose(archive: Archive, study: Study, agent: Agent, agent_id: str, wanted: int) -> tuple[int, int]:
     """Ask the agent for proposals and write them; how many it suggested, and how many the archive took."""
-    history = history_of(archive, study)
-    # One stream of random numbers a position: a loop that was killed draws again what it would have drawn.
-    position = len(history.observations) + len(history.pending) + len(history.failed)
-    rng = np.random.default_rng([study.seed, position])
-    suggestions = agent.propose(history, wanted, rng)
-    made = archive.proposals.create(study.name, agent_id, suggestions, budget=study.budget)
+    history, known = basis.history_of(archive, study)
+    began = time.process_time()
+    suggestions = agent.propose(history, wanted, basis.generator(study.seed, history))
+    seconds = time.process_time() - began
+    asked = {**known, "wanted": wanted}
+    made = archive.proposals.create(
+        study.name, agent_id, suggestions, budget=study.budget, basis=asked, seconds=seconds
+    )
     return len(suggestions), len(made)
 
 
-def _check_failures(snapshot: Snapshot) -> None:
+def check_failures(snapshot: Snapshot) -> None:
+    """Give up a study that has a fault of its own.
+
+    Raises:
+        SearchError: More proposals failed than were evaluated, and not only a few; the message gives the last reason.
+    """
     failed = [proposal for proposal in snapshot.proposals if proposal.state is State.FAILED]
     evaluated = snapshot.counts[State.COMPLETE]
     if len(failed) >= FAILURES and len(failed) > evaluated:

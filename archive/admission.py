@@ -6,14 +6,14 @@ gaps, the budget is never exceeded, and no network is proposed twice, however ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from archive import architectures
+from archive import architectures, evaluations
 from archive.errors import UnknownNameError
 from archive.graph import Architecture
-from archive.records import State
+from archive.records import Result, State
 from archive.rows import to_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,20 @@ class Suggestion(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One wish to add to a study; `token` makes a repetition of it known as such."""
+    """One wish to add to a study; `token` makes a repetition of it known as such.
+
+    Attributes:
+        study: Name of the study.
+        agent: Id of the agent.
+        suggestions: What to evaluate.
+        budget: The caller's own limit beside the study's.
+        unique: Whether to leave out what the study has.
+        token: Of the wish.
+        basis: What the agent knew when it suggested.
+        seconds: What the agent took to suggest.
+        outcomes: What each suggestion gave, where that is known already: a result, or the reason why there is none.
+        after: How many proposals the study must have; None allows any number.
+    """
 
     study: str
     agent: str
@@ -42,6 +55,10 @@ class Request:
     budget: int | None
     unique: bool
     token: str
+    basis: Mapping[str, Any] | None = None
+    seconds: float | None = None
+    outcomes: Sequence[Result | str] | None = None
+    after: int | None = None
 
 
 LOCK = """
@@ -66,7 +83,7 @@ MATCH (g:Agent {id: $agent})
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
 CREATE (p:Proposal {id: row.id})
-SET p += row, p.created = timestamp()
+SET p += row, p.created = timestamp(), p.finished = CASE WHEN row.state = 'WAITING' THEN null ELSE timestamp() END
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (g)-[:MADE]->(p)
 CREATE (p)-[:OF]->(a)
@@ -87,15 +104,20 @@ def admit(tx: ManagedTransaction, request: Request) -> list[str]:
     standing = tx.run(STANDING, study=request.study, keys=keys, token=request.token).single(strict=True)
     if standing["done"]:
         return sorted(standing["done"])
+    if request.after not in (None, standing["total"]):
+        return []
     taken = standing["total"] - standing["failed"]
     limits = [limit for limit in (study["budget"], request.budget) if limit is not None]
-    admitted = _new(request, set(standing["known"]))[: max(0, min(limits) - taken)]
-    if not admitted:
+    chosen = _new(request, set(standing["known"]))[: max(0, min(limits) - taken)]
+    if not chosen:
         return []
+    admitted = [request.suggestions[at] for at in chosen]
     first = 0 if standing["last"] is None else standing["last"] + 1
-    rows = [_row(request, number, suggestion) for number, suggestion in enumerate(admitted, first)]
+    rows = [_row(request, number, at) for number, at in enumerate(chosen, first)]
     architectures.store(tx, _networks(admitted))
     tx.run(CREATE, study=request.study, agent=request.agent, rows=rows).consume()
+    if request.outcomes is not None:
+        evaluations.record(tx, _results(rows, [request.outcomes[at] for at in chosen]))
     architectures.morph(tx, _morphs(admitted))
     return [row["id"] for row in rows]
 
@@ -109,20 +131,23 @@ def _locked(tx: ManagedTransaction, request: Request) -> Record:
     return study
 
 
-def _new(request: Request, known: set[str]) -> list[Suggestion]:
-    """Return the suggestions whose network is new to the study and to the request."""
+def _new(request: Request, known: set[str]) -> list[int]:
+    """Return the positions of the suggestions whose network is new to the study and to the request."""
     if not request.unique:
-        return list(request.suggestions)
+        return list(range(len(request.suggestions)))
     new = []
-    for suggestion in request.suggestions:
+    for at, suggestion in enumerate(request.suggestions):
         key = suggestion.architecture.functional_key
         if key not in known:
             known.add(key)
-            new.append(suggestion)
+            new.append(at)
     return new
 
 
-def _row(request: Request, number: int, suggestion: Suggestion) -> dict[str, Any]:
+def _row(request: Request, number: int, at: int) -> dict[str, Any]:
+    suggestion = request.suggestions[at]
+    outcome = None if request.outcomes is None else request.outcomes[at]
+
     def told(name: str) -> Any:
         return getattr(suggestion, name, None)
 
@@ -130,7 +155,8 @@ def _row(request: Request, number: int, suggestion: Suggestion) -> dict[str, Any
         "id": proposal_id(request.study, number),
         "study": request.study,
         "number": number,
-        "state": State.WAITING.value,
+        "state": _state(outcome).value,
+        "reason": outcome if isinstance(outcome, str) else None,
         "architecture": suggestion.architecture.key,
         "functional_key": suggestion.architecture.functional_key,
         "agent": request.agent,
@@ -139,7 +165,20 @@ def _row(request: Request, number: int, suggestion: Suggestion) -> dict[str, Any
         "hyperparameters": to_json(told("hyperparameters") or {}),
         "attempts": 0,
         "request": request.token,
+        "based_on": None if request.basis is None else to_json(request.basis),
+        "seconds": _number(request.seconds),
     }
+
+
+def _state(outcome: Result | str | None) -> State:
+    if outcome is None:
+        return State.WAITING
+    return State.FAILED if isinstance(outcome, str) else State.COMPLETE
+
+
+def _results(rows: Iterable[Mapping[str, Any]], outcomes: Iterable[Result | str]) -> list[tuple[str, Result]]:
+    both = zip(rows, outcomes, strict=True)
+    return [(row["id"], outcome) for row, outcome in both if isinstance(outcome, Result)]
 
 
 def proposal_id(study: str, number: int) -> str:

@@ -82,6 +82,8 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
         _propose(archive, "cycles", networks[ARCHITECTURES:])
         name = f"claims with a report and a result, {THREADS} threads"
         yield _rate(name, PROPOSALS, ">= 25", _complete_all, archive, "cycles")
+        name = "proposals stored with their results, one by one"
+        yield _rate(name, PROPOSALS, ">= 67", _store_answered, archive, "answered", networks[ARCHITECTURES:])
 
 
 def _rate(name: str, count: int, goal: str, work: Callable[..., None], *arguments: Any) -> Figure:
@@ -122,6 +124,15 @@ def _complete_all(archive: Archive, study: str) -> None:
             archive.proposals.complete(claim.id, claim.token, Result(0.875, {"accuracy": 0.875}, CURVE))
 
     _at_once(work)
+
+
+def _store_answered(archive: Archive, study: str, networks: Sequence[Architecture]) -> None:
+    """Do what a comparison of agents on a table does: a transaction an evaluation."""
+    archive.studies.create(Study(study, "digits", "digits/1", "mlp", budget=len(networks)))
+    agent = archive.proposals.register_agent("benchmark", {}, "1")
+    for number, network in enumerate(networks):
+        answered = [(Suggestion(network), Result(0.875, {"accuracy": 0.875}))]
+        archive.proposals.create_answered(study, agent, answered, after=number)
 
 
 def _at_once(work: Callable[[int], None]) -> None:

@@ -19,22 +19,26 @@ __all__ = ["Evaluation", "Evaluations", "Result", "record", "task_id"]
 
 BATCH = 500
 
-# The caller holds the proposal's lock and has seen that it has no result, so nothing here can be there twice.
+# The caller holds the proposals' locks and has seen that they have no result, so nothing here can be there twice.
+# Each step starts from what is bound: in one pattern, the embedded server visits the proposals of all studies.
 RECORD = """
-MATCH (s:Study)-[:PROPOSED]->(p:Proposal {id: $id})-[:OF]->(a:Architecture)
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+MATCH (p)-[:OF]->(a:Architecture)
+MATCH (p)<-[:PROPOSED]-(s:Study)
 MATCH (s)-[:ON]->(t:Task)
-CREATE (e:Evaluation {id: $id})
-SET e += $properties, e.created = timestamp()
+CREATE (e:Evaluation {id: row.id})
+SET e += row.properties, e.created = timestamp()
 CREATE (p)-[:RESULTED_IN]->(e)
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
-RETURN e.id AS id
 """
 
 CHECKPOINT = """
-MATCH (e:Evaluation {id: $id})
-MERGE (c:Checkpoint {uri: $uri})
-SET c.sha256 = $sha256, c.bytes = $bytes
+UNWIND $rows AS row
+MATCH (e:Evaluation {id: row.id})
+MERGE (c:Checkpoint {uri: row.uri})
+SET c.sha256 = row.sha256, c.bytes = row.bytes
 CREATE (e)-[:SAVED]->(c)
 """
 
@@ -43,7 +47,8 @@ UNWIND $studies AS name
 MATCH (s:Study {name: name})-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
 MATCH (s)-[:ON]->(t:Task)
 RETURN properties(e) AS evaluation, s.name AS study, s.direction AS direction, p.number AS number,
-       p.agent AS agent, p.architecture AS architecture, t.name AS task, t.protocol AS protocol
+       p.agent AS agent, p.architecture AS architecture, t.name AS task, t.protocol AS protocol,
+       p.hyperparameters AS hyperparameters
 ORDER BY study, number
 """
 
@@ -53,7 +58,8 @@ MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WHERE $space IS NULL OR a.space = $space
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)<-[:PROPOSED]-(s:Study)
 RETURN properties(e) AS evaluation, s.name AS study, s.direction AS direction, p.number AS number,
-       p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol
+       p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
+       p.hyperparameters AS hyperparameters
 ORDER BY study, number, e.id
 """
 
@@ -115,12 +121,14 @@ def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]
     tx.run(IMPORT, task=task, rows=rows).consume()
 
 
-def record(tx: ManagedTransaction, proposal: str, result: Result) -> None:
-    """Store the result of a proposal that the caller has locked and that has none yet."""
-    tx.run(RECORD, id=proposal, properties=result_properties(result)).consume()
-    if saved := result.checkpoint:
-        at: Mapping[str, Any] = {"uri": saved.uri, "sha256": saved.sha256, "bytes": saved.bytes}
-        tx.run(CHECKPOINT, id=proposal, **at).consume()
+def record(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
+    """Store the results of proposals, by id, that the caller has locked and that have none yet."""
+    rows = [{"id": id_, "properties": result_properties(result)} for id_, result in results]
+    saved = [{"id": id_, **vars(result.checkpoint)} for id_, result in results if result.checkpoint]
+    if rows:
+        tx.run(RECORD, rows=rows).consume()
+    if saved:
+        tx.run(CHECKPOINT, rows=saved).consume()
 
 
 def task_id(task: str, protocol: str) -> str:

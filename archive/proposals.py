@@ -46,6 +46,12 @@ RETURN properties(p) AS proposal
 ORDER BY p.number
 """
 
+PRIORITISE = """
+MATCH (p:Proposal {id: $id})
+SET p.priority = $priority
+RETURN p.id AS id
+"""
+
 
 class Proposals:
     """Creates, leases and completes proposals. Safe to share between threads and, through the database, machines."""
@@ -68,6 +74,8 @@ class Proposals:
         *,
         unique: bool = True,
         token: str | None = None,
+        basis: Mapping[str, Any] | None = None,
+        seconds: float | None = None,
     ) -> list[Proposal]:
         """Add suggestions to a study, in their order, as far as the budget goes.
 
@@ -81,6 +89,8 @@ class Proposals:
             budget: The caller's own limit on the study's proposals that have not failed, beside the study's.
             unique: Whether to leave out networks whose functional key the study has, whatever became of them.
             token: Makes a call known as a repetition of an earlier one, whose proposals it then returns.
+            basis: What the agent knew when it suggested, JSON-able.
+            seconds: What the agent took to suggest.
 
         Returns:
             The new proposals; fewer than asked for where the budget or a repeat forbids.
@@ -88,9 +98,43 @@ class Proposals:
         Raises:
             UnknownNameError: There is no such study or agent.
         """
-        request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex)
+        request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex, basis, seconds)
         ids = self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
         return _get(self._connection, ids)
+
+    def create_answered(
+        self,
+        study: str,
+        agent_id: str,
+        answered: Sequence[tuple[Suggestion, Result | str]],
+        *,
+        after: int,
+        unique: bool = True,
+        basis: Mapping[str, Any] | None = None,
+        seconds: float | None = None,
+    ) -> builtins.list[str]:
+        """Add suggestions together with what they gave, for who evaluates in no time: one transaction, no lease.
+
+        Args:
+            study: Name of the study.
+            agent_id: What `register_agent` returned.
+            answered: Suggestions, each with its result, or with the reason why it failed.
+            after: How many proposals the study has; nothing is stored where another search was faster.
+            unique: Whether to leave out networks whose functional key the study has.
+            basis: What the agent knew when it suggested, JSON-able.
+            seconds: What the agent took to suggest.
+
+        Returns:
+            The ids of the new proposals; fewer than asked for where the budget or a repeat forbids.
+
+        Raises:
+            UnknownNameError: There is no such study or agent.
+        """
+        suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
+        request = Request(
+            *(study, agent_id, suggestions, None, unique, uuid.uuid4().hex, basis, seconds, outcomes, after)
+        )
+        return self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Take the next proposal, of one study or of any; None when nothing waits.
@@ -142,7 +186,7 @@ class Proposals:
             if State(row["state"]).evaluated:
                 return bool(row["token"] == token)
             leases.finish(tx, row, token, state)
-            evaluations.record(tx, id_, result)
+            evaluations.record(tx, [(id_, result)])
             return True
 
         return self._connection.write(work)
@@ -162,6 +206,16 @@ class Proposals:
             LeaseLostError: The proposal is another worker's, or done.
         """
         self._connection.write(lambda tx: leases.release(tx, id_, token))
+
+    def prioritise(self, id_: str, priority: float) -> None:
+        """Set the priority of a proposal: larger is claimed first, and agents' own have 0.
+
+        Raises:
+            UnknownNameError: There is no such proposal.
+        """
+        row = self._connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=float(priority)).single())
+        if row is None:
+            raise UnknownNameError("proposal", id_, ())
 
     def expire(self, study: str | None = None) -> int:
         """Put proposals whose lease ran out back into the queue, and return how many there were.

@@ -98,6 +98,9 @@ class Proposal:
         created: When it was proposed.
         started: When it was last claimed.
         finished: When it was completed or failed.
+        based_on: What the agent knew when it suggested it; see `archive.agents.basis`. Empty where no agent did.
+        seconds: Processor time of the call of the agent that suggested it, and all others of the call.
+        request: Token of the call that added it, and all others of the call.
     """
 
     id: str
@@ -121,6 +124,9 @@ class Proposal:
     created: int | None = None
     started: int | None = None
     finished: int | None = None
+    based_on: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    request: str | None = None
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,7 @@ class Evaluation:
         seed: Seed that the training used.
         device: Where it ran.
         created: When it was recorded.
+        hyperparameters: Training settings of its proposal that differ from the protocol.
     """
 
     id: str
@@ -204,6 +211,7 @@ class Evaluation:
     seed: int | None = None
     device: str | None = None
     created: int | None = None
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def score(self) -> float:

@@ -89,7 +89,7 @@ def study_from(row: Row) -> Study:
 
 _AS_STORED = (
     *("id", "study", "number", "functional_key", "agent", "acquisition", "mean", "std", "fidelity"),
-    *("worker", "lease_until", "reason", "created", "started", "finished"),
+    *("worker", "lease_until", "reason", "created", "started", "finished", "seconds", "request"),
 )
 
 
@@ -104,6 +104,7 @@ def proposal_from(node: Row) -> Proposal:
         hyperparameters=from_json(node.get("hyperparameters")),
         attempts=node.get("attempts", 0),
         curve=with_prefix(CURVE, node),
+        based_on=from_json(node.get("based_on")),
     )
 
 
@@ -127,6 +128,7 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
         seed=node.get("seed"),
         device=node.get("device"),
         created=node.get("created"),
+        hyperparameters=from_json(row.get("hyperparameters")),
     )
 
 

@@ -10,7 +10,7 @@ decision layers: of their probabilities in a classification, of their prediction
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from archive.errors import InvalidArchitectureError
 from archive.graph import Architecture, Layer
 from archive.operations import Operation, vocabulary
-from archive.trainer.operations import Affine, Convolution, Dense, Pool, Residual, Shape
+from archive.trainer.operations import Affine, Convolution, Dense, Dropout, Pool, Residual, Shape
 
 DECISION_GAIN = 0.1
 """Decision layers begin small: the first predictions are near the mean, or undecided, whatever the network."""
@@ -42,6 +42,8 @@ class Network(nn.Module):
     Attributes:
         layers: One module for each layer, by position; the input's and the output's do nothing.
         params: Number of trainable weights.
+        weighted: The modules with weights, in the order of the layers.
+        drops: What drops out before a layer in training, by its position.
         flops: Floating point operations of one forward pass of one input, two for each multiply-add of a layer
             with weights; the kernel's full size counts, also where it hangs over the image's border.
 
@@ -85,15 +87,31 @@ class Network(nn.Module):
             self.layers.append(module)
             shapes.append(module.shape)  # type: ignore[arg-type]
             macs += module.macs  # type: ignore[operator, assignment]
+        self.weighted = [layer for layer in self.layers if next(layer.parameters(), None) is not None]
+        self.drops: dict[int, Dropout] = {}
         self.params = sum(parameter.numel() for parameter in self.parameters())
         self.flops = 2 * macs
+
+    def drop_out(self, rates: Sequence[float], seed: int) -> None:
+        """Let a share of what enters each layer with weights be zero in training.
+
+        Args:
+            rates: One for each layer of `weighted`, in [0, 1).
+            seed: Of what is dropped.
+        """
+        rate_of = {id(layer): rate for layer, rate in zip(self.weighted, rates, strict=True)}
+        dropped = {at: rate for at, layer in enumerate(self.layers) if (rate := rate_of.get(id(layer), 0.0)) > 0.0}
+        self.drops = {at: Dropout(rate, seed + at) for at, rate in dropped.items()}
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, *input_shape) to log-probabilities (n, classes), or to predictions (n,) in a regression."""
         values: list[Tensor] = [x.flatten(1) if self.flattens else x]
-        for parents, layer in zip(self.parents[1:-1], self.layers[1:-1], strict=False):
+        for at, (parents, layer) in enumerate(zip(self.parents[1:-1], self.layers[1:-1], strict=False), start=1):
             incoming = [values[p] for p in parents]
-            values.append(layer(incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)))
+            entering = incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)
+            if self.training and at in self.drops:
+                entering = self.drops[at](entering)
+            values.append(layer(entering))
         decisions = torch.stack([values[p] for p in self.parents[-1]])
         if not self.classifies:
             return decisions.mean(dim=0).squeeze(1)

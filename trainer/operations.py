@@ -188,5 +188,27 @@ class Pool(nn.Module):
         return F.avg_pool2d(x, self.window, 2, ceil_mode=True, count_include_pad=False)
 
 
+class Dropout:
+    """Zeros in place of a share of the values, the others scaled up (Srivastava et al. 2014).
+
+    It draws from a generator of its own, so that a trial does not depend on what else its process draws.
+
+    Args:
+        rate: The share, in (0, 1).
+        seed: Of the generator, on whatever device the values are.
+    """
+
+    def __init__(self, rate: float, seed: int) -> None:
+        self.rate, self.seed = rate, seed
+        self._generator: torch.Generator | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map values of any shape to values of that shape."""
+        if self._generator is None:
+            self._generator = torch.Generator(x.device).manual_seed(self.seed)
+        kept = torch.empty_like(x).bernoulli_(1.0 - self.rate, generator=self._generator)
+        return x * kept / (1.0 - self.rate)
+
+
 def _weight(shape: Shape, fan_in: int, gain: float, generator: torch.Generator) -> nn.Parameter:
     return nn.Parameter(torch.randn(shape, generator=generator).mul_(gain / math.sqrt(fan_in)))

@@ -19,7 +19,6 @@ from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameE
 from archive.records import Result
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
     from archive.graph import Architecture
     from archive.spaces.base import Space
     from archive.tabular import Table
@@ -148,32 +147,6 @@ class TabularTask:
             device="table",
             environment={"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])},
         )
-
-
-def serve(archive: Archive, study: str, task: TabularTask, worker: str) -> int:
-    """Answer everything that waits in one study, in this process, and return how many were answered.
-
-    It does what a trainer daemon does, without one: for benchmarks, which search many studies at a time.
-
-    Args:
-        archive: Where the study is.
-        study: Its name.
-        task: Its task.
-        worker: Under which name it claims.
-
-    Raises:
-        UsageError: The table cannot be read.
-    """
-    answered = 0
-    while (claim := archive.proposals.claim(worker, study=study)) is not None:
-        try:
-            result = task.answer(claim.architecture, claim.study.protocol)
-        except TrainingError as error:
-            archive.proposals.fail(claim.id, claim.token, error.reason)
-        else:
-            archive.proposals.complete(claim.id, claim.token, result)
-            answered += 1
-    return answered
 
 
 def parse(name: str) -> TabularTask:

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -52,6 +52,7 @@ class Job:
         threads: Of the CPU; None leaves it to torch, which goes by OMP_NUM_THREADS.
         folder: Where the weights are saved.
         about: What is saved with them.
+        hyperparameters: What differs from the protocol (`archive.trainer.hyperparameters`).
     """
 
     architecture: Architecture
@@ -62,6 +63,7 @@ class Job:
     threads: int | None
     folder: Path
     about: dict[str, Any] = field(default_factory=dict)
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ def _result_of(job: Job, daemon: Connection) -> Result:
         seed=job.seed,
         device=job.device,
         on_epoch=lambda metrics: daemon.send(Epoch(metrics)),
+        hyperparameters=job.hyperparameters,
     )
     environment: dict[str, Any] = {
         "host": platform.node(),
@@ -252,6 +255,8 @@ def _result_of(job: Job, daemon: Connection) -> Result:
         "threads": torch.get_num_threads(),
     }
     about = {"task": job.task.name, "protocol": job.protocol.name, "seed": job.seed, **job.about}
+    if job.hyperparameters:
+        environment["hyperparameters"] = about["hyperparameters"] = dict(job.hyperparameters)
     saved = None
     try:
         saved = checkpoint.save(job.folder, job.architecture.canonical, outcome.weights, about)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from archive.cli.render import json_option, print_json, print_table
+from archive.cli.bench.search import search
+from archive.cli.render import json_option, messages, print_json, print_table
 
 
 @click.group()
 def bench() -> None:
     """Measure the product on this machine, each figure beside its goal or a reference of the same run."""
+
+
+bench.add_command(search)
 
 
 @bench.command()
@@ -25,32 +29,95 @@ def store(table: Path | None, as_json: bool) -> None:
     """Measure the embedded server: start, memory, bulk import, claims, whole life cycles."""
     from archive.benchmark_store import measure
 
-    _print(measure(table), as_json)
+    _print({"store": measure(table)}, as_json)
 
 
 @bench.command()
 @click.option("--golden", type=click.Path(path_type=Path), help="Golden distances [otmann.json near ARCHIVE_DATA_DIR].")
 @json_option
 def kernels(golden: Path | None, as_json: bool) -> None:
-    """Measure OTMANN: its error against golden numbers, its speed beside a plain solver."""
-    from archive.kernels.benchmark import measure
+    """Measure the kernels: golden numbers, axioms, speeds beside naive references."""
+    from archive.kernels.benchmarks import arc, axioms, edit, encodings, otmann, tree_wasserstein, wasserstein
 
-    _print(measure(golden), as_json)
+    subjects = {
+        "axioms": axioms.measure,
+        "otmann": lambda: otmann.measure(golden),
+        "tree-wasserstein": tree_wasserstein.measure,
+        "edit": edit.measure,
+        "encodings": encodings.measure,
+        "wasserstein": wasserstein.measure,
+        "arc": arc.measure,
+    }
+    _print(_measured(subjects), as_json)
+
+
+@bench.command()
+@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Repetitions, each split anew.")
+@click.option("--task", "tasks", multiple=True, help="Table to rank; may be repeated [all three].")
+@click.option("--size", "sizes", multiple=True, type=int, help="Networks to learn from; may be repeated [20 to 500].")
+@click.option("--kernel", "chosen", multiple=True, help="Kernel to rank with; may be repeated [all].")
+@click.option("--surrogate", "learners", multiple=True, help="Surrogate to rank with; may be repeated [all].")
+@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="Surrogates at a time.")
+@json_option
+def surrogates(
+    seeds: int,
+    tasks: tuple[str, ...],
+    sizes: tuple[int, ...],
+    chosen: tuple[str, ...],
+    learners: tuple[str, ...],
+    processes: int,
+    as_json: bool,
+) -> None:
+    """Measure the surrogates: exactness, speeds, and how well each ranks networks it has not seen.
+
+    The tables of NAS-Bench-101 and 201 are looked for in ARCHIVE_DATA_DIR.
+    """
+    from archive.agents.benchmarks import dpp, ensemble, gp, ranking, table1
+
+    wanted = ranking.contestants(kernels=chosen, surrogates=learners)
+    subjects = {
+        "gp": gp.measure,
+        "ensemble": ensemble.measure,
+        "k-dpp": dpp.measure,
+        "table 1 of BANANAS": lambda: table1.measure(seeds=seeds),
+        "rank correlations": lambda: list(
+            ranking.measure(
+                tasks or tuple(ranking.TASKS),
+                wanted,
+                sizes=sizes or ranking.SIZES,
+                seeds=seeds,
+                processes=processes,
+            )
+        ),
+    }
+    _print(_measured(subjects), as_json)
 
 
 @bench.command()
 @json_option
 def agents(as_json: bool) -> None:
     """Measure mutations, and NASBOT's seconds a proposal at 20 observations."""
-    from archive.agents.benchmark import measure
+    from archive.agents.benchmarks.proposals import measure
     from archive.benchmark_spaces import measure as measure_spaces
 
-    _print([*measure_spaces(), *measure()], as_json)
+    _print({"spaces": measure_spaces(), "agents": measure()}, as_json)
 
 
-def _print(rows: Iterable[Any], as_json: bool) -> None:
-    found = [row if isinstance(row, dict) else row._asdict() for row in rows]
+def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """Measure one subject after the other, saying on stderr which."""
+    found = {}
+    for name, measure in subjects.items():
+        messages().print(f"measuring: {name}")
+        found[name] = measure()
+    return found
+
+
+def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:
+    """Write the figures of each subject, a table or a JSON list each."""
+    found = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
     if as_json:
         print_json(found)
-    else:
-        print_table(list(found[0]), [list(row.values()) for row in found])
+        return
+    for name, rows in found.items():
+        if rows:
+            print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)

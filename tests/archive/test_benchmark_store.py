@@ -28,7 +28,16 @@ def test_every_figure_is_measured(small, tmp_path):
         writer.writerows(rows)
     found = benchmark_store.measure(table)
     names = " | ".join(row.name for row in found)
-    for word in ("cold start", "resident", "import of 20", "architectures", "distances", "claims by 8", "result"):
+    for word in (
+        "cold start",
+        "resident",
+        "import of 20",
+        "architectures",
+        "distances",
+        "claims by 8",
+        "a result",
+        "stored with",
+    ):
         assert word in names
     assert all(math.isfinite(row.value) and row.value > 0 and row.unit and row.goal for row in found)
 

@@ -13,7 +13,6 @@ from archive.records import State, Study
 from archive.tabular import Table
 from archive.trainer import tasks
 from archive.trainer.daemon import Options, Trainer
-from archive.trainer.tabular import serve
 from tests.archive.stores import suggest
 from tests.support import data_dir
 
@@ -114,12 +113,12 @@ def test_an_official_table_that_is_not_here(monkeypatch):
         tasks.get("nb201-cifar10").search_space()
 
 
-def propose(archive, table, networks, name="study"):
+def propose(archive, table, networks, name="study", **settings):
     task = tasks.get(f"table:{table}#accuracy")
     protocol = task.protocol().name
     archive.studies.create(Study(name, task.name, protocol, "nasbench201", task.objective, budget=100))
     agent = archive.proposals.register_agent("random", {}, "1")
-    archive.proposals.create(name, agent, suggest(networks))
+    archive.proposals.create(name, agent, suggest(networks, **settings))
 
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
@@ -139,14 +138,11 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
     assert archive.proposals.workers()[0].device == "table (no training)"
 
 
-def test_a_study_is_served_without_a_daemon(archive, table):
-    propose(archive, table, [CELLS[1], CELLS[39], CELLS[2]])
-    task = tasks.get(f"table:{table}#accuracy")
-    assert serve(archive, "study", task, "benchmark") == 2
-    assert serve(archive, "study", task, "benchmark") == 0
-    assert [each.value for each in archive.studies.evaluations("study")] == [1, 2]
+def test_a_table_has_no_choice_of_hyperparameters(archive, table, tmp_path):
+    propose(archive, table, CELLS[:1], hyperparameters={"learning_rate": 0.1})
+    Trainer(archive, Options(study="study", idle_seconds=0.1), home=tmp_path / "trainer").run()
     (failed,) = archive.proposals.list("study", [State.FAILED])
-    assert "has no accuracy for" in failed.reason
+    assert "no choice of learning_rate" in failed.reason
 
 
 def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):

@@ -1,0 +1,94 @@
+"""What a proposal was based on: enough to ask the agent the same question again.
+
+    history_of(archive, study) -> history, basis         basis stored with the proposal
+    Past(archive, study).history(basis) -> history       the same history, at any later time (`archive.agents.recheck`)
+
+A basis names evaluations and proposals by their numbers in each study, consecutive ones as a range:
+
+    {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
+
+With the study's seed, the agent's configuration on record and what was evaluated, that is all a proposal depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive.agents.base import History, Observation, Pending
+from archive.graph import Architecture
+from archive.records import Evaluation, Proposal, State
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+    from archive.records import Study
+
+Basis = Mapping[str, Any]
+
+
+def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
+    """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
+    # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.
+    open_ = archive.proposals.pending(study.name)
+    failed = archive.proposals.list(study.name, [State.FAILED])
+    evaluations = archive.studies.history(study.name)
+    done = {seen.id for seen in evaluations}
+    pending = [(proposal, architecture) for proposal, architecture in open_ if proposal.id not in done]
+    # One that failed may have been told a result in between.
+    failed = [proposal for proposal in failed if proposal.id not in done]
+    history = History(
+        observations=tuple(map(observation, evaluations)),
+        pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
+        failed=networks_of(archive, failed),
+    )
+    basis = {
+        "observations": _by_study(evaluations),
+        "pending": ranges(proposal.number for proposal, _ in pending),
+        "failed": ranges(proposal.number for proposal in failed),
+    }
+    return history, basis
+
+
+def generator(seed: int, history: History) -> np.random.Generator:
+    """Return the generator of an agent's choices at a point of a study.
+
+    One stream of random numbers a position: a search that was killed draws again what it would have drawn.
+    """
+    return np.random.default_rng([seed, len(history.observations) + len(history.pending) + len(history.failed)])
+
+
+def observation(seen: Evaluation) -> Observation:
+    """Return what an agent is told of an evaluation."""
+    return Observation(seen.architecture, seen.score, seen.id, seen.agent, seen.hyperparameters)
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as text, `"0-19,21"`, in increasing order."""
+    ordered = sorted(set(numbers))
+    runs = [list(run) for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])]
+    ends = [(run[0][1], run[-1][1]) for run in runs]
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+
+
+def numbers_in(text: str) -> Iterable[int]:
+    """Return the numbers that `ranges` wrote."""
+    for part in text.split(",") if text else ():
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
+    numbers: dict[str, list[int]] = {}
+    for seen in evaluations:
+        # What is read of studies has come from their proposals.
+        numbers.setdefault(str(seen.study), []).append(int(seen.number or 0))
+    return {name: ranges(of_study) for name, of_study in numbers.items()}
+
+
+def networks_of(archive: Archive, proposals: Sequence[Proposal]) -> tuple[Architecture, ...]:
+    """Return the networks of proposals, in their order: what is read may come in another one."""
+    networks = archive.architectures.get_many(proposal.architecture_key for proposal in proposals)
+    return tuple(networks[proposal.architecture_key] for proposal in proposals)

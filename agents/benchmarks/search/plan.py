@@ -1,0 +1,223 @@
+"""What is compared: contestants on problems, one study of the archive for each of them and each seed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from archive import agents, spaces
+from archive.agents.base import Agent
+from archive.errors import UsageError
+from archive.graph import Architecture
+from archive.records import Direction, Result, Study
+from archive.spaces.base import Space
+
+PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
+"""Other names of agents, which say whose work they are."""
+
+STARTER = "random"
+"""The agent that draws the random starts of a study."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """An agent with the settings that are not its defaults.
+
+    Attributes:
+        name: As it was asked for, with the settings.
+        kind: Name in the registry.
+        settings: By name.
+    """
+
+    name: str
+    kind: str
+    settings: Mapping[str, Any]
+
+    def agent(self, space: Space) -> Agent:
+        """Return the agent, to search a space."""
+        return agents.get(self.kind, space, **self.settings)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A task whose answers are known, as its owner describes it; it can be pickled.
+
+    Attributes:
+        label: Short name.
+        task: Name of the task, as studies record it.
+        protocol: Name of the protocol.
+        space: Name of the space.
+        space_config: The space's settings.
+        objective: Name of the value.
+        direction: Which values are better.
+        best: The best value that there is.
+        size: How many networks have a value.
+        points: What a difference of values is multiplied with: 100 makes accuracy points of fractions.
+        unit: Of the product.
+        answer: Evaluates a network; raises TrainingError where there is no value.
+    """
+
+    label: str
+    task: str
+    protocol: str
+    space: str
+    space_config: Mapping[str, Any]
+    objective: str
+    direction: Direction
+    best: float
+    size: int
+    points: float
+    unit: str
+    answer: Callable[[Architecture], Result]
+
+    def search_space(self) -> Space:
+        """Return the space."""
+        return spaces.get(self.space, **self.space_config)
+
+    def regret(self, value: float) -> float:
+        """Return how far a value is from the best one, in units of `unit`."""
+        return self.points * (self.best - value if self.direction == "maximise" else value - self.best)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One study: a contestant on a problem, from one seed.
+
+    Attributes:
+        contestant: Who searches.
+        problem: For what.
+        seed: Of the study: contestants of one seed have the same random starts.
+        budget: Evaluations in total, the starts included.
+        batch: Proposals asked for at a time, each batch with the results of all before it.
+        starts: How many random networks come first; 0 leaves the beginning to the agent.
+        run: Name of the run; another one begins anew.
+    """
+
+    contestant: Contestant
+    problem: Problem
+    seed: int
+    budget: int
+    batch: int
+    starts: int
+    run: str
+
+    @property
+    def study(self) -> Study:
+        """The study, as it is made."""
+        problem = self.problem
+        where = f"{problem.label}@{problem.protocol}"
+        name = f"bench/{self.run}/{where}/{self.contestant.name}/starts{self.starts}/batch{self.batch}/seed{self.seed}"
+        return Study(
+            name=name,
+            task=problem.task,
+            protocol=problem.protocol,
+            space=problem.space,
+            objective=problem.objective,
+            direction=problem.direction,
+            budget=self.budget,
+            config={"agent": self.contestant.kind, "batch": self.batch, "starts": self.starts, "run": self.run},
+            space_config=problem.space_config,
+            seed=self.seed,
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole comparison.
+
+    Attributes:
+        contestants: Who searches.
+        problems: For what.
+        seeds: How often, with the seeds 0, 1, …
+        budget: Evaluations of a study.
+        batch: Proposals asked for at a time.
+        starts: How many random networks come first.
+        run: Name of the run.
+
+    Raises:
+        UsageError: A number is out of range: a budget below the starts or a batch, or beyond what the table holds.
+    """
+
+    contestants: Sequence[Contestant]
+    problems: Sequence[Problem]
+    seeds: int
+    budget: int
+    batch: int
+    starts: int
+    run: str
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        for name in ("contestants", "problems"):
+            if not getattr(self, name):
+                raise UsageError(f"a comparison needs {name}, got none")
+        for name, least in (("seeds", 1), ("budget", 1), ("batch", 1), ("starts", 0)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} must be >= {least}, got {getattr(self, name)}")
+        if self.budget < self.starts:
+            raise UsageError(f"the budget must be at least the {self.starts} random starts, got {self.budget}")
+        if self.budget < self.batch:
+            raise UsageError(f"the budget must be at least one batch of {self.batch}, got {self.budget}")
+        for problem in self.problems:
+            if problem.size < self.budget:
+                raise UsageError(
+                    f"the budget must be at most the {problem.size:,} networks of {problem.label}, got {self.budget}"
+                )
+
+    @cached_property
+    def jobs(self) -> tuple[Job, ...]:
+        """Every study, seed by seed: what is interrupted has compared all contestants as far as it has come."""
+        return tuple(self._jobs())
+
+    def agents(self) -> Iterator[tuple[Contestant, Problem, Agent]]:
+        """Yield every contestant as the agent on each problem.
+
+        Raises:
+            UsageError: An agent cannot search a space, or a setting cannot be used.
+        """
+        for problem in self.problems:
+            space = problem.search_space()
+            for contestant in self.contestants:
+                yield contestant, problem, contestant.agent(space)
+
+    def _jobs(self) -> Iterator[Job]:
+        for seed in range(self.seeds):
+            for problem in self.problems:
+                for contestant in self.contestants:
+                    yield Job(contestant, problem, seed, self.budget, self.batch, self.starts, self.run)
+
+
+def contestant(text: str) -> Contestant:
+    """Return the contestant that a text `AGENT` or `AGENT:NAME=VALUE,NAME=VALUE` names.
+
+    A value that is no JSON is text as it stands. Equal settings in another order are the same contestant.
+
+    Raises:
+        UsageError: A setting is not written so.
+        UnknownNameError: There is no such agent.
+    """
+    name, _, rest = text.partition(":")
+    # A comma between two settings is followed by a name and an equals sign; others belong to a value.
+    given = dict(map(_setting, re.split(r",(?=\w+=)", rest))) if rest else {}
+    kind = PEERS.get(name, name)
+    agents.settings(kind)
+    shown = ",".join(f"{setting}={_shown(given[setting])}" for setting in sorted(given))
+    return Contestant(f"{name}:{shown}" if given else name, kind, given)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"a setting of an agent is written NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

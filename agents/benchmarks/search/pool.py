@@ -1,0 +1,170 @@
+"""All studies of a comparison, several processes at a time.
+
+Each process has a connection of its own and one thread for its linear algebra. Processes end with the one that started
+them, however it ends. An interruption lets every process finish the call it is in.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing.connection import wait as wait_for
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from archive import spaces
+from archive.agents.benchmarks.search.plan import Job
+from archive.agents.benchmarks.search.run import search
+from archive.archive import connect
+from archive.errors import ArchiveError, SearchError, StoreError
+from archive.settings import Settings
+from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+LOOK = 0.5
+"""Seconds between two looks at an interruption."""
+
+
+class Progress(NamedTuple):
+    """How far the processes are: proposals added so far, and studies ended."""
+
+    proposals: int
+    studies: int
+
+
+def search_all(
+    settings: Settings,
+    jobs: Sequence[Job],
+    processes: int,
+    *,
+    check: Callable[[], None] = lambda: None,
+    progress: Callable[[Progress], None] = lambda progress: None,
+) -> dict[int, str]:
+    """Search in every study, and return the reasons of those that failed, by position in `jobs`.
+
+    Args:
+        settings: Where the archive is.
+        jobs: The studies.
+        processes: How many at a time.
+        check: Called now and then; what it raises ends the searches in order, and passes.
+        progress: Told how far it is, now and then.
+
+    Raises:
+        StoreError: The archive cannot be reached.
+        SearchError: A process was killed.
+    """
+    context = multiprocessing.get_context("spawn")
+    stop, added = context.Event(), context.Value("q", 0)
+    with (
+        _one_thread(),
+        ProcessPoolExecutor(processes, context, initializer=_begin, initargs=(settings, stop, added)) as pool,
+    ):
+        futures = {pool.submit(_work, job): at for at, job in enumerate(jobs)}
+        try:
+            return _collect(futures, lambda ended: progress(Progress(added.value, ended)), check)
+        except BrokenProcessPool:
+            raise SearchError("a process of the comparison was killed: the same command goes on") from None
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+def _collect(
+    futures: dict[Future[str | None], int], progress: Callable[[int], None], check: Callable[[], None]
+) -> dict[int, str]:
+    failed: dict[int, str] = {}
+    waiting = set(futures)
+    while waiting:
+        ended, waiting = wait(waiting, timeout=LOOK, return_when=FIRST_COMPLETED)
+        for future in ended:
+            reason = future.result()
+            if reason is not None:
+                failed[futures[future]] = reason
+        progress(len(futures) - len(waiting))
+        check()
+    return failed
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let processes that start meanwhile use one thread each: numerical libraries look when they are loaded."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+class _Worker(NamedTuple):
+    archive: Archive
+    stop: Any
+    added: Any
+
+
+_worker: _Worker | None = None
+
+
+def _begin(settings: Settings, stop: Any, added: Any) -> None:
+    """Prepare a process."""
+    global _worker
+    # The process that started this one hears Ctrl-C, and says when to stop.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker = _Worker(connect(settings), stop, added)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait_for([parent.sentinel])
+        os._exit(1)
+
+
+def _work(job: Job) -> str | None:
+    """Search in one study, and return the reason if it failed: the others go on."""
+    assert _worker is not None, "the process was not prepared"
+    archive, stop, added = _worker
+
+    def progress(count: int) -> None:
+        with added.get_lock():
+            added.value += count
+
+    try:
+        search(archive, job, _space(job), stop=stop.is_set, progress=progress)
+    except StoreError:
+        raise
+    except ArchiveError as error:
+        return str(error)
+    except Exception as error:
+        # A fault of an agent, which its author wants to see whole.
+        print(f"{job.study.name}:\n{traceback.format_exc()}", file=sys.stderr)
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _space(job: Job) -> Space:
+    return _cached_space(job.problem.space, json.dumps(dict(job.problem.space_config), sort_keys=True))
+
+
+@cache
+def _cached_space(name: str, config: str) -> Space:
+    # Spaces that are listed, or read from a table, take seconds to make.
+    return spaces.get(name, **json.loads(config))

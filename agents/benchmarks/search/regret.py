@@ -1,0 +1,211 @@
+"""What the studies of a comparison hold: regret by queries, queries to the best, seconds, repeats.
+
+| symbol | meaning                                                                                                |
+|--------|--------------------------------------------------------------------------------------------------------|
+| q      | queries: evaluations of a study so far, its random starts included                                     |
+| r(q)   | regret: how far the best of the first q values is from the best of the table, in the problem's unit    |
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.benchmarks.search.plan import Job
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+
+Floats = NDArray[np.float64]
+
+QUERIES = (50, 100, 150, 200)
+"""After how many queries regret is told."""
+
+READ = """
+UNWIND $names AS name
+MATCH (s:Study {name: name})-[:PROPOSED]->(p:Proposal)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN name, p.number AS number, p.functional_key AS key, p.agent AS agent, p.request AS request,
+       p.seconds AS seconds, e.value AS value
+ORDER BY name, number
+"""
+AT_ONCE = 20
+
+
+class Trace(NamedTuple):
+    """What one study holds of interest.
+
+    Attributes:
+        values: (q,) values of its evaluations, by number; at most the job's budget.
+        seconds: Processor time of each call of its agent, the last of them last.
+        repeats: How many of its proposals were networks that had been proposed before.
+        agents: Ids of those who proposed after the starts.
+    """
+
+    values: tuple[float, ...] = ()
+    seconds: tuple[float, ...] = ()
+    repeats: int = 0
+    agents: frozenset[str] = frozenset()
+
+
+class Regret(NamedTuple):
+    """Mean over seeds and its standard error, NaN of a single seed."""
+
+    mean: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one contestant did on one problem.
+
+    Attributes:
+        contestant: Its name.
+        problem: Label of the problem.
+        protocol: Of the problem.
+        unit: Of regret.
+        seeds: How many studies there are.
+        curve: (budget, 2) float64: mean regret after 1, 2, … queries, and its standard error.
+        to_best: Queries until the best value, by seed; None where it was not found.
+        seconds: Median processor time of a call of the agent.
+        seconds_at_end: Median of the last tenth of each study's calls, when the history is longest.
+        repeats: Proposals of networks that had been proposed before in their study, all studies together.
+    """
+
+    contestant: str
+    problem: str
+    protocol: str
+    unit: str
+    seeds: int
+    curve: Floats
+    to_best: tuple[int | None, ...]
+    seconds: float | None
+    seconds_at_end: float | None
+    repeats: int
+
+    def regret(self, queries: int) -> Regret:
+        """Return the regret after so many queries."""
+        return Regret(*map(float, self.curve[queries - 1]))
+
+    @property
+    def queries(self) -> tuple[int, ...]:
+        """After how many queries regret is told: those of `QUERIES` that the budget reaches, and the budget."""
+        budget = len(self.curve)
+        return (*(queries for queries in QUERIES if queries < budget), budget)
+
+    @property
+    def queries_to_best(self) -> float | None:
+        """Median over seeds; None where half of them or more never found it."""
+        median = statistics.median(math.inf if found is None else found for found in self.to_best)
+        return median if math.isfinite(median) else None
+
+    @property
+    def never(self) -> int:
+        """How many seeds never found the best."""
+        return self.to_best.count(None)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "agent": self.contestant,
+            "task": self.problem,
+            "protocol": self.protocol,
+            "unit": self.unit,
+            "seeds": self.seeds,
+            "regret": {str(queries): self.regret(queries)._asdict() for queries in self.queries},
+            "queries_to_best": self.queries_to_best,
+            "never_found_best": self.never,
+            "queries_to_best_by_seed": list(self.to_best),
+            "seconds_per_call": self.seconds,
+            "seconds_per_call_at_end": self.seconds_at_end,
+            "repeats": self.repeats,
+        }
+
+
+def traces(archive: Archive, jobs: Sequence[Job]) -> list[Trace]:
+    """Read what the studies hold; those that are not there yet hold nothing."""
+    rows: dict[str, list[tuple[Any, ...]]] = {job.study.name: [] for job in jobs}
+    names = list(rows)
+    for at in range(0, len(names), AT_ONCE):
+        for name, *row in archive.query(READ, {"names": names[at : at + AT_ONCE]}).rows:
+            rows[name].append(tuple(row))
+    return [_trace(job, rows[job.study.name]) for job in jobs]
+
+
+def standings(jobs: Sequence[Job], found: Sequence[Trace]) -> list[Standing]:
+    """Return one row a problem and contestant, in the order of the jobs; studies without evaluations are left out."""
+    groups: dict[tuple[str, str, str], list[tuple[Job, Trace]]] = {}
+    for job, trace in zip(jobs, found, strict=True):
+        if trace.values:
+            group = (job.problem.task, job.problem.protocol, job.contestant.name)
+            groups.setdefault(group, []).append((job, trace))
+    return [_standing(group) for group in groups.values()]
+
+
+def regrets(job: Job, values: Sequence[float]) -> Floats:
+    """Return r(1) … r(budget), (budget,) float64; a study that ended early keeps its last one."""
+    best = np.minimum.accumulate([job.problem.regret(value) for value in values])
+    return np.concatenate([best, np.full(job.budget - len(best), best[-1])])
+
+
+def _trace(job: Job, rows: Sequence[tuple[Any, ...]]) -> Trace:
+    values: list[float] = []
+    keys: list[str] = []
+    calls: dict[str, float] = {}
+    agents = set()
+    for number, key, agent, request, seconds, value in rows:
+        if len(values) == job.budget:
+            break
+        keys.append(key)
+        if value is not None:
+            values.append(value)
+        if number >= job.starts:
+            agents.add(agent)
+            if seconds is not None:
+                calls[request] = seconds
+    return Trace(tuple(values), tuple(calls.values()), len(keys) - len(set(keys)), frozenset(agents))
+
+
+def _standing(studies: Sequence[tuple[Job, Trace]]) -> Standing:
+    job = studies[0][0]
+    curves = np.array([regrets(own, trace.values) for own, trace in studies])
+    n = len(curves)
+    errors = curves.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(job.budget, math.nan)
+    calls = [trace.seconds for _, trace in studies]
+    return Standing(
+        contestant=job.contestant.name,
+        problem=job.problem.label,
+        protocol=job.problem.protocol,
+        unit=job.problem.unit,
+        seeds=n,
+        curve=np.column_stack([curves.mean(axis=0), errors]),
+        to_best=tuple(_first(curve) for curve in curves),
+        seconds=_median(one for of_study in calls for one in of_study),
+        seconds_at_end=_median(one for of_study in calls for one in of_study[-math.ceil(len(of_study) / 10) :]),
+        repeats=sum(trace.repeats for _, trace in studies),
+    )
+
+
+def _first(curve: Floats) -> int | None:
+    """Return the first query of no regret."""
+    found = np.flatnonzero(curve <= 0)
+    return int(found[0]) + 1 if len(found) else None
+
+
+def _median(values: Iterator[float]) -> float | None:
+    known = list(values)
+    return statistics.median(known) if known else None
+
+
+def by_problem(rows: Sequence[Standing]) -> Mapping[tuple[str, str], list[Standing]]:
+    """Return the rows of each problem, by label and protocol."""
+    found: dict[tuple[str, str], list[Standing]] = {}
+    for row in rows:
+        found.setdefault((row.problem, row.protocol), []).append(row)
+    return found

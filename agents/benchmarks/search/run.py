@@ -1,0 +1,156 @@
+"""One study of a comparison: from wherever it stands to its budget.
+
+It reads the history once and then keeps it, for nobody else adds to the study; somebody who does all the same is
+noticed by the archive, and the history read again. A batch of proposals with its results is one transaction:
+whoever is killed loses no more than the call of the agent in progress, and a search that goes on proposes what it would
+have proposed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from archive import __version__, agents
+from archive.agents import basis
+from archive.agents.base import Agent, History, Observation, Suggestion
+from archive.agents.benchmarks.search.plan import STARTER, Job
+from archive.agents.loop import FAILURES
+from archive.errors import SearchError, TrainingError
+from archive.records import Result, Study
+from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+
+Answered = Sequence[tuple[Suggestion, Result | str]]
+
+
+def search(
+    archive: Archive,
+    job: Job,
+    space: Space,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Callable[[int], None] = lambda count: None,
+) -> None:
+    """Search until the budget is spent, or the agent has nothing more to propose.
+
+    Args:
+        archive: Where the study is, or is made.
+        job: What to do.
+        space: The problem's space.
+        stop: Whether to end early; asked between two calls of the agent.
+        progress: Told how many proposals were added, after each call.
+
+    Raises:
+        SearchError: Proposals keep failing; the message gives the last reason.
+    """
+    study = opened(archive, job)
+    agent, starter = job.contestant.agent(space), agents.get(STARTER, space)
+    ids = {one: register(archive, one) for one in (agent, starter)}
+    past = _Past(archive, study)
+    while (room := job.budget - past.evaluated) > 0 and not stop():
+        first = not past.total and job.starts
+        who, wanted = (starter, job.starts) if first else (agent, min(job.batch, room))
+        began = time.process_time()
+        suggestions = who.propose(past.history, wanted, basis.generator(study.seed, past.history))
+        seconds = time.process_time() - began
+        if not suggestions:
+            return
+        answered = [(suggestion, _answer(job, suggestion)) for suggestion in suggestions]
+        made = archive.proposals.create_answered(
+            *(study.name, ids[who], answered),
+            after=past.total,
+            # A repeat is to be seen, and counted.
+            unique=False,
+            basis={**past.basis, "wanted": wanted},
+            seconds=seconds,
+        )
+        past.add(made, answered, ids[who])
+        progress(len(made))
+
+
+def opened(archive: Archive, job: Job) -> Study:
+    """Return the study, made if it is not there, with room for the job's budget."""
+    asked = job.study
+    study = archive.studies.create(asked)
+    if study.budget < job.budget:
+        archive.studies.set_budget(study.name, job.budget)
+    return replace(study, budget=max(study.budget, job.budget))
+
+
+def register(archive: Archive, agent: Agent) -> str:
+    """Return the id of an agent, stored if it is new."""
+    return archive.proposals.register_agent(agent.kind, agent.config, __version__)
+
+
+class _Past:
+    """What a study holds, kept up as it grows.
+
+    Attributes:
+        history: What the agent may know.
+        basis: What it may know, as a proposal records it.
+        evaluated: How many evaluations there are.
+        total: How many proposals.
+    """
+
+    def __init__(self, archive: Archive, study: Study) -> None:
+        """Read it."""
+        self._archive, self._study = archive, study
+        self.history, self.total = History(), 0
+        self._observed: list[int] = []
+        self._failed: dict[int, str] = {}
+        self._pending = ""
+        self._read()
+
+    def add(self, made: Sequence[str], answered: Answered, agent: str) -> None:
+        """Count in what the archive has taken, the first ones of what was given; if none, read what came between."""
+        if not made:
+            self._read()
+            return
+        for id_, (suggestion, outcome) in zip(made, answered, strict=False):
+            # In the order in which the archive keeps it: a search that goes on must see the same.
+            architecture = suggestion.architecture.canonical
+            if isinstance(outcome, str):
+                self._failed[self.total] = outcome
+                self.history = replace(self.history, failed=(*self.history.failed, architecture))
+                self._check()
+            else:
+                score = outcome.value if self._study.direction == "maximise" else -outcome.value
+                seen = Observation(architecture, score, id_, agent)
+                self._observed.append(self.total)
+                self.history = replace(self.history, observations=(*self.history.observations, seen))
+            self.total += 1
+
+    @property
+    def evaluated(self) -> int:
+        return len(self._observed)
+
+    @property
+    def basis(self) -> dict[str, Any]:
+        observed = {self._study.name: basis.ranges(self._observed)} if self._observed else {}
+        return {"observations": observed, "pending": self._pending, "failed": basis.ranges(self._failed)}
+
+    def _read(self) -> None:
+        self.history, known = basis.history_of(self._archive, self._study)
+        self._observed = list(basis.numbers_in(known["observations"].get(self._study.name, "")))
+        self._failed = dict.fromkeys(basis.numbers_in(known["failed"]), "")
+        self._pending = known["pending"]
+        self.total = len(self._observed) + len(self._failed) + len(self.history.pending)
+
+    def _check(self) -> None:
+        if len(self._failed) >= FAILURES and len(self._failed) > self.evaluated:
+            raise SearchError(
+                f"{len(self._failed)} proposals of the study {self._study.name!r} failed and only {self.evaluated} "
+                f"were evaluated; the last reason: {self._failed[max(self._failed)]}"
+            )
+
+
+def _answer(job: Job, suggestion: Suggestion) -> Result | str:
+    try:
+        return job.problem.answer(suggestion.architecture)
+    except TrainingError as error:
+        return error.reason

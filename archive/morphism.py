@@ -1,0 +1,179 @@
+"""Network morphisms: operations that grow a network and can leave the function that it computes as it is.
+
+Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow, Shlens: Net2Net
+(2016). Here they are pure functions of graphs; each says from which weights the child computes what its parent does.
+
+| operation     | paper            | what it does                                       | weights that change nothing |
+|---------------|------------------|----------------------------------------------------|-----------------------------|
+| `deepen`      | deep(G, u)       | a layer after u, as wide as what comes out of u    | the identity                |
+| `widen`       | wide(G, u)       | more units in u                                    | copies of units, shared out |
+| `skip_add`    | add(G, u, v)     | a residual block after u, which adds what enters   | a last convolution of zeros |
+| `skip_concat` | concat(G, u, v)  | an edge from u to v, which concatenates            | zeros for what is new at v  |
+
+A layer with several parents concatenates them, and only residual blocks add; so an additive connection is a block of
+its own, and where the vocabulary has none (`mlp`) there is no `skip_add`. As the paper says of the network level,
+what a layer emits changes what others take in: the effective area. Graphs leave input sizes to be inferred, so an
+operation changes no layer but the one it names; `effective_area` lists those whose weights must follow.
+
+The identity survives an activation only where values are never negative (all of `cnn` but the input; relu, crelu,
+logistic and softplus of `mlp`). After the others of `mlp` the new layer is a crelu, which keeps both signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from archive.errors import InvalidArchitectureError
+from archive.graph import Architecture, Layer
+from archive.operations import vocabulary
+from archive.spaces import modifiers
+
+_NEVER_NEGATIVE = frozenset({"relu", "crelu", "logistic", "softplus"})
+_ENDS = frozenset({"input", "output", "decision"})
+
+Choice = partial[Architecture]
+
+
+def deepen(architecture: Architecture, layer: int, op: str) -> Architecture:
+    """Put a layer after another one; it takes over all of its outgoing edges.
+
+    Args:
+        architecture: The network.
+        layer: Position u of the layer before it.
+        op: Operation of the new layer, one of `deepenings`.
+
+    Raises:
+        InvalidArchitectureError: A layer of this operation cannot be the identity there.
+    """
+    if op not in deepenings(architecture, layer):
+        allowed = ", ".join(deepenings(architecture, layer)) or "no operation"
+        raise InvalidArchitectureError(f"{op} cannot pass on what comes out of this layer, but {allowed}", layer)
+    return _inserted(architecture, layer, op)
+
+
+def widen(architecture: Architecture, layer: int, units: int | None = None) -> Architecture:
+    """Give a layer more units, twice as many by default.
+
+    Raises:
+        InvalidArchitectureError: It has no units of its own, or `units` is no more than it has.
+    """
+    old = architecture.layers[layer]
+    if old.units is None:
+        raise InvalidArchitectureError(f"{old.op} has no units to widen", layer)
+    units = 2 * old.units if units is None else units
+    if units <= old.units:
+        raise InvalidArchitectureError(f"widen needs more than {old.units} units, got {units}", layer)
+    layers = list(architecture.layers)
+    layers[layer] = Layer(old.op, units, old.stride)
+    return Architecture(architecture.space, layers, architecture.edges)
+
+
+def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
+    """Put a residual block after a layer: what comes out of the layer is added to what two convolutions make of it.
+
+    Args:
+        architecture: The network.
+        layer: Position u.
+        op: The block, one of `additions`.
+
+    Raises:
+        InvalidArchitectureError: What comes out of the layer is no image, or may be negative.
+    """
+    if op not in additions(architecture, layer):
+        raise InvalidArchitectureError(f"{op} cannot add up what comes out of this layer", layer)
+    return _inserted(architecture, layer, op)
+
+
+def skip_concat(architecture: Architecture, tail: int, head: int) -> Architecture:
+    """Connect two layers; average pools make image sizes meet (`archive.spaces.modifiers.skip`).
+
+    Raises:
+        InvalidArchitectureError: They are connected already, or not in order, or image sizes cannot be made to meet.
+    """
+    return modifiers.skip(architecture, tail, head)
+
+
+def deepenings(architecture: Architecture, layer: int) -> tuple[str, ...]:
+    """Return the operations that `deepen` can put after a layer."""
+    words = vocabulary(architecture.space)
+    if not words.decisions or widths(architecture)[layer] is None:
+        return ()
+    if words.images:
+        if architecture.levels[layer] is None:
+            return words.of_group("fc")
+        return tuple(op for op in words.of_group("conv") if not words[op].residual)
+    return ("relu",) if architecture.layers[layer].op in _NEVER_NEGATIVE else ("crelu",)
+
+
+def additions(architecture: Architecture, layer: int) -> tuple[str, ...]:
+    """Return the residual blocks that `skip_add` can put after a layer."""
+    words = vocabulary(architecture.space)
+    if not words.images or architecture.levels[layer] is None or widths(architecture)[layer] is None:
+        return ()
+    return tuple(op for op in words.of_group("conv") if words[op].residual)
+
+
+def widths(architecture: Architecture) -> tuple[int | None, ...]:
+    """Return how many channels or features each layer emits; None where that depends on the input, and for the ends."""
+    words = vocabulary(architecture.space)
+    found: list[int | None] = []
+    for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
+        if words[layer.op].group in _ENDS:
+            found.append(None)
+        elif layer.units is not None:
+            found.append(2 * layer.units if layer.op == "crelu" else layer.units)
+        else:
+            incoming = [found[parent] for parent in parents]
+            known = [width for width in incoming if width is not None]
+            found.append(sum(known) if known and len(known) == len(incoming) else None)
+    return tuple(found)
+
+
+def effective_area(architecture: Architecture, layer: int) -> tuple[int, ...]:
+    """Return the layers with weights that see more inputs when a layer emits more: its children, behind any pools."""
+    words = vocabulary(architecture.space)
+    found: set[int] = set()
+    stack = [layer]
+    while stack:
+        for child in architecture.children[stack.pop()]:
+            group = words[architecture.layers[child].op].group
+            if group != "output" and child not in found:
+                found.add(child)
+                if group == "pool":
+                    stack.append(child)
+    return tuple(sorted(u for u in found if words[architecture.layers[u].op].group != "pool"))
+
+
+def choices(architecture: Architecture) -> dict[str, list[Choice]]:
+    """Return what each operation can be applied to: calls that return the child, by the operation's name.
+
+    Operations without any are left out. A call may still raise `InvalidArchitectureError` (image sizes), and what it
+    returns may exceed the limits of a space.
+    """
+    layers = range(len(architecture.layers))
+    every: dict[str, list[Choice]] = {
+        "deepen": [partial(deepen, architecture, u, op) for u in layers for op in deepenings(architecture, u)],
+        "widen": [partial(widen, architecture, u) for u in layers if architecture.layers[u].units is not None],
+        "skip_add": [partial(skip_add, architecture, u, op) for u in layers for op in additions(architecture, u)],
+        "skip_concat": [partial(skip_concat, architecture, *pair) for pair in _unconnected(architecture)],
+    }
+    return {name: calls for name, calls in every.items() if calls}
+
+
+def _inserted(architecture: Architecture, layer: int, op: str) -> Architecture:
+    new, units = len(architecture.layers), widths(architecture)[layer]
+    edges = [(new if tail == layer else tail, head) for tail, head in architecture.edges]
+    return Architecture(architecture.space, [*architecture.layers, Layer(op, units)], [*edges, (layer, new)])
+
+
+def _unconnected(architecture: Architecture) -> Iterator[tuple[int, int]]:
+    """Yield pairs that an edge can join: from the input or an inner layer to an inner or a decision layer."""
+    words = vocabulary(architecture.space)
+    if not words.decisions:
+        return
+    groups = [words[layer.op].group for layer in architecture.layers]
+    for head, group in enumerate(groups):
+        if group not in ("input", "output"):
+            tails = (u for u in range(head) if groups[u] not in ("decision", "output"))
+            yield from ((tail, head) for tail in tails if tail not in architecture.parents[head])

@@ -1,0 +1,272 @@
+"""`archive bench search`: how well agents search; parses and renders only."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive import __version__
+from archive.cli.main import settings_of
+from archive.cli.render import json_option, messages, out, print_json, print_table
+from archive.errors import SearchError, UsageError
+
+if TYPE_CHECKING:
+    from archive.agents.benchmarks.search.plan import Plan, Problem
+    from archive.agents.benchmarks.search.regret import Standing, Trace
+    from archive.archive import Archive
+    from archive.settings import Settings
+
+FOLDER = "bench"
+"""Folder in the archive's home with the archive of the comparisons."""
+
+PAUSE = 30.0
+"""Seconds between two lines of progress."""
+
+
+@click.command()
+@click.option(
+    "--agent",
+    "agent_names",
+    multiple=True,
+    required=True,
+    metavar="AGENT[:NAME=VALUE,…]",
+    help="Who searches, with settings that are not the defaults; may be repeated.",
+)
+@click.option(
+    "--task",
+    "task_names",
+    multiple=True,
+    default=["nb201-cifar10"],
+    show_default=True,
+    help="What is searched for: a task that a table answers, or table:PATH#COLUMN; may be repeated.",
+)
+@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Searches of each agent and task.")
+@click.option(
+    "--budget", type=int, default=200, show_default=True, help="Evaluations of a search, the starts included."
+)
+@click.option("--batch", type=click.IntRange(1), default=1, show_default=True, help="Proposals asked for at a time.")
+@click.option(
+    "--starts",
+    default="20",
+    show_default=True,
+    metavar="N|own",
+    help="Random networks that come first, the same for every agent of a seed; own: as the agent chooses.",
+)
+@click.option(
+    "--run", "run_name", default=__version__, show_default=True, help="Name of the run; a new one begins anew."
+)
+@click.option("--processes", type=click.IntRange(1), help="Searches at a time [one a core].")
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the regret curves.")
+@json_option
+@click.pass_context
+def search(
+    ctx: click.Context,
+    agent_names: tuple[str, ...],
+    task_names: tuple[str, ...],
+    seeds: int,
+    budget: int,
+    batch: int,
+    starts: str,
+    run_name: str,
+    processes: int | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Compare agents on tables: regret by queries, over many seeds.
+
+    Every search is a study of an archive, in the folder bench of the archive's home, or in the database of --db. The
+    same command again goes on, and reads what is finished. Seconds are processor time, with one thread. After a
+    change of an agent's code, give the run another name.
+    """
+    from archive.agents.benchmarks.search import plot as plots
+    from archive.agents.benchmarks.search.plan import Plan, contestant
+    from archive.agents.benchmarks.search.run import register
+    from archive.archive import connect
+
+    if plot is not None:
+        plots.check(plot)
+    wanted = Plan(
+        contestants=[contestant(name) for name in dict.fromkeys(agent_names)],
+        problems=[_problem(name) for name in dict.fromkeys(task_names)],
+        seeds=seeds,
+        budget=budget,
+        batch=batch,
+        starts=_starts(starts),
+        run=run_name,
+    )
+    # What an agent refuses is said before a server is started.
+    agents = list(wanted.agents())
+    settings = _settings(ctx)
+    with connect(settings) as archive:
+        known = {(problem.label, who.name): register(archive, agent) for who, problem, agent in agents}
+        rows, failed = _compare(archive, settings, wanted, known, processes or os.cpu_count() or 1)
+    if plot is not None and rows:
+        plots.draw(rows, plot)
+    _show(wanted, rows, as_json)
+    if failed:
+        raise SearchError(f"{len(failed)} of {len(wanted.jobs)} searches failed; the first: {failed[0]}")
+
+
+def _starts(text: str) -> int:
+    if text == "own":
+        return 0
+    if not text.isdecimal():
+        raise UsageError(f"--starts takes a number of networks, or own, got {text!r}")
+    return int(text)
+
+
+def _settings(ctx: click.Context) -> Settings:
+    """Return where the comparisons are: beside the user's own studies, not among them, unless a database is named."""
+    from archive import settings
+
+    own = settings.load(**settings_of(ctx))
+    return replace(own, home=own.home / FOLDER) if own.embedded else own
+
+
+def _problem(name: str) -> Problem:
+    """Return a task as a comparison needs it.
+
+    Raises:
+        UsageError: No table answers it.
+    """
+    import numpy as np
+
+    from archive.agents.benchmarks.search.plan import Problem
+    from archive.trainer import tasks
+    from archive.trainer.tabular import TabularTask
+
+    task = tasks.get(name)
+    if not isinstance(task, TabularTask):
+        raise UsageError(f"a comparison needs a task that a table answers, got {name!r}")
+    reading = task.protocol()
+    values = task.scale * task.table.column(reading.column)
+    known = values[np.isfinite(values)]
+    if not known.size:
+        raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
+    space = task.search_space()
+    fractions = task.metric == "accuracy"
+    return Problem(
+        label=task.label,
+        task=task.name,
+        protocol=reading.name,
+        space=space.name,
+        space_config=space.config,
+        objective=task.objective,
+        direction=task.direction,
+        best=float(known.max() if task.direction == "maximise" else known.min()),
+        size=int(known.size),
+        points=100.0 if fractions else 1.0,
+        unit="accuracy points" if fractions else f"in {reading.column}",
+        answer=partial(task.answer, protocol=reading.name),
+    )
+
+
+def _compare(
+    archive: Archive, settings: Settings, plan: Plan, known: dict[tuple[str, str], str], processes: int
+) -> tuple[list[Standing], list[str]]:
+    """Search where there is something left to search, and return the rows, and the reasons of what failed."""
+    from archive.agents.benchmarks.search.pool import search_all
+    from archive.agents.benchmarks.search.regret import standings, traces
+    from archive.cli.interruption import Interruption
+
+    found = traces(archive, plan.jobs)
+    _check_same_agents(plan, found, known)
+    left = [job for job, trace in zip(plan.jobs, found, strict=True) if len(trace.values) < job.budget]
+    done = sum(len(trace.values) for trace in found)
+    messages().print(
+        f"{len(plan.jobs)} searches of {plan.budget} evaluations in {_place(settings)}, {len(left)} not finished"
+    )
+    if not left:
+        return standings(plan.jobs, found), []
+    total = plan.budget * len(plan.jobs)
+    with Interruption("stopping: every search ends with the proposal it is at …") as interruption, _bar(total) as told:
+        reasons = search_all(
+            settings,
+            left,
+            min(processes, len(left)),
+            check=interruption.check,
+            progress=lambda at: told(done + at.proposals, len(plan.jobs) - len(left) + at.studies),
+        )
+    failed = {left[at].study.name: reason for at, reason in reasons.items()}
+    kept = [job for job in plan.jobs if job.study.name not in failed]
+    return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
+
+
+def _check_same_agents(plan: Plan, found: Sequence[Trace], known: dict[tuple[str, str], str]) -> None:
+    """Refuse to go on with studies of an agent that had other settings, or was of another release."""
+    for job, trace in zip(plan.jobs, found, strict=True):
+        if trace.agents - {known[job.problem.label, job.contestant.name]}:
+            raise UsageError(
+                f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
+                "settings or of another release: name another run with --run"
+            )
+
+
+def _place(settings: Settings) -> str:
+    return str(settings.home) if settings.embedded else str(settings.uri)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Any]:
+    """Show on stderr how far it is: a bar on a terminal, else a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = [BarColumn(), MofNCompleteColumn(), TextColumn("evaluations, {task.fields[studies]} searches done")]
+    if not messages().is_terminal:
+        yield _Lines(total)
+        return
+    with Progress(*columns, TimeRemainingColumn(), console=messages()) as bar:
+        task = bar.add_task("", total=total, studies=0)
+        yield lambda evaluations, studies: bar.update(task, completed=evaluations, studies=studies)
+
+
+class _Lines:
+    """Says how far it is, for logs."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.said = total, time.monotonic()
+
+    def __call__(self, evaluations: int, studies: int) -> None:
+        if time.monotonic() - self.said >= PAUSE:
+            self.said = time.monotonic()
+            messages().print(f"{evaluations}/{self.total} evaluations, {studies} searches done")
+
+
+def _show(plan: Plan, rows: Sequence[Standing], as_json: bool) -> None:
+    from archive.agents.benchmarks.search.regret import by_problem
+
+    numbers = {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
+    if as_json:
+        print_json({**numbers, "standings": [row.as_dict() for row in rows]})
+        return
+    for (problem, protocol), standings in by_problem(rows).items():
+        queries = standings[0].queries
+        begin = f"{plan.starts} random starts included" if plan.starts else "starts of the agent's own"
+        title = f"{problem} ({protocol}): regret ({standings[0].unit}) after queries, {begin}, batches of {plan.batch}"
+        columns = [
+            "agent",
+            "seeds",
+            *map(str, queries),
+            "queries to best",
+            "never",
+            "s/call",
+            "at the end",
+            "repeats",
+        ]
+        print_table(columns, [_row(row) for row in standings], title=title)
+        out().print()
+
+
+def _row(row: Standing) -> list[Any]:
+    regrets = [row.regret(queries) for queries in row.queries]
+    shown = [f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}" for regret in regrets]
+    found = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
+    return [row.contestant, row.seeds, *shown, *found]

@@ -1,0 +1,281 @@
+"""Comparisons of agents, on each server: same seeds, restarts, other searches, failures, and asking again."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive import agents, codec, spaces
+from archive.agents import basis, loop
+from archive.agents.base import Agent, Suggestion
+from archive.agents.benchmarks.search import plan, regret, run
+from archive.agents.opening import open_study
+from archive.agents.recheck import recheck
+from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
+from archive.records import Result
+
+
+def value_of(architecture):
+    """Some number that is the same for every relabelling."""
+    return int(hashlib.sha256(architecture.functional_key.encode()).hexdigest()[:6], 16) / 16**6
+
+
+def answer(architecture):
+    return Result(value_of(architecture))
+
+
+def refuse(architecture):
+    raise TrainingError("no value")
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory):
+    """A table of sixty cells."""
+    path = tmp_path_factory.mktemp("table") / "cells.csv"
+    cells = spaces.get("nasbench201").members()[::140][:60]
+    path.write_text("\n".join(["arch_str,a", *(f"{codec.to_nasbench201(cell)},0" for cell in cells)]))
+    space = spaces.get("nasbench201", table=str(path))
+    best = max(map(value_of, space.members()))
+    where = ("cells", "cells", "cells/1", space.name, space.config, "a", "maximise", best, 60, 100.0, "points")
+    return plan.Problem(*where, answer)
+
+
+@pytest.fixture
+def job(problem):
+    return plan.Job(plan.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r")
+
+
+@pytest.fixture
+def search(archive, problem):
+    """Searches, and returns the keys of what was proposed."""
+    space = problem.search_space()
+
+    def searched(job, **options):
+        run.search(archive, job, space, **options)
+        return [proposal.architecture_key for proposal in archive.proposals.list(job.study.name)]
+
+    return searched
+
+
+def calls(count):
+    """Stops after so many calls of the agents."""
+    left = iter(range(count))
+    return lambda: next(left, None) is None
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_seed_gives_one_search_however_often_it_is_killed(archive, search, job, batch):
+    job = replace(job, batch=batch)
+    whole = search(job)
+    assert len(whole) == len(set(whole)) == 12
+    other = replace(job, run="other")
+    assert search(other, stop=calls(0)) == []
+    for _ in range(3):
+        search(other, stop=calls(1))
+    assert search(other) == whole
+    # What is finished is left alone, and a larger budget goes on.
+    assert search(other, progress=pytest.fail) == whole
+    assert search(replace(other, budget=14))[:12] == whole
+    assert archive.studies.get(other.study.name).budget == 14
+
+
+def test_all_agents_of_a_seed_have_the_same_starts(search, job):
+    evolution = search(job)
+    assert search(replace(job, contestant=plan.contestant("random")))[:5] == evolution[:5]
+    assert search(replace(job, seed=4))[:5] != evolution[:5]
+    own = search(replace(job, starts=0, contestant=plan.contestant("evolution:n_initial=3")))
+    assert own[:3] == [cell.key for cell in evolution_pool(job)]
+
+
+def evolution_pool(job):
+    pool = job.problem.search_space().initial_pool()
+    return [pool[0], pool[4], pool[9]]
+
+
+def test_another_search_in_the_same_study_is_noticed(archive, search, job):
+    alone = search(replace(job, run="alone"))
+    answered = []
+
+    def interfere(count):
+        if not answered:
+            answered.append(count)
+            search(job, stop=calls(2))
+
+    assert search(job, progress=interfere) == alone
+    assert answered == [5]
+
+
+def test_what_a_proposal_was_based_on_can_be_asked_again(archive, search, job):
+    job = replace(job, batch=3)
+    search(job)
+    name = job.study.name
+    based_on = [proposal.based_on for proposal in archive.proposals.list(name)]
+    nothing = {"observations": {}, "pending": "", "failed": ""}
+    assert based_on[:5] == [{**nothing, "wanted": 5}] * 5
+    assert based_on[8] == {**nothing, "observations": {name: "0-7"}, "wanted": 3}
+    found = recheck(archive, name)
+    assert (len(found.same), found.differing, found.unexplained) == (12, (), ())
+    # Evolution chooses by scores: had they been others, so were its proposals. The starts depend on none.
+    archive.query("MATCH (e:Evaluation) SET e.value = -e.value", write=True)
+    found = recheck(archive, name)
+    assert set(found.same) >= {f"{name}#{number:05d}" for number in range(5)}
+    assert found.differing
+
+
+def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked_again(archive, search, job):
+    search(job)
+    asked = replace(job.study, name="live", config={})
+    study = open_study(archive, asked, budget=30, seed=1, sources=[job.study.name])
+    space = job.problem.search_space()
+    agent = agents.get("evolution", space)
+    id_ = archive.proposals.register_agent(agent.kind, agent.config, "1")
+    for wanted in (2, 3, 1):
+        loop.propose(archive, study, agent, id_, wanted)
+        claims = [archive.proposals.claim("worker", study="live") for _ in range(2)]
+        archive.proposals.fail(claims[0].id, claims[0].token, "no luck")
+        archive.proposals.complete(claims[1].id, claims[1].token, Result(value_of(claims[1].architecture)))
+    last = archive.proposals.list("live")[-1].based_on
+    assert last == {
+        "observations": {job.study.name: "0-11", "live": last["observations"]["live"]},
+        "pending": last["pending"],
+        "failed": last["failed"],
+        "wanted": 1,
+    }
+    # The second claim of a call is a random one of what waits.
+    assert last["pending"] in ("3", "4")
+    assert last["failed"].startswith("0")
+    person = archive.proposals.register_agent("person", {}, "1")
+    fresh = next(
+        cell for cell in space.members() if cell.key not in {p.architecture_key for p in archive.proposals.list("live")}
+    )
+    (own,) = archive.proposals.create("live", person, [Suggestion(fresh)])
+    found = recheck(archive, "live")
+    assert (len(found.same), found.differing, found.unexplained) == (6, (), (own.id,))
+
+
+def test_a_basis_of_what_is_gone_is_refused(archive, search, job):
+    search(job)
+    archive.query("MATCH (e:Evaluation) WHERE e.id ENDS WITH '3' DETACH DELETE e", write=True)
+    with pytest.raises(UsageError, match="not all is there"):
+        recheck(archive, job.study.name)
+
+
+def test_failed_proposals_are_no_queries_and_too_many_end_the_search(archive, search, job):
+    values = {"left": 4}
+
+    def at_times(architecture):
+        values["left"] -= 1
+        return refuse(architecture) if values["left"] >= 0 else answer(architecture)
+
+    fails = replace(job, problem=replace(job.problem, answer=at_times))
+    assert len(search(fails)) == 16
+    (trace,) = regret.traces(archive, [fails])
+    assert len(trace.values) == 12
+    assert recheck(archive, fails.study.name).differing == ()
+    with pytest.raises(SearchError, match=r"20 proposals .* failed and only 0 .* no value"):
+        search(replace(job, run="no", budget=30, problem=replace(job.problem, answer=refuse)))
+
+
+class Stubborn(Agent):
+    kind = "stubborn"
+
+    def propose(self, history, n, rng):
+        return [Suggestion(self.space.members()[0])] * n
+
+
+def test_repeats_are_counted(archive, search, job, monkeypatch):
+    monkeypatch.setitem(agents.registry.built_in, "stubborn", f"{__name__}:Stubborn")
+    monkeypatch.setitem(agents.registry._loaded, "stubborn", Stubborn)
+    stubborn = replace(job, contestant=plan.contestant("stubborn"), starts=0, budget=6, batch=4)
+    assert len(search(stubborn)) == 6
+    search(job)
+    assert [trace.repeats for trace in regret.traces(archive, [stubborn, job])] == [5, 0]
+
+
+def test_regret_by_hand(problem, job):
+    low = replace(job, problem=replace(problem, direction="minimise", best=1.0, points=2.0), budget=4)
+    assert regret.regrets(low, [3.0, 5.0, 1.0]).tolist() == [4.0, 4.0, 0.0, 0.0]
+    high = [replace(job, problem=replace(problem, best=0.5), budget=3, seed=seed) for seed in range(3)]
+    values = [(0.25, 0.375, 0.5), (0.0, 0.5, 0.25), (0.25, 0.25, 0.25)]
+    seconds = [(1.0, 3.0), (5.0,), ()]
+    found = [regret.Trace(v, s, repeats=1) for v, s in zip(values, seconds, strict=True)]
+    (row,) = regret.standings([*high, job], [*found, regret.Trace()])
+    assert row.seeds == 3
+    assert row.curve[:, 0].tolist() == pytest.approx([100 / 3, 12.5, 25 / 3])
+    # Regrets 12.5, 0 and 25: standard deviation 12.5.
+    assert row.regret(2).error == pytest.approx(12.5 / 3**0.5)
+    assert (row.to_best, row.queries_to_best, row.never) == ((3, 2, None), 3, 1)
+    assert (row.seconds, row.seconds_at_end, row.repeats) == (3.0, 4.0, 3)
+    assert row.queries == (3,)
+    (lone,) = regret.standings(high[2:], found[2:])
+    assert (lone.queries_to_best, lone.seconds) == (None, None)
+    assert lone.as_dict()["regret"]["3"]["mean"] == 25.0
+
+
+def test_a_trace_ends_at_the_budget(archive, search, job):
+    search(job)
+    whole, part, none = regret.traces(archive, [job, replace(job, budget=7), replace(job, run="none")])
+    seen = archive.studies.evaluations(job.study.name)
+    assert whole.values == tuple(one.value for one in seen)
+    assert (part.values, len(part.seconds)) == (whole.values[:7], 2)
+    assert len(whole.agents) == 1
+    assert none == regret.Trace()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"budget": 4}, "at least the 5 random starts, got 4"),
+        ({"starts": 0, "batch": 13}, "at least one batch of 13, got 12"),
+        ({"budget": 61}, "at most the 60 networks of cells, got 61"),
+        ({"seeds": 0}, "seeds must be >= 1, got 0"),
+        ({"contestants": []}, "needs contestants"),
+    ],
+)
+def test_numbers_that_cannot_be(problem, changes, message):
+    given = {"contestants": [plan.contestant("random")], "problems": [problem], "seeds": 1, "budget": 12, "batch": 1}
+    with pytest.raises(UsageError, match=message):
+        plan.Plan(**{**given, "starts": 5, "run": "r", **changes})
+
+
+def test_contestants():
+    found = plan.contestant("evolution:b=[1,2],a=x y,c=0.5")
+    assert (found.kind, found.settings) == ("evolution", {"a": "x y", "b": [1, 2], "c": 0.5})
+    assert found == plan.contestant("evolution:c=0.5,b=[1, 2],a=x y")
+    assert found.name == "evolution:a=x y,b=[1, 2],c=0.5"
+    with pytest.raises(UsageError, match="NAME=VALUE, got 'n_initial'"):
+        plan.contestant("rand:n_initial")
+    with pytest.raises(UnknownNameError, match="rnad"):
+        plan.contestant("rnad")
+    with pytest.raises(UnknownNameError, match="n_inital"):
+        plan.contestant("rand:n_inital=3").agent(spaces.get("mlp"))
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_ranges(numbers):
+    assert set(basis.numbers_in(basis.ranges(numbers))) == numbers
+
+
+def test_ranges_are_short():
+    assert basis.ranges([4, 2, 3, 7, 0, 1]) == "0-4,7"
+
+
+def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
+    plot = pytest.importorskip("archive.agents.benchmarks.search.plot")
+    pytest.importorskip("matplotlib")
+    other = replace(job, contestant=plan.contestant("random"))
+    rows = regret.standings([job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))])
+    files = [tmp_path / "one.svg", tmp_path / "two.svg"]
+    for file in files:
+        plot.check(file)
+        plot.draw(rows, file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert b"evolution" in files[0].read_bytes()
+    with pytest.raises(UsageError, match=r"must end in \.svg"):
+        plot.check(tmp_path / "curves")
+    with pytest.raises(UsageError, match="no folder"):
+        plot.check(tmp_path / "no" / "curves.svg")

@@ -1,0 +1,144 @@
+"""`archive bench search`, as a user types it: a table, a second run that goes on, a kill, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import psutil
+import pytest
+
+from archive import codec, server, settings, spaces
+from archive.agents.recheck import recheck
+from archive.archive import connect
+from archive.cli import main
+from archive.settings import environment
+from tests.support import wait_until
+
+COMMAND = [sys.executable, "-m", "archive.cli.main", "bench", "search"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """A table of sixty cells, of which the last is the best."""
+    path = tmp_path_factory.mktemp("table") / "cells.csv"
+    cells = spaces.get("nasbench201").members()[::140][:60]
+    lines = [f"{codec.to_nasbench201(cell)},{at}" for at, cell in enumerate(cells)]
+    path.write_text("\n".join(["arch_str,score", *lines]))
+    return path
+
+
+@pytest.fixture
+def bench(home):
+    """Settings of the archive of the comparisons in a home of the test's own."""
+    own = settings.load(home=home.home / "bench", environment={})
+    yield own
+    if own.home.is_dir():
+        server.stop(own)
+
+
+def given(store):
+    return {**os.environ, **environment(store), "OMP_NUM_THREADS": "1"}
+
+
+def options(table, *more):
+    fixed = ["--task", f"table:{table}#score", "--seeds", "2", "--starts", "4", "--json"]
+    return [*fixed, "--agent", "random", "--agent", "evolution:n_initial=3", *more]
+
+
+def types(store, *arguments):
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=given(store), timeout=180)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), done.stderr
+
+
+def test_a_comparison_is_read_again_and_goes_on(home, bench, table, tmp_path, capsys, monkeypatch):
+    plot = tmp_path / "curves.svg"
+    more = ["--plot", str(plot)] if find_spec("matplotlib") else []
+    first, told = types(home, *options(table, "--budget", "8", *more))
+    assert "4 searches of 8 evaluations" in told and "4 not finished" in told
+    assert plot.is_file() or not more
+    random, evolution = first["standings"]
+    assert [random["agent"], evolution["agent"]] == ["random", "evolution:n_initial=3"]
+    assert (random["seeds"], random["repeats"], evolution["repeats"]) == (2, 0, 0)
+    assert (random["unit"], list(random["regret"])) == ("in score", ["8"])
+    # What is finished is only read, and more is searched for only where there is more to do.
+    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
+    with pytest.raises(SystemExit):
+        main.main(["bench", "search", *options(table, "--budget", "8")])
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == first
+    assert "0 not finished" in shown.err
+    longer, _ = types(home, *options(table, "--budget", "10", "--batch", "1", "--processes", "1"))
+    for short, long in zip(first["standings"], longer["standings"], strict=True):
+        assert long["regret"]["10"]["mean"] <= short["regret"]["8"]["mean"]
+    with connect(bench) as archive:
+        assert [len(archive.proposals.list(name)) for name in archive.studies.names()] == [10] * 4
+        # An agent of the same name that is another one by now.
+        archive.query("MATCH (p:Proposal {number: 5}) SET p.agent = 'random-0'", write=True)
+    with pytest.raises(SystemExit):
+        main.main(["bench", "search", *options(table, "--budget", "8")])
+    assert "name another run with --run" in capsys.readouterr().err
+
+
+def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table):
+    arguments = options(table, "--budget", "30", "--processes", "2")
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        process = subprocess.Popen([*COMMAND, *arguments], env=given(home), stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: server.find(bench), 60, "the server")
+            with connect(bench) as archive:
+                before = evaluations(archive)
+                wait_until(lambda: evaluations(archive) > before + 8, 60, "some evaluations")  # noqa: B023
+            # The database, which the command may have started, stays.
+            status = server.status(bench)
+            children = psutil.Process(process.pid).children(recursive=True)
+            workers = [child for child in children if child.pid not in (status.pid, status.java_pid)]
+            process.send_signal(number)
+            assert process.wait(60) == code
+            assert workers
+            psutil.wait_procs(workers, timeout=30)
+            assert not [one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+        finally:
+            process.kill()
+    last, _ = types(home, *arguments)
+    assert [(row["seeds"], row["repeats"]) for row in last["standings"]] == [(2, 0), (2, 0)]
+    with connect(bench) as archive:
+        for name in archive.studies.names():
+            found = recheck(archive, name)
+            assert (len(found.same), found.differing) == (30, ())
+
+
+def evaluations(archive):
+    return archive.query("MATCH (e:Evaluation) RETURN count(e)").rows[0][0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--agent", "rnadom"], "unknown agent 'rnadom': did you mean"),
+        (["--agent", "rand:n_inital=3"], "n_inital"),
+        (["--agent", "rand:n_initial"], "NAME=VALUE"),
+        (["--agent", "random", "--task", "no-task"], "unknown task 'no-task'"),
+        (["--agent", "random", "--task", "digits"], "a task that a table answers, got 'digits'"),
+        (["--agent", "random", "--budget", "3"], "at least the 4 random starts, got 3"),
+        (["--agent", "random", "--budget", "9", "--batch", "10"], "at least one batch of 10, got 9"),
+        (["--agent", "random", "--budget", "61"], "at most the 60 networks"),
+        (["--agent", "random", "--starts", "few"], "a number of networks, or own, got 'few'"),
+        (["--agent", "random", "--plot", "curves"], "must end in .svg"),
+    ],
+)
+def test_what_cannot_be_is_one_line(home, table, capsys, monkeypatch, arguments, message):
+    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
+    task = [] if "--task" in arguments else ["--task", f"table:{table}#score"]
+    starts = [] if "--starts" in arguments else ["--starts", "4"]
+    with pytest.raises(SystemExit) as ended:
+        main.main(["bench", "search", *task, *starts, "--budget", "8", *arguments])
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert (ended.value.code, len(lines)) == (2, 1)
+    assert message in lines[0]
+    assert not home.home.exists()

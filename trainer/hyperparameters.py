@@ -1,0 +1,83 @@
+"""How a proposal wants to be trained where that differs from the protocol: learning rate, decay, dropout, norms.
+
+| name            | value                                          | otherwise           |
+|-----------------|------------------------------------------------|---------------------|
+| `learning_rate` | > 0: the peak of the protocol's schedule       | that of the protocol |
+| `weight_decay`  | >= 0                                           | that of the protocol |
+| `dropout`       | in [0, 1): of what enters a layer              | 0                   |
+| `max_norm`      | > 0: most that the L2 norm of a unit's weights may be; it is cut down after each step | no bound |
+
+A value is a number for the whole network, or a list of one number for each layer with weights (decision layers
+included), in the order of `Architecture.canonical`. All else is the protocol's, whose name the evaluation keeps: what
+it was trained with is on record with the proposal, and in the evaluation's environment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, cast
+
+from archive.errors import UnknownNameError, UsageError
+
+Value = float | tuple[float, ...] | None
+
+_RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "learning_rate": ("> 0", lambda value: value > 0),
+    "weight_decay": (">= 0", lambda value: value >= 0),
+    "dropout": ("in [0, 1)", lambda value: 0 <= value < 1),
+    "max_norm": ("> 0", lambda value: value > 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperparameters:
+    """What a proposal asks for; None where it leaves the choice to the protocol."""
+
+    learning_rate: Value = None
+    weight_decay: Value = None
+    dropout: Value = None
+    max_norm: Value = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Hyperparameters:
+        """Read what a proposal has on record.
+
+        Raises:
+            UnknownNameError: There is no hyperparameter of a name.
+            UsageError: A value is no number, no list of numbers, or out of range.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise UnknownNameError("hyperparameter", name, known)
+        return cls(**{name: _value(name, value) for name, value in given.items()})
+
+    def of_layers(self, name: str, layers: int, otherwise: float) -> list[float]:
+        """Return one value for each of so many layers with weights.
+
+        Raises:
+            UsageError: There is a list of another length.
+        """
+        value = cast(Value, getattr(self, name))
+        if value is None:
+            return [otherwise] * layers
+        if not isinstance(value, tuple):
+            return [value] * layers
+        if len(value) != layers:
+            raise UsageError(f"{name} must be one number, or one for each of {layers} layers, got {len(value)}")
+        return list(value)
+
+
+def _value(name: str, value: Any) -> Value:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_number(name, each) for each in value)
+    return _number(name, value)
+
+
+def _number(name: str, value: Any) -> float:
+    described, holds = _RANGES[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and holds(value)):
+        raise UsageError(f"{name} must be {described}, got {value!r}")
+    return float(value)
