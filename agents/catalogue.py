@@ -58,6 +58,12 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "milliseconds",
             "as a baseline; evaluations are cheap and many run at once",
         ),
+        "gp": Card(
+            "Gaussian process on any kernel of the registry, any acquisition and batch rule",
+            "all of them",
+            "O(n^3)",
+            "to try a kernel of your own, or a rule on a kernel of ours",
+        ),
         "gp-adjacency": Card(
             "Gaussian process on the adjacency encoding",
             _BANANAS,
@@ -71,7 +77,7 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "as a baseline of distances; wiring matters more than operations",
         ),
         "gp-hamming": Card(
-            "Gaussian process on Hamming distances of matrices and operations, UCB",
+            "Gaussian process on Hamming distances of matrices and operations",
             _BANANAS,
             "O(n^3)",
             "as the paper's Gaussian process baseline",
@@ -93,6 +99,12 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             _TREE_WASSERSTEIN,
             "O(n^3), and an optimal transport problem a pair of networks",
             "as a baseline of distances",
+        ),
+        "gp-wl": Card(
+            "Gaussian process on the Weisfeiler-Lehman kernel",
+            "Ru et al., 2021 (NAS-BOWL)",
+            "O(n^3)",
+            "cells, from the first evaluations on",
         ),
         "hill-climbing": Card(
             "generations of mutations of the best network so far",

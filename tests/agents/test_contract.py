@@ -22,10 +22,25 @@ def kind(request):
 
 
 # Settings that make an agent's decisions cheaper, not different in kind.
-CHEAP = {"nasbot": {"samples": 2}, "gp-optuna": {"startup": 50}, "treebo": {"climbs": 1}}
+CHEAP = {
+    **{kind: {"candidates": "mutations"} for kind in agents.names() if kind.startswith("gp-") or kind in ("gp", "tw")},
+    "arc": {"samples": 3, "burn_in": 3},
+    "morphism": {"children": 4, "decay": 0.7},
+    "bananas": {"members": 2, "width": 8},
+    "gp-optuna": {"startup": 50},
+    "nasbot": {"samples": 2},
+    "treebo": {"climbs": 1},
+}
+
+
+ONLY_ON = {"arc": ("mlp",)}
 
 
 def made(kind, space, **settings):
+    if space.name not in ONLY_ON.get(kind, (space.name,)):
+        with pytest.raises(UsageError, match=space.name):
+            agents.get(kind, space)
+        pytest.skip(f"{kind} searches {ONLY_ON[kind]} only")
     return agents.get(kind, space, **{**CHEAP.get(kind, {}), **settings})
 
 
@@ -161,8 +176,8 @@ def test_count_is_checked(agent):
         propose(agent, History(), 0)
 
 
-def test_config_remakes_the_agent(kind, space):
-    agent = agents.get(kind, space)
+def test_config_remakes_the_agent(kind, agent):
+    agent = agents.get(kind, agent.space)
     assert isinstance(agent, Agent)
     assert agent.kind == kind
     config = json.loads(json.dumps(agent.config))

@@ -1,0 +1,227 @@
+"""BANANAS: an ensemble of networks on the path encoding (White, Neiswanger, Savani).
+
+| part        | paper (`preset="paper"`), algorithm 1                | default                                         |
+|-------------|------------------------------------------------------|-------------------------------------------------|
+| features    | which paths a network has                            | how many of each path, and of each operation    |
+|             |                                                      | with its neighbours                             |
+| ensemble    | five networks of 10 layers of 20 units               | five of 2 layers of 64                          |
+| learns from | scores                                               | scores compressed below the median              |
+| acquisition | UCB, beta 0.5                                        | the same                                        |
+| candidates  | 100 mutations of the 10 best                         | the whole space if it can be listed, else       |
+|             |                                                      | evolution                                       |
+| batch       | the best of one ranking (ten at a time in the paper) | one by one, each believed before the next       |
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from types import MappingProxyType
+from typing import ClassVar, Literal, final
+
+import numpy as np
+
+from archive.agents import candidate_sources
+from archive.agents.gaussian_process import ranking
+from archive.agents.model_based import Method, ModelBased
+from archive.agents.surrogates import transforms
+from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
+from archive.agents.surrogates.ensemble import Ensemble
+from archive.agents.surrogates.transforms import Scale
+from archive.errors import UnknownNameError
+from archive.graph import Architecture
+from archive.kernels.embedding import Embedded, EmbeddedDistance
+from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.spaces.base import Space
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What a preset chooses; an agent's setting that is None keeps the preset's.
+
+    Attributes:
+        members: Networks of the ensemble.
+        layers: Hidden layers of each.
+        width: Units of each layer.
+        acquisition: `ucb`, `ei`, `pi`, `its`; or `ts`: the best by UCB, from which joint samples select.
+        kappa: beta, the weight of the uncertainty in UCB.
+        transform: A name of `archive.agents.surrogates.transforms`.
+        candidates: A name of `archive.agents.candidate_sources`.
+        batch_rule: A name of `archive.agents.batch`.
+    """
+
+    members: int
+    layers: int
+    width: int
+    acquisition: str
+    kappa: float
+    transform: str
+    candidates: str
+    batch_rule: str
+
+
+PRESETS: Mapping[str, Choices] = MappingProxyType(
+    {
+        "default": Choices(5, 2, 64, "ucb", 0.5, "compress-below-median", "auto", "believer"),
+        "paper": Choices(5, 10, 20, "ucb", 0.5, "none", "mutations", "top"),
+    }
+)
+
+
+@final
+class Bananas(ModelBased):
+    """An ensemble of feed-forward networks ranks candidates by an upper confidence bound.
+
+    Args:
+        space: Where to search.
+        preset: `default` or `paper`, see the head of this module.
+        n_initial: How many evaluations of the space's pool come first.
+        members: See `Choices`; None for the preset's, as for all that follow.
+        layers: See `Choices`.
+        width: See `Choices`.
+        acquisition: See `Choices`.
+        kappa: See `Choices`.
+        transform: See `Choices`.
+        candidates: See `Choices`.
+        batch_rule: See `Choices`.
+    """
+
+    kind = "bananas"
+
+    def __init__(
+        self,
+        space: Space,
+        preset: str = "default",
+        n_initial: int = 10,
+        members: int | None = None,
+        layers: int | None = None,
+        width: int | None = None,
+        acquisition: str | None = None,
+        kappa: float | None = None,
+        transform: str | None = None,
+        candidates: str | None = None,
+        batch_rule: str | None = None,
+    ) -> None:
+        """Look the names up, and keep them."""
+        if preset not in PRESETS:
+            raise UnknownNameError("preset", preset, PRESETS)
+        self.preset, self.members, self.layers, self.width = preset, members, layers, width
+        self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
+        self.candidates, self.batch_rule = candidates, batch_rule
+        given = {name: getattr(self, name) for name in Choices.__dataclass_fields__}
+        choices = replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
+        ensemble = Ensemble(encoding(space, preset), choices.members, choices.layers, choices.width)
+        ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
+        super().__init__(
+            space,
+            n_initial,
+            Method(
+                Warped(ensemble, transforms.get(choices.transform)),
+                ranked_by,
+                candidate_sources.get(choices.candidates, space),
+                rule,
+            ),
+        )
+
+
+def encoding(space: Space, preset: str) -> EmbeddedDistance:
+    """Return the features.
+
+    Where layers have units, hardly any two networks share a path: there the paths are left out of the default, and
+    the operations are told apart by their units.
+    """
+    remembered = max(8192, len(space.members() or ()))
+    if preset == "paper":
+        return Joined((PathEncoding(),), remembered)
+    if space.name in CELLS:
+        return Joined((PathEncoding(counts=True), WeisfeilerLehman()), remembered)
+    return Joined((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)
+
+
+@final
+class Joined(EmbeddedDistance):
+    """The features of several encodings side by side, remembered: an ensemble asks for those of all candidates anew.
+
+    Args:
+        parts: Encodings; their norms do not matter here.
+        most: Networks to remember.
+    """
+
+    name: ClassVar[str] = "joined"
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+
+    def __init__(self, parts: Sequence[EmbeddedDistance], most: int = 8192) -> None:
+        """Start with an empty memory."""
+        self.parts, self.most = tuple(parts), most
+        self._known: OrderedDict[str, Embedded] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return the parts' components, numbered."""
+        return tuple(f"{at}:{name}" for at, part in enumerate(self.parts) for name in part.components)
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return the parts' features."""
+        return tuple(features for part in self.parts for features in part.features(architecture))
+
+    def prepare(self, architecture: Architecture) -> Embedded:
+        """Return the features, from memory if they are there."""
+        with self._lock:
+            known = self._known.get(architecture.key)
+            if known is None:
+                known = self._known[architecture.key] = super().prepare(architecture)
+                while len(self._known) > self.most:
+                    self._known.popitem(last=False)
+            return known
+
+
+@final
+class Warped(Surrogate):
+    """A surrogate that learns transformed scores; after a transform that is not linear, its posterior is of those.
+
+    Args:
+        surrogate: What learns.
+        transform: What happens to scores first.
+    """
+
+    def __init__(self, surrogate: Surrogate, transform: transforms.Transform) -> None:
+        """Keep the arguments."""
+        self.surrogate, self.transform = surrogate, transform
+
+    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> WarpedFitted:
+        """See `Surrogate.fit`."""
+        check_scores(architectures, scores)
+        scale = self.transform.learn(scores)
+        return WarpedFitted(self.surrogate.fit(architectures, scale.standardise(scores), rng), scale)
+
+
+@final
+@dataclass(frozen=True)
+class WarpedFitted(Fitted):
+    """What has been learnt.
+
+    Attributes:
+        fitted: Of standardised values.
+        scale: From scores to those.
+    """
+
+    fitted: Fitted
+    scale: Scale
+
+    def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
+        """See `Fitted.posterior`."""
+        found, scale = self.fitted.posterior(architectures, joint=joint), self.scale
+        return Posterior(
+            means=scale.centre + scale.spread * found.means,
+            variances=scale.spread**2 * found.variances,
+            best=scale.centre + scale.spread * found.best,
+            covariances=None if found.covariances is None else scale.spread**2 * found.covariances,
+        )
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> WarpedFitted:
+        """See `Fitted.hallucinate`."""
+        return replace(self, fitted=self.fitted.hallucinate(architectures))

@@ -1,0 +1,247 @@
+"""Multi-layer perceptrons and how they are trained, as one conditional domain: what `arc` searches.
+
+Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters are those of
+`archive.spaces.conditional.perceptrons`, for networks of a space and for the trainer's hyperparameters:
+
+| parameter                          | exists          | where it goes                                               |
+|------------------------------------|-----------------|-------------------------------------------------------------|
+| depth                              | always          | hidden layers, up to 5                                      |
+| units_l, activation_l              | depth >= l      | hidden layer l; one activation is no parameter              |
+| training: `protocol` or `own`      | always          | whether there are hyperparameters at all                    |
+| learning_rate_l, norm_l, dropout_l | own, depth >= l | `learning_rate`, `max_norm` of layer l, `dropout` behind it |
+| learning_rate_output, norm_output  | own             | the decision layer                                          |
+| dropout_input                      | own             | `dropout` of what enters the network                        |
+
+`training` is ours. What was evaluated without hyperparameters (by other agents) was trained by the protocol, whose
+values an agent does not know: there the parameters do not exist, which is what the kernel is made for.
+
+Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for what does not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.surrogates.base import Array
+from archive.errors import UsageError
+from archive.graph import Architecture, Layer
+from archive.operations import MLP
+from archive.spaces.base import Space
+from archive.spaces.conditional import Categorical, Conditional, Parameter, Real, When
+from archive.spaces.layerwise import chain
+from archive.spaces.limits import Limits
+
+DEEPEST = 5
+ANY = "any"
+PROTOCOL, OWN = "protocol", "own"
+
+# Above 0.1 AdamW, and SGD on all but the smallest networks, diverge.
+_RATES, _NORMS, _DROPOUT = (1e-4, 0.1), (0.1, 20.0), (0.0, 0.8)
+# Of random configurations, how many are trained by the protocol.
+_BY_PROTOCOL = 0.1
+# How many parameters vary at a time, on average.
+_VARIED = 3.0
+# Digits of a hyperparameter: more of them say nothing.
+_DIGITS = 4
+
+
+class Perceptrons:
+    """The configurations of one space. Immutable.
+
+    Args:
+        space: `mlp`, whatever its limits.
+        activation: Of all hidden layers, or `any`: each layer has its own.
+
+    Attributes:
+        parameters: The conditional parameters, in the order of the codes.
+        kinds: (D,) names without layers (`units` for `units_3`): what is alike in all layers.
+        depths: Least and greatest number of hidden layers.
+
+    Raises:
+        UsageError: The space is another one, has no room for a hidden layer, or knows no such activation.
+    """
+
+    def __init__(self, space: Space, activation: str = "relu") -> None:
+        """Make the parameters from the limits of the space."""
+        if space.name != MLP.name:
+            raise UsageError(f"arc searches chains of hidden layers, in the space mlp alone, got {space!r}")
+        activations = MLP.of_group("rectifier", "sigmoid")
+        if activation not in (ANY, *activations):
+            raise UsageError(f"activation must be {ANY} or one of {', '.join(activations)}, got {activation!r}")
+        known = {field.name for field in fields(Limits)}
+        limits = Limits.of(space.name, {name: value for name, value in space.config.items() if name in known})
+        self.space = space
+        self.activations = activations if activation == ANY else (activation,)
+        shallowest = 0 if space.contains(chain(space.name, [Layer("linear")])) else 1
+        # Input, decision and output are layers, too.
+        self.depths = (shallowest, min(DEEPEST, limits.max_layers - 3))
+        self.parameters = Conditional(list(self._parameters(limits)))
+        names = self.parameters.names
+        self._at = {name: at for at, name in enumerate(names)}
+        self.kinds = tuple(name.rpartition("_")[0] if name[-1].isdigit() else name for name in names)
+        self._layer = np.array([int(name[-1]) if name[-1].isdigit() else 0 for name in names])
+        self._own = np.array([kind.startswith(("learning_rate", "norm", "dropout")) for kind in self.kinds])
+        self.categorical = np.array([isinstance(one, Categorical) for one in self.parameters.parameters])
+
+    def encode(self, architecture: Architecture, hyperparameters: Mapping[str, Any]) -> Array | None:
+        """Return the codes of a network and its training: (D,) float64; None for what is no member of the domain."""
+        hidden = self._hidden(architecture)
+        if hidden is None:
+            return None
+        values: dict[str, Any] = {"depth": len(hidden), "training": OWN if hyperparameters else PROTOCOL}
+        for at, layer in enumerate(hidden, start=1):
+            values |= {f"units_{at}": layer.units, f"activation_{at}": layer.op}
+        told = _by_parameter(hyperparameters, len(hidden))
+        if told is None:
+            return None
+        codes = np.full(len(self._at), np.nan)
+        for name, value in {**values, **told}.items():
+            if name not in self._at:
+                continue
+            parameter = self.parameters.parameters[self._at[name]]
+            try:
+                parameter.check(value)
+            except UsageError:
+                return None
+            codes[self._at[name]] = parameter.encode(value)
+        return codes
+
+    def decode(self, codes: Array) -> tuple[Architecture, dict[str, Any]]:
+        """Return the network, which may exceed the mass of the space, and its hyperparameters."""
+        depth = self.depth(codes)
+        layers = [
+            Layer(str(self._value(codes, f"activation_{at}")), int(self._value(codes, f"units_{at}")))
+            for at in range(1, depth + 1)
+        ]
+        network = chain(self.space.name, [*layers, Layer("linear")])
+        if self._value(codes, "training") == PROTOCOL:
+            return network, {}
+        places = [*map(str, range(1, depth + 1)), "output"]
+        behind = ["input", *map(str, range(1, depth + 1))]
+        return network, {
+            "learning_rate": [self._rounded(codes, f"learning_rate_{place}") for place in places],
+            "dropout": [self._rounded(codes, f"dropout_{place}") for place in behind],
+            "max_norm": [self._rounded(codes, f"norm_{place}") for place in places],
+        }
+
+    def depth(self, codes: Array) -> int:
+        """Return the number of hidden layers."""
+        return int(self._value(codes, "depth"))
+
+    def sample(self, m: int, rng: np.random.Generator) -> Array:
+        """Return m random configurations: (m, D) float64."""
+        return self._masked(self._drawn(m, rng))
+
+    def vary(self, codes: Array, scale: float, rng: np.random.Generator) -> Array:
+        """Return each of (m, D) configurations with a few parameters moved.
+
+        Numbers move by a normal step of the given standard deviation, the depth by one layer, choices are drawn
+        anew; so are parameters that come to exist.
+        """
+        drawn = self._drawn(len(codes), rng)
+        absent = np.isnan(codes)
+        moved = np.clip(np.where(absent, drawn, codes + scale * rng.standard_normal(codes.shape)), 0.0, 1.0)
+        moved[:, self.categorical] = drawn[:, self.categorical]
+        step = rng.choice([-1.0, 1.0], len(codes)) / self.depths[1]
+        low, high = (depth / self.depths[1] for depth in self.depths)
+        moved[:, self._at["depth"]] = np.clip(codes[:, self._at["depth"]] + step, low, high)
+        luck = np.where(absent, 2.0, rng.random(codes.shape))
+        chosen = luck < _VARIED / (~absent).sum(axis=1, keepdims=True)
+        chosen[np.arange(len(codes)), luck.argmin(axis=1)] = True
+        return self._masked(np.where(chosen | absent, moved, codes))
+
+    def renewed(self, codes: Array) -> Iterator[Array]:
+        """Yield the configuration, then the same with ever more, and fewer, units in one of its layers.
+
+        A network is proposed once: with other hyperparameters it comes again as its neighbour.
+        """
+        yield codes
+        places = [self._at[f"units_{at}"] for at in range(self.depth(codes), 0, -1)]
+        for change in range(1, 33):
+            for place in places:
+                units = self.parameters.parameters[place]
+                assert isinstance(units, Real)
+                for signed in (change, -change):
+                    value = float(units.decode(codes[place])) + signed
+                    if units.low <= value <= units.high:
+                        other = codes.copy()
+                        other[place] = units.encode(value)
+                        yield other
+
+    def _hidden(self, architecture: Architecture) -> Sequence[Layer] | None:
+        """Return the hidden layers of a chain of the domain; None for all else."""
+        last = len(architecture.layers) - 1
+        if architecture.space != self.space.name or architecture.edges != tuple((u, u + 1) for u in range(last)):
+            return None
+        hidden = architecture.layers[1:-2]
+        inside = self.depths[0] <= len(hidden) <= self.depths[1]
+        return hidden if inside and all(layer.op in self.activations for layer in hidden) else None
+
+    def _parameters(self, limits: Limits) -> Iterator[Parameter]:
+        own = When("training", one_of=(OWN,))
+        yield Real("depth", 0, self.depths[1], integer=True)
+        yield Categorical("training", (PROTOCOL, OWN))
+        yield Real("dropout_input", *_DROPOUT, when=(own,))
+        yield Real("learning_rate_output", *_RATES, log=True, when=(own,))
+        yield Real("norm_output", *_NORMS, log=True, when=(own,))
+        for layer in range(1, self.depths[1] + 1):
+            when = When("depth", at_least=layer)
+            yield Real(f"learning_rate_{layer}", *_RATES, log=True, when=(own, when))
+            yield Real(f"norm_{layer}", *_NORMS, log=True, when=(own, when))
+            yield Real(f"dropout_{layer}", *_DROPOUT, when=(own, when))
+            if limits.min_units < limits.max_units:
+                yield Real(f"units_{layer}", limits.min_units, limits.max_units, True, True, (when,))
+            if len(self.activations) > 1:
+                yield Categorical(f"activation_{layer}", self.activations, (when,))
+
+    def _value(self, codes: Array, name: str) -> Any:
+        if name not in self._at:
+            # There is nothing to choose.
+            return self.activations[0] if name.startswith("activation") else self._only_units
+        parameter, code = self.parameters.parameters[self._at[name]], codes[self._at[name]]
+        return parameter.choices[int(code)] if isinstance(parameter, Categorical) else parameter.decode(float(code))
+
+    @property
+    def _only_units(self) -> int:
+        return int(self.space.config["min_units"])
+
+    def _rounded(self, codes: Array, name: str) -> float:
+        return float(f"{self._value(codes, name):.{_DIGITS}g}")
+
+    def _drawn(self, m: int, rng: np.random.Generator) -> Array:
+        codes = rng.random((m, len(self._at)))
+        for at, parameter in enumerate(self.parameters.parameters):
+            if isinstance(parameter, Categorical):
+                codes[:, at] = np.floor(codes[:, at] * len(parameter.choices))
+        codes[:, self._at["training"]] = rng.random(m) >= _BY_PROTOCOL
+        depths = rng.integers(self.depths[0], self.depths[1], m, endpoint=True)
+        codes[:, self._at["depth"]] = depths / self.depths[1]
+        return codes
+
+    def _masked(self, codes: Array) -> Array:
+        """Return codes with NaN for what does not exist in them."""
+        depth = np.rint(codes[:, [self._at["depth"]]] * self.depths[1])
+        own = codes[:, [self._at["training"]]] == 1.0
+        exists: NDArray[np.bool_] = (self._layer <= depth) & (own | ~self._own)
+        return np.where(exists, codes, np.nan)
+
+
+def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, Any] | None:
+    """Return hyperparameters by the name of the parameter; None where there are others, or not one for each layer."""
+    places = [*map(str, range(1, depth + 1)), "output"]
+    behind = ["input", *map(str, range(1, depth + 1))]
+    told: dict[str, Any] = {}
+    for name, value in hyperparameters.items():
+        if name not in ("learning_rate", "dropout", "max_norm"):
+            return None
+        each = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value] * (depth + 1)
+        if len(each) != depth + 1:
+            return None
+        symbol = "norm" if name == "max_norm" else name
+        told |= {f"{symbol}_{at}": one for at, one in zip(behind if name == "dropout" else places, each, strict=True)}
+    return told

@@ -1,0 +1,151 @@
+"""Tree-Wasserstein agents: `tw`, one network at a time or a few, and `tw-kdpp`, diverse batches.
+
+Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021).
+
+| part             | paper (`preset="paper"`)                        | default                                         |
+|------------------|-------------------------------------------------|-------------------------------------------------|
+| n-grams          | 2 (TW-2G), or 1 (TW) by `n`, as shares, eq. (3) | 1 as shares; on cells all paths too, counted    |
+| other components | indegree and outdegree, eq. (4)                 | the same, and sizes                             |
+| covariance       | exp(-sum_i lambda_i W_i), eq. (25)              | the same                                        |
+| the rest         | see `archive.agents.gaussian_process`           | likewise                                        |
+
+Shares forget how many layers there are: of cells that repeat a motif once and twice they make one. So the size of a
+network is a component of its own. Paths from input to output are the n-grams of all n at once, anchored at both ends
+(section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, final
+
+from archive.agents.gaussian_process import choose, method
+from archive.agents.model_based import ModelBased
+from archive.kernels.base import Distance
+from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.tree_wasserstein import TreeWasserstein
+from archive.spaces.base import Space
+
+
+@final
+class TreeWassersteinSearch(ModelBased):
+    """A Gaussian process on the tree-Wasserstein distance (algorithm 1, sequential).
+
+    Args:
+        space: Where to search.
+        preset: `default` or `paper`.
+        n_initial: How many evaluations of the space's pool come first.
+        n: Length of the n-grams, or several; None for the preset's, as for all that follow.
+        acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
+        kappa: Weight of the uncertainty in UCB.
+        transform: A name of `archive.agents.surrogates.transforms`.
+        candidates: A name of `archive.agents.candidate_sources`.
+        batch_rule: A name of `archive.agents.batch`: `believer`, or `bucb`, `thompson`, `kdpp` as the paper compares.
+    """
+
+    kind = "tw"
+
+    def __init__(
+        self,
+        space: Space,
+        preset: str = "default",
+        n_initial: int = 10,
+        n: int | Iterable[int] | None = None,
+        acquisition: str | None = None,
+        kappa: float | None = None,
+        transform: str | None = None,
+        candidates: str | None = None,
+        batch_rule: str | None = None,
+    ) -> None:
+        """Look the names up, and keep them."""
+        self.preset, self.n = preset, list(n) if isinstance(n, Iterable) else n
+        self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
+        self.candidates, self.batch_rule = candidates, batch_rule
+        choices = choose(
+            preset,
+            acquisition=acquisition,
+            kappa=kappa,
+            transform=transform,
+            candidates=candidates,
+            batch_rule=batch_rule,
+        )
+        super().__init__(space, n_initial, method(space, distances(space, preset, self.n), choices))
+
+
+@final
+class TreeWassersteinKdpp(ModelBased):
+    """The same surrogate, whose batches are samples of a k-DPP with quality (algorithm 1, parallel).
+
+    A sample is diverse by the posterior covariance and good by `quality`, eq. (12). It is drawn exactly, from the short
+    list of the candidates of greatest acquisition: a k-DPP of all members of a space takes cubic time, and its
+    thousands of poor networks together would outweigh the few good ones.
+
+    Args:
+        space: Where to search.
+        preset: `default` or `paper`.
+        n_initial: How many evaluations of the space's pool come first.
+        n: Length of the n-grams, or several; None for the preset's, as for all that follow.
+        quality: `mean`, eq. (12), or an acquisition.
+        weight: Factor of the logarithm of the quality.
+        acquisition: What the short list is made by.
+        kappa: Weight of the uncertainty in UCB.
+        transform: A name of `archive.agents.surrogates.transforms`.
+        candidates: A name of `archive.agents.candidate_sources`.
+        shortlist: Its length.
+    """
+
+    kind = "tw-kdpp"
+
+    def __init__(
+        self,
+        space: Space,
+        preset: str = "default",
+        n_initial: int = 10,
+        n: int | Iterable[int] | None = None,
+        quality: str | None = None,
+        weight: float | None = None,
+        acquisition: str | None = None,
+        kappa: float | None = None,
+        transform: str | None = None,
+        candidates: str | None = None,
+        shortlist: int | None = None,
+    ) -> None:
+        """Look the names up, and keep them."""
+        self.preset, self.n = preset, list(n) if isinstance(n, Iterable) else n
+        self.quality, self.weight, self.shortlist = quality, weight, shortlist
+        self.acquisition, self.kappa, self.transform, self.candidates = acquisition, kappa, transform, candidates
+        choices = choose(
+            preset,
+            acquisition=acquisition,
+            kappa=kappa,
+            transform=transform,
+            candidates=candidates,
+            batch_rule="quality-kdpp",
+        )
+        ours = QUALITY["paper" if preset == "paper" else "default"]
+        super().__init__(
+            space,
+            n_initial,
+            method(
+                space,
+                distances(space, preset, self.n),
+                choices,
+                shortlist=ours[2] if shortlist is None else shortlist,
+                quality=quality or ours[0],
+                weight=ours[1] if weight is None else weight,
+            ),
+        )
+
+
+QUALITY = {"default": ("ei", 5.0, 30), "paper": ("mean", 1.0, 100)}
+"""Quality, its weight and the length of the short list, by preset."""
+
+
+def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[Distance[Any]]:
+    """Return what the covariance is made of, by preset: see the head of this module."""
+    if preset == "paper":
+        return [TreeWasserstein(2 if n is None else n)]
+    paths = [PathEncoding(counts=True)] if space.name in CELLS else []
+    # Where layers have units, their order says more than whole paths, which hardly any two networks share.
+    default = 1 if paths else (1, 2)
+    return [TreeWasserstein(default if n is None else n, sizes=True), *paths]
