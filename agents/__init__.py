@@ -40,6 +40,7 @@ registry = Registry(
         "local-search": "archive.agents.local_search:LocalSearch",
         "morphism": "archive.agents.morphism:Morphism",
         "nasbot": "archive.agents.nasbot:Nasbot",
+        "portfolio": "archive.agents.portfolio:Portfolio",
         "rand": "archive.agents.random_search:Rand",
         "random": "archive.agents.random_search:RandomSearch",
         "regularized-evolution": "archive.agents.regularized_evolution:RegularizedEvolution",

@@ -1,7 +1,7 @@
 """Acquisition functions: how much is to be gained by evaluating an architecture.
 
-An acquisition sees a posterior and nothing else. It is averaged over the members of the mixture, that is over
-hyperparameter samples (Snoek et al., 2012, section 3.2).
+An acquisition sees a posterior and nothing else. It is averaged over the members of the mixture, by their shares: over
+hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
 
     symbol   meaning                                       shape
     mu, s    mean and standard deviation of a member       (S, m)
@@ -76,7 +76,7 @@ class ExpectedImprovement(Acquisition):
         """See `Acquisition.rank`."""
         std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
         z = (posterior.means - posterior.best[:, None]) / std
-        return _log_mean(log_h(z) + np.log(std))
+        return _log_mean(log_h(z) + np.log(std), posterior)
 
 
 class ProbabilityOfImprovement(Acquisition):
@@ -88,7 +88,7 @@ class ProbabilityOfImprovement(Acquisition):
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
         std = np.maximum(np.sqrt(posterior.variances), _LEAST_STD)
-        return _log_mean(log_ndtr((posterior.means - posterior.best[:, None]) / std))
+        return _log_mean(log_ndtr((posterior.means - posterior.best[:, None]) / std), posterior)
 
 
 class UpperConfidenceBound(Acquisition):
@@ -108,9 +108,7 @@ class UpperConfidenceBound(Acquisition):
 
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
-        bounds: Array = posterior.means + self.kappa * np.sqrt(posterior.variances)
-        mean: Array = bounds.mean(axis=0)
-        return mean
+        return posterior.average(posterior.means + self.kappa * np.sqrt(posterior.variances))
 
 
 class ThompsonSampling(Acquisition):
@@ -140,7 +138,7 @@ class IndependentThompsonSampling(Acquisition):
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
         """See `Acquisition.rank`."""
         count = posterior.means.shape[1]
-        members = rng.integers(len(posterior.means), size=count)
+        members = posterior.members(count, rng)
         means, variances = (part[members, np.arange(count)] for part in (posterior.means, posterior.variances))
         drawn: Array = means + np.sqrt(variances) * rng.standard_normal(count)
         return drawn
@@ -201,6 +199,7 @@ def log_h(z: Array) -> Array:
     return result
 
 
-def _log_mean(logarithms: Array) -> Array:
-    mean: Array = logsumexp(logarithms, axis=0) - np.log(len(logarithms))
-    return mean
+def _log_mean(logarithms: Array, posterior: Posterior) -> Array:
+    weights = None if posterior.weights is None else posterior.weights[:, None]
+    mean: Array = logsumexp(logarithms, axis=0, b=weights)
+    return mean if weights is not None else mean - np.log(len(logarithms))

@@ -252,9 +252,7 @@ def _best_other(ranks: Array, taken: Sequence[int]) -> int:
 
 def _similarity(posterior: Posterior) -> Array:
     """Return the covariance of the mixture, made sound and of full rank: (m, m) float64, of mean variance 1."""
-    assert posterior.covariances is not None
-    between = posterior.means - posterior.mean
-    covariance = posterior.covariances.mean(axis=0) + between.T @ between / len(between)
+    covariance = posterior.covariance
     scale = float(np.diagonal(covariance).mean())
     if not scale > 0.0:
         return np.eye(len(covariance))

@@ -8,6 +8,7 @@ Notation:
     mu       posterior mean of each member                       (S, m)
     v        posterior variance of the noise-free score          (S, m)
     C        posterior covariance                                (S, m, m)
+    w        shares of the members, of sum 1                     (S,)
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Posterior:
-    """A mixture, in equal parts, of S Gaussians over the scores of m architectures.
+    """A mixture of S Gaussians over the scores of m architectures.
 
-    S is the number of hyperparameter samples, 1 for a surrogate with one set of them.
+    S is the number of hyperparameter samples, which count alike, or of models, which need not.
 
     Attributes:
         means: (S, m) float64, in score units.
@@ -42,19 +43,34 @@ class Posterior:
     variances: Array
     best: Array
     covariances: Array | None = None
+    weights: Array | None = None
+
+    def average(self, values: Array) -> Array:
+        """Return the mean over the members of what each says: (S, ...) to (...) float64."""
+        averaged: Array = np.average(values, axis=0, weights=self.weights)
+        return averaged
 
     @property
     def mean(self) -> Array:
         """Mean of the mixture: (m,) float64."""
-        mean: Array = self.means.mean(axis=0)
-        return mean
+        return self.average(self.means)
 
     @property
     def variance(self) -> Array:
         """Variance of the mixture, by the law of total variance: (m,) float64."""
-        within: Array = self.variances.mean(axis=0)
-        between: Array = self.means.var(axis=0)
-        return within + between
+        return self.average(self.variances) + self.average(np.square(self.means - self.mean))
+
+    @property
+    def covariance(self) -> Array:
+        """Covariance of the mixture: (m, m) float64.
+
+        Raises:
+            NumericalError: The posterior was made without covariances.
+        """
+        within = self.average(self._covariances())
+        between = self.means - self.mean
+        shares = np.full(len(between), 1.0 / len(between)) if self.weights is None else self.weights
+        return within + (between.T * shares) @ between
 
     @property
     def std(self) -> Array:
@@ -67,15 +83,25 @@ class Posterior:
         Raises:
             NumericalError: The posterior was made without covariances.
         """
-        if self.covariances is None:
-            raise NumericalError("joint samples need a posterior with covariances, this one has marginals only")
-        members = rng.integers(len(self.means), size=count)
+        covariances = self._covariances()
+        members = self.members(count, rng)
         normals = rng.standard_normal((count, self.means.shape[1]))
         draws = np.empty_like(normals)
         for member in np.unique(members):
             chosen = members == member
-            draws[chosen] = self.means[member] + normals[chosen] @ _square_root(self.covariances[member]).T
+            draws[chosen] = self.means[member] + normals[chosen] @ _square_root(covariances[member]).T
         return draws
+
+    def members(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Draw members, each by its share: (count,) positions."""
+        if self.weights is None:
+            return rng.integers(len(self.means), size=count)
+        return rng.choice(len(self.means), size=count, p=self.weights)
+
+    def _covariances(self) -> Array:
+        if self.covariances is None:
+            raise NumericalError("joint samples need a posterior with covariances, this one has marginals only")
+        return self.covariances
 
 
 class Surrogate(ABC):

@@ -132,6 +132,44 @@ def test_samples_have_the_moments_of_the_mixture():
     np.testing.assert_allclose(drawn.var(axis=0), law.variance, rtol=0.05)
 
 
+SHARES = np.array([0.9, 0.1])
+
+
+def test_shares_stand_for_repeated_members():
+    rng = np.random.default_rng(3)
+    means, variances = rng.normal(size=(2, 5)), rng.uniform(0.1, 2.0, (2, 5))
+    best = np.array([0.3, -0.2])
+    weighted = Posterior(means, variances, best, weights=SHARES)
+    times = [0] * 9 + [1]
+    repeated = Posterior(means[times], variances[times], best[times])
+    for name in ("ei", "pi", "ucb"):
+        found, expected = (acquisition.get(name).rank(law, rng) for law in (weighted, repeated))
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(weighted.mean, repeated.mean)
+    np.testing.assert_allclose(weighted.variance, repeated.variance)
+
+
+def test_a_member_without_a_share_is_not_heard():
+    means = np.array([[0.0, 1.0], [9.0, -9.0]])
+    law = Posterior(means, np.ones((2, 2)), np.zeros(2), weights=np.array([1.0, 0.0]))
+    alone = posterior(means[0], 1.0)
+    for name in ("ei", "pi", "ucb"):
+        found, expected = (acquisition.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone))
+        np.testing.assert_allclose(found, expected)
+
+
+def test_members_are_drawn_by_their_shares():
+    covariances = np.array([[[2.0, -0.5], [-0.5, 1.0]], [[0.5, 0.2], [0.2, 0.3]]])
+    means = np.array([[0.0, 1.0], [3.0, -1.0]])
+    law = Posterior(means, np.array([[2.0, 1.0], [0.5, 0.3]]), np.zeros(2), covariances, SHARES)
+    drawn = law.sample(40_000, np.random.default_rng(8))
+    np.testing.assert_allclose(drawn.mean(axis=0), [0.3, 0.8], atol=0.05)
+    np.testing.assert_allclose(np.cov(drawn.T), law.covariance, atol=0.05)
+    np.testing.assert_allclose(law.covariance.diagonal(), law.variance)
+    apart = [acquisition.get("its").rank(law, rng) for rng in [np.random.default_rng(5)] for _ in range(3000)]
+    np.testing.assert_allclose(np.mean(apart, axis=0), [0.3, 0.8], atol=0.15)
+
+
 def test_unknown_name():
     with pytest.raises(UnknownNameError, match="unknown acquisition 'eii'"):
         acquisition.get("eii")

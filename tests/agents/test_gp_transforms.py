@@ -17,7 +17,7 @@ from archive.kernels.covariance import exponential
 
 from .gp_points import Differences, points, smooth
 
-NAMES = ["none", "standardise", "rank-normal", "compress-below-median"]
+NAMES = ["none", "standardise", "rank-normal", "compress-below-median", "log-regret"]
 every = pytest.mark.parametrize("name", NAMES)
 # Differences of 1e-6 and more: below, any increasing function may round to equality.
 scores_of_any_kind = st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=20)
@@ -81,7 +81,34 @@ def test_compression_hears_the_good_ones_over_one_that_failed():
     assert error("compress-below-median") < 0.5 * error("standardise")
 
 
-@pytest.mark.parametrize("name", ["rank-normal", "compress-below-median"])
+def test_log_regret_by_hand():
+    scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
+    warp = transforms.get("log-regret").learn(scores).warp
+    # The best is 5, the median falls 2 short of it.
+    np.testing.assert_allclose(
+        warp(np.array([1.0, 3.0, 5.0, 7.5])), [5.0 - 2.0 * np.log(3.0), 5.0 - 2.0 * np.log(2.0), 5.0, 7.5]
+    )
+    step = 1e-6
+    below, above = warp(np.array([5.0, 5.0 + step])) - warp(np.array([5.0 - step, 5.0]))
+    assert below == pytest.approx(above, rel=1e-5)
+
+
+def test_log_regret_is_undone():
+    scores = np.array([0.2, 0.7, 0.9, 0.91])
+    scale = transforms.get("log-regret").learn(scores)
+    new = np.array([[-3.0, 0.5], [0.91, 1.4]])
+    np.testing.assert_allclose(scale.restore(scale.warp(new)), new)
+    assert np.isfinite(scale.restore(np.array([-1e9]))).all()
+    np.testing.assert_array_equal(transforms.get("standardise").learn(scores).restore(new), new)
+
+
+@pytest.mark.parametrize("scores", [[3.0, 3.0, 3.0], [1.0, 3.0, 3.0], [2.0]])
+def test_log_regret_where_the_median_is_the_best(scores):
+    warp = transforms.get("log-regret").learn(np.array(scores)).warp
+    assert warp.unit == pytest.approx(np.std(scores) or 1.0)
+
+
+@pytest.mark.parametrize("name", ["rank-normal", "compress-below-median", "log-regret"])
 def test_the_incumbent_is_in_the_posterior_s_units(name):
     networks = points(20)
     scores = smooth(networks)
@@ -90,7 +117,7 @@ def test_the_incumbent_is_in_the_posterior_s_units(name):
     assert not fitted.scale.linear
     posterior = fitted.posterior(networks)
     np.testing.assert_allclose(posterior.best, fitted.scale.warp(scores).max())
-    if name == "compress-below-median":
+    if name != "rank-normal":
         assert posterior.best == pytest.approx(scores.max())
 
 

@@ -1,0 +1,166 @@
+"""The members of a portfolio: which distances a model learns from, and how they make a covariance.
+
+| member     | distances                                                      | covariance             | on          |
+|------------|----------------------------------------------------------------|------------------------|-------------|
+| `features` | Weisfeiler-Lehman squared, counts of paths and of operations   | exp(-sum_i beta_i d_i) | cells       |
+| `sums`     | the same                                                       | a sum, one term each   | cells       |
+| `subtrees` | Weisfeiler-Lehman squared: a Gaussian kernel of neighbourhoods | exp(-beta d)           | all spaces  |
+| `paths`    | counts of paths and of operations                              | exp(-sum_i beta_i d_i) | cells       |
+| `ngrams`   | tree-Wasserstein: 1-, 2- and 3-grams, degrees, sizes           | exp(-sum_i beta_i d_i) | all spaces  |
+| `otmann`   | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
+
+In a product, networks are alike that are alike in everything; in a sum it is enough to be alike in one thing. So a
+product tells near ones apart, and a sum carries far what was seen: to cells whose operations are promising, however
+they are wired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final
+
+import numpy as np
+
+from archive.agents.gaussian_process import Shared
+from archive.agents.stacked import Stacked, listable
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.registry import covariance_of
+from archive.errors import UnknownNameError
+from archive.graph import Architecture
+from archive.kernels.base import Distance
+from archive.kernels.covariance import Bound, Covariance, Exponential, Sum, exponential
+from archive.kernels.embedding import EmbeddedDistance
+from archive.kernels.otmann import OTMANN
+from archive.kernels.path_graph import label, live_layers
+from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.tree_wasserstein import TreeWasserstein
+from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.spaces.base import Space
+
+CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams")
+NETWORK_MEMBERS = ("subtrees", "ngrams", "otmann")
+"""Names of the members, for cells and for networks whose layers have units."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a member learns with.
+
+    Attributes:
+        pairwise: Gives the distances.
+        covariance: Of them.
+        cheap: Whether distances from thousands of networks take milliseconds.
+    """
+
+    pairwise: Stacked
+    covariance: Covariance
+    cheap: bool
+
+
+def defaults(space: Space) -> tuple[str, ...]:
+    """Return the names of the members that a portfolio has unless told otherwise."""
+    return ("features",) if space.name in CELLS else NETWORK_MEMBERS
+
+
+def model(member: str, space: Space) -> Model:
+    """Return a member's model.
+
+    Raises:
+        UnknownNameError: There is no such member for this space.
+    """
+    known = CELL_MEMBERS if space.name in CELLS else NETWORK_MEMBERS
+    if member not in known:
+        raise UnknownNameError(f"member for the space {space.name}", member, known)
+    kinds = _distances(member, space)
+    cheap = all(map(listable, kinds))
+    powers = [2.0 if _euclidean(kind) else 1.0 for kind in kinds for _ in kind.components]
+    if member == "sums":
+        covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
+    else:
+        covariance = Shared(covariance_of(kinds[0]) if len(kinds) == 1 else Raised(powers), len(powers))
+    return Model(Stacked(kinds, space.members() if cheap else None), covariance, cheap)
+
+
+def _distances(member: str, space: Space) -> list[Distance[Any]]:
+    if member == "ngrams":
+        return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
+    if member == "otmann":
+        return [OTMANN()]
+    subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=space.name not in CELLS)]
+    if member == "subtrees":
+        return subtrees
+    paths: list[Distance[Any]] = [PathEncoding(counts=True), Operations()]
+    return paths if member == "paths" else [*subtrees, *paths]
+
+
+def _euclidean(kind: Distance[Any]) -> bool:
+    return isinstance(kind, EmbeddedDistance) and kind.norm == "l2"
+
+
+@final
+class Operations(EmbeddedDistance):
+    """The L1 distance of counts of operations, dead layers left out; a pseudo-metric, O(layers).
+
+    Args:
+        attributes: Whether operations of other units or strides are others.
+    """
+
+    name: ClassVar[str] = "operations"
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+
+    def __init__(self, attributes: bool = False) -> None:
+        """Keep the argument."""
+        self.attributes = attributes
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `operations`."""
+        return (self.name,)
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return the counts, by operation."""
+        counts: dict[str, float] = {}
+        for layer in live_layers(architecture):
+            name = label(architecture.layers[layer], self.attributes)
+            counts[name] = counts.get(name, 0.0) + 1.0
+        return (counts,)
+
+
+@final
+class Raised(Covariance):
+    """exp(-sum_i beta_i d_i^p_i): a power for each component.
+
+    Args:
+        powers: p, one a component.
+    """
+
+    def __init__(self, powers: Sequence[float]) -> None:
+        """Keep the powers."""
+        self.powers, self._plain = tuple(powers), exponential(len(powers))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return `alpha` and a `beta` for each component."""
+        return self._plain.names
+
+    def bounds(self, stack: Array) -> Array:
+        """Scale the betas to the median powers."""
+        return self._plain.bounds(self._raised(stack))
+
+    def variance(self, theta: Array) -> float:
+        """Return alpha."""
+        return self._plain.variance(theta)
+
+    def bind(self, stack: Array) -> Bound:
+        """Raise the distances to their powers."""
+        return self._plain.bind(self._raised(stack))
+
+    def _raised(self, stack: Array) -> Array:
+        if set(self.powers) == {1.0}:
+            return stack
+        raised = np.array(stack[: len(self.powers)])
+        for layer, power in zip(raised, self.powers, strict=True):
+            if power != 1.0:
+                np.power(layer, power, out=layer)
+        return raised
