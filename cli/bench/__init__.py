@@ -96,7 +96,7 @@ def surrogates(
 @bench.command()
 @json_option
 def agents(as_json: bool) -> None:
-    """Measure mutations, and NASBOT's seconds a proposal at 20 observations."""
+    """Measure mutations, and the seconds that agents take to decide."""
     from archive.agents.benchmarks.proposals import measure
     from archive.benchmark_spaces import measure as measure_spaces
 
