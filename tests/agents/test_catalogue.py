@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from archive import agents
 from archive.agents.catalogue import CARDS
-from archive.cli.agents import agents as command
+from archive.cli.main import archive as command
 from archive.errors import UnknownNameError
 
 
@@ -25,18 +25,18 @@ def test_cards_are_complete_and_sorted():
 
 
 def test_the_command_lists_all():
-    shown = json.loads(CliRunner().invoke(command, ["--json"]).output)
+    shown = json.loads(CliRunner().invoke(command, ["agents", "--json"]).output)
     assert [row["agent"] for row in shown] == list(agents.names())
-    table = CliRunner().invoke(command, [])
+    table = CliRunner().invoke(command, ["agents"])
     assert table.exit_code == 0
     assert "Kandasamy" in table.output
 
 
 def test_the_command_shows_one_with_its_settings():
-    shown = json.loads(CliRunner().invoke(command, ["nasbot", "--json"]).output)
+    shown = json.loads(CliRunner().invoke(command, ["agents", "nasbot", "--json"]).output)
     assert shown["settings"] == agents.settings("nasbot")
     assert shown["paper"] == CARDS["nasbot"].paper
-    text = CliRunner().invoke(command, ["nasbot"]).output
+    text = CliRunner().invoke(command, ["agents", "nasbot"]).output
     assert "n_initial" in text
     with pytest.raises(UnknownNameError):
-        CliRunner().invoke(command, ["nasbott"], catch_exceptions=False)
+        CliRunner().invoke(command, ["agents", "nasbott"], catch_exceptions=False)
