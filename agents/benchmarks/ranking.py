@@ -69,6 +69,9 @@ VARIANTS = (
 """Kernels with other settings than their defaults that may rank better."""
 
 
+Job = list[tuple[str, Contestant]]
+
+
 class Standing(NamedTuple):
     """How one contestant did on one task, learning from n networks.
 
@@ -166,7 +169,7 @@ def measure(
     ranked: int = 500,
     processes: int = 1,
 ) -> Iterator[Standing]:
-    """Measure rank correlations, and yield them a task, a contestant and a size at a time.
+    """Measure rank correlations, a task, a contestant and a size at a time, as they are asked for.
 
     Args:
         tasks: Names in `TASKS`.
@@ -177,7 +180,7 @@ def measure(
         processes: How many kernels are measured at a time. Times are those of a machine that is busy with all of them.
 
     Raises:
-        UsageError: A task has no such name, or a number is out of range.
+        UsageError: A task has no such name, or a number is out of range: at once, before anything is measured.
     """
     for task in tasks:
         if task not in TASKS:
@@ -185,7 +188,13 @@ def measure(
     if not sizes or min(sizes) < 2 or seeds < 1 or ranked < 2:
         raise UsageError(f"sizes and ranked must be >= 2 and seeds >= 1, got {list(sizes)}, {ranked} and {seeds}")
     jobs = _jobs(tasks, contestants() if chosen is None else chosen)
-    arguments = jobs, repeat(tuple(sizes)), repeat(seeds), repeat(ranked)
+    return _measured(jobs, tuple(sizes), seeds, ranked, processes)
+
+
+def _measured(
+    jobs: Sequence[Job], sizes: tuple[int, ...], seeds: int, ranked: int, processes: int
+) -> Iterator[Standing]:
+    arguments = jobs, repeat(sizes), repeat(seeds), repeat(ranked)
     if processes == 1:
         for standings in map(_standings, *arguments):
             yield from standings
@@ -194,9 +203,6 @@ def measure(
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for standings in pool.map(_standings, *arguments):
             yield from standings
-
-
-Job = list[tuple[str, Contestant]]
 
 
 def _jobs(tasks: Sequence[str], chosen: Sequence[Contestant]) -> list[Job]:

@@ -75,20 +75,16 @@ def surrogates(
     from archive.agents.benchmarks import dpp, ensemble, gp, ranking, table1
 
     wanted = ranking.contestants(kernels=chosen, surrogates=learners)
+    # Asked for first, so that a mistake is not found after minutes of measuring.
+    standings = ranking.measure(
+        tasks or tuple(ranking.TASKS), wanted, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
+    )
     subjects = {
         "gp": gp.measure,
         "ensemble": ensemble.measure,
         "k-dpp": dpp.measure,
         "table 1 of BANANAS": lambda: table1.measure(seeds=seeds),
-        "rank correlations": lambda: list(
-            ranking.measure(
-                tasks or tuple(ranking.TASKS),
-                wanted,
-                sizes=sizes or ranking.SIZES,
-                seeds=seeds,
-                processes=processes,
-            )
-        ),
+        "rank correlations": lambda: list(standings),
     }
     _print(_measured(subjects), as_json)
 

@@ -58,4 +58,4 @@ def test_every_kernel_has_a_surrogate_and_ensembles_learn_from_features_only():
 )
 def test_bad_input(arguments, message):
     with pytest.raises(UsageError, match=message):
-        next(ranking.measure(**arguments))
+        ranking.measure(**arguments)

@@ -51,6 +51,8 @@ def test_help_and_import_load_no_heavy_package():
         (["search", "--warm-start", ","], ["--warm-start", "','"]),
         (["query", "RETURN 1", "-p", "novalue"], ["NAME=VALUE", "novalue"]),
         (["query"], ["CYPHER"]),
+        (["bench", "surrogates", "--size", "1"], ["sizes", "[1]"]),
+        (["bench", "surrogates", "--kernel", "pth"], ["unknown kernel 'pth'", "path"]),
         (["--db", "http://example.org", "query", "RETURN 1"], ["http://example.org", "neo4j://"]),
     ],
 )
