@@ -12,6 +12,8 @@ Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parall
 Shares forget how many layers there are: of cells that repeat a motif once and twice they make one. So the size of a
 network is a component of its own. Paths from input to output are the n-grams of all n at once, anchored at both ends
 (section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal.
+
+The defaults of both agents were chosen on NAS-Bench-201, so that results on it flatter them beside the preset.
 """
 
 from __future__ import annotations
