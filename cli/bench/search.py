@@ -63,6 +63,11 @@ PAUSE = 30.0
 @click.option(
     "--run", "run_name", default=__version__, show_default=True, help="Name of the run; a new one begins anew."
 )
+@click.option(
+    "--until-best",
+    is_flag=True,
+    help="End a search once it has found the table's best network: its regret stays 0. Spares most of the time.",
+)
 @click.option("--processes", type=click.IntRange(1), help="Searches at a time [one a core].")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the regret curves.")
 @json_option
@@ -76,6 +81,7 @@ def search(
     batch: int,
     starts: str,
     run_name: str,
+    until_best: bool,
     processes: int | None,
     plot: Path | None,
     as_json: bool,
@@ -101,6 +107,7 @@ def search(
         batch=batch,
         starts=_starts(starts),
         run=run_name,
+        until_best=until_best,
     )
     # What an agent refuses is said before a server is started.
     agents = list(wanted.agents())
@@ -179,7 +186,7 @@ def _compare(
 
     found = traces(archive, plan.jobs)
     _check_same_agents(plan, found, known)
-    left = [job for job, trace in zip(plan.jobs, found, strict=True) if len(trace.values) < job.budget]
+    left = [job for job, trace in zip(plan.jobs, found, strict=True) if not job.is_finished(trace.values)]
     done = sum(len(trace.values) for trace in found)
     messages().print(
         f"{len(plan.jobs)} searches of {plan.budget} evaluations in {_place(settings)}, {len(left)} not finished"

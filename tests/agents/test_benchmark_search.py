@@ -83,6 +83,22 @@ def test_a_seed_gives_one_search_however_often_it_is_killed(archive, search, job
     assert archive.studies.get(other.study.name).budget == 14
 
 
+def test_a_search_may_end_with_the_best_of_the_table(archive, search, problem, job):
+    long = replace(job, budget=60, run="long")
+    whole = search(long)
+    at = max(range(60), key=lambda number: value_of(archive.architectures.get(whole[number])))
+    assert at > job.starts, "the best is among the starts: another seed, for this test to mean something"
+    short = replace(long, run="short", until_best=True)
+    assert search(short) == whole[: at + 1]
+    assert search(short, progress=pytest.fail) == whole[: at + 1]
+    traces = regret.traces(archive, [long, short])
+    assert short.is_finished(traces[1].values) and not short.is_finished(traces[1].values[:-1])
+    (one,) = regret.standings([long], traces[:1])
+    (other,) = regret.standings([short], traces[1:])
+    assert other.to_best == one.to_best == (at + 1,)
+    assert other.curve[:, 0].tolist() == one.curve[:, 0].tolist()
+
+
 def test_all_agents_of_a_seed_have_the_same_starts(search, job):
     evolution = search(job)
     assert search(replace(job, contestant=plan.contestant("random")))[:5] == evolution[:5]

@@ -95,6 +95,7 @@ class Job:
         batch: Proposals asked for at a time, each batch with the results of all before it.
         starts: How many random networks come first; 0 leaves the beginning to the agent.
         run: Name of the run; another one begins anew.
+        until_best: Whether the search ends with the best network of the table, after which nothing is left to gain.
     """
 
     contestant: Contestant
@@ -104,6 +105,13 @@ class Job:
     batch: int
     starts: int
     run: str
+    until_best: bool = False
+
+    def is_finished(self, values: Sequence[float]) -> bool:
+        """Return whether a study with evaluations of these values needs no more of them."""
+        if len(values) >= self.budget:
+            return True
+        return self.until_best and any(self.problem.regret(value) <= 0 for value in values)
 
     @property
     def study(self) -> Study:
@@ -137,6 +145,7 @@ class Plan:
         batch: Proposals asked for at a time.
         starts: How many random networks come first.
         run: Name of the run.
+        until_best: Whether a search ends with the best network of the table.
 
     Raises:
         UsageError: A number is out of range: a budget below the starts or a batch, or beyond what the table holds.
@@ -149,6 +158,7 @@ class Plan:
     batch: int
     starts: int
     run: str
+    until_best: bool = False
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -188,7 +198,8 @@ class Plan:
         for seed in range(self.seeds):
             for problem in self.problems:
                 for contestant in self.contestants:
-                    yield Job(contestant, problem, seed, self.budget, self.batch, self.starts, self.run)
+                    numbers = (seed, self.budget, self.batch, self.starts)
+                    yield Job(contestant, problem, *numbers, self.run, self.until_best)
 
 
 def contestant(text: str) -> Contestant:

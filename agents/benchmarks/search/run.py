@@ -36,7 +36,7 @@ def search(
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Search until the budget is spent, or the agent has nothing more to propose.
+    """Search until the job is finished, or the agent has nothing more to propose.
 
     Args:
         archive: Where the study is, or is made.
@@ -52,7 +52,8 @@ def search(
     agent, starter = job.contestant.agent(space), agents.get(STARTER, space)
     ids = {one: register(archive, one) for one in (agent, starter)}
     past = _Past(archive, study)
-    while (room := job.budget - past.evaluated) > 0 and not stop():
+    while not job.is_finished(past.values) and not stop():
+        room = job.budget - past.evaluated
         first = not past.total and job.starts
         who, wanted = (starter, job.starts) if first else (agent, min(job.batch, room))
         began = time.process_time()
@@ -94,6 +95,7 @@ class _Past:
         history: What the agent may know.
         basis: What it may know, as a proposal records it.
         evaluated: How many evaluations there are.
+        values: Theirs, in the study's unit.
         total: How many proposals.
     """
 
@@ -128,6 +130,11 @@ class _Past:
     @property
     def evaluated(self) -> int:
         return len(self._observed)
+
+    @property
+    def values(self) -> list[float]:
+        sign = 1.0 if self._study.direction == "maximise" else -1.0
+        return [sign * seen.score for seen in self.history.observations]
 
     @property
     def basis(self) -> dict[str, Any]:
