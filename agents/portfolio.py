@@ -5,10 +5,9 @@ So there are several models, on different distances or made of them differently 
 likely they found every evaluation given all the others (`surrogates.committee`). The logarithm of the mixture's
 expected improvement is maximised.
 
-Each model is there twice, with scores in two units (`surrogates.transforms`). The logarithm of the regret tells
-networks apart at the scale of what is left to gain; but where the best is far ahead, its neighbourhood seems all that
-is worth a try, and some searches stay there. Compression below the median keeps the scale of the good ones. Either
-leaves scores above the best as they are, so that the expected improvements add up.
+Scores enter as the logarithm of their regret (`surrogates.transforms`), which tells networks apart at the scale of what
+is left to gain. Other units may be named, even several: then each model is there with each. Those that leave scores
+above the best as they are can be mixed, as their expected improvements add up.
 
 The first networks are those that tell most of the space (`space_filling`), not the space's pool.
 
@@ -41,7 +40,7 @@ from archive.spaces.base import Space
 # Networks that stand for a space when the first of a search are chosen: of its list, or drawn.
 LISTED, DRAWN = 1000, 100
 
-TRANSFORMS = ("log-regret", "compress-below-median")
+TRANSFORMS = ("log-regret",)
 
 
 @final
@@ -56,7 +55,7 @@ class Portfolio(Agent):
         acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
         kappa: Weight of the uncertainty in UCB.
         transforms: Names of `archive.agents.surrogates.transforms`; each member learns with each. None
-            for `log-regret` and `compress-below-median`.
+            for `log-regret` alone.
         candidates: A name of `archive.agents.candidate_sources`.
         batch_rule: A name of `archive.agents.batch`.
 
@@ -141,4 +140,5 @@ class _Search(ModelBased):
 
 def _member(model: Model, transform: str) -> DistanceGP:
     learnt = PRESETS["default"]
-    return DistanceGP(model.pairwise, model.covariance, learnt.learning, noise=learnt.noise, transform=transform)
+    learning = replace(learnt.learning, prior=model.prior)
+    return DistanceGP(model.pairwise, model.covariance, learning, noise=learnt.noise, transform=transform)

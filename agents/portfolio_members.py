@@ -7,7 +7,13 @@
 | `subtrees` | Weisfeiler-Lehman squared: a Gaussian kernel of neighbourhoods | exp(-beta d)           | all spaces  |
 | `paths`    | counts of paths and of operations                              | exp(-sum_i beta_i d_i) | cells       |
 | `ngrams`   | tree-Wasserstein: 1-, 2- and 3-grams, degrees, sizes           | exp(-sum_i beta_i d_i) | all spaces  |
+| `outline`  | profile: depths and number of paths, size                      | exp(-sum_i beta_i d_i) | all spaces  |
+| `structure`| Weisfeiler-Lehman squared and profile                          | exp(-sum_i beta_i d_i) | all spaces  |
 | `otmann`   | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
+
+On cells, `subtrees`, `outline` and `structure` make the default: one knows patterns, one knows how deep, wide and large
+a network is, and one knows both. Where they disagree, each has its say; a model of all distances alone was surer of
+itself than it should have been.
 
 In a product, networks are alike that are alike in everything; in a sum it is enough to be alike in one thing. So a
 product tells near ones apart, and a sum carries far what was seen: to cells whose operations are promising, however
@@ -34,13 +40,18 @@ from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.otmann import OTMANN
 from archive.kernels.path_graph import label, live_layers
 from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.profile import Profile
 from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
-CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams")
-NETWORK_MEMBERS = ("subtrees", "ngrams", "otmann")
+CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "outline", "structure")
+NETWORK_MEMBERS = ("subtrees", "ngrams", "outline", "structure", "otmann")
 """Names of the members, for cells and for networks whose layers have units."""
+
+WIDE, NARROW = 0.25, 0.12
+"""Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7. Twenty networks say little about
+the weights of several distances of one another, and searches that believed them went astray."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +62,18 @@ class Model:
         pairwise: Gives the distances.
         covariance: Of them.
         cheap: Whether distances from thousands of networks take milliseconds.
+        prior: Standard deviation of the prior of its hyperparameters, in half widths of their box.
     """
 
     pairwise: Stacked
     covariance: Covariance
     cheap: bool
+    prior: float
 
 
 def defaults(space: Space) -> tuple[str, ...]:
     """Return the names of the members that a portfolio has unless told otherwise."""
-    return ("features",) if space.name in CELLS else NETWORK_MEMBERS
+    return ("subtrees", "outline", "structure") if space.name in CELLS else ("subtrees", "ngrams", "otmann")
 
 
 def model(member: str, space: Space) -> Model:
@@ -79,7 +92,8 @@ def model(member: str, space: Space) -> Model:
         covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
     else:
         covariance = Shared(covariance_of(kinds[0]) if len(kinds) == 1 else Raised(powers), len(powers))
-    return Model(Stacked(kinds, space.members() if cheap else None), covariance, cheap)
+    prior = NARROW if member in ("outline", "structure") else WIDE
+    return Model(Stacked(kinds, space.members() if cheap else None), covariance, cheap, prior)
 
 
 def _distances(member: str, space: Space) -> list[Distance[Any]]:
@@ -87,9 +101,13 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
         return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
     if member == "otmann":
         return [OTMANN()]
+    if member == "outline":
+        return [Profile()]
     subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=space.name not in CELLS)]
     if member == "subtrees":
         return subtrees
+    if member == "structure":
+        return [*subtrees, Profile()]
     paths: list[Distance[Any]] = [PathEncoding(counts=True), Operations()]
     return paths if member == "paths" else [*subtrees, *paths]
 

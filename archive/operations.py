@@ -29,6 +29,7 @@ class Operation:
         flat: Whether its output is a vector rather than an image.
         kernel: Side of the convolution or pooling window, 0 where there is none.
         residual: Whether the block adds its input to its output (NASBOT's res3, res5, res7).
+        pools: Whether it takes the mean or the largest of its window, without weights.
     """
 
     name: str
@@ -38,6 +39,12 @@ class Operation:
     flat: bool = False
     kernel: int = 0
     residual: bool = False
+    pools: bool = False
+
+    @property
+    def trained(self) -> bool:
+        """Whether a layer of this operation has weights, those of decision layers apart."""
+        return self.has_units or (self.kernel > 0 and not self.pools)
 
 
 @dataclass(frozen=True)
@@ -123,8 +130,8 @@ CNN = define(
     [
         *_convolutions(),
         # NASBOT pools at stride 2 only (appendix B.1), so a pool always halves the image.
-        Operation("max-pool", "pool", strides=(2,), kernel=2),
-        Operation("avg-pool", "pool", strides=(2,), kernel=2),
+        Operation("max-pool", "pool", strides=(2,), kernel=2, pools=True),
+        Operation("avg-pool", "pool", strides=(2,), kernel=2, pools=True),
         Operation("fc", "fc", True, flat=True),
         Operation("softmax", "decision", flat=True),
     ],
@@ -147,7 +154,7 @@ NASBENCH101 = define(
     [
         Operation("conv3x3-bn-relu", "cell", kernel=3),
         Operation("conv1x1-bn-relu", "cell", kernel=1),
-        Operation("maxpool3x3", "cell", kernel=3),
+        Operation("maxpool3x3", "cell", kernel=3, pools=True),
     ],
     dead_ends=True,
 )
@@ -157,7 +164,7 @@ NASBENCH201 = define(
     [
         Operation("nor_conv_3x3", "cell", kernel=3),
         Operation("nor_conv_1x1", "cell", kernel=1),
-        Operation("avg_pool_3x3", "cell", kernel=3),
+        Operation("avg_pool_3x3", "cell", kernel=3, pools=True),
         Operation("skip_connect", "cell"),
     ],
     dead_ends=True,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from archive.kernels.otmann import OTMANN
     from archive.kernels.paths import PathEncoding
     from archive.kernels.power_exponential import PowerExponential
+    from archive.kernels.profile import Profile
     from archive.kernels.registry import get, names
     from archive.kernels.spectrum import (
         Definiteness,
@@ -65,6 +66,7 @@ __all__ = [
     "PathEncoding",
     "PowerExponential",
     "Product",
+    "Profile",
     "Repair",
     "Stationary",
     "Sum",
@@ -119,6 +121,7 @@ _HOMES = {
     "otmann": ("OTMANN",),
     "paths": ("PathEncoding",),
     "power_exponential": ("PowerExponential",),
+    "profile": ("Profile",),
     "registry": (
         "get",
         "names",

@@ -25,6 +25,7 @@ _KERNELS = Registry(
         "hamming": "archive.kernels.hamming:Hamming",
         "otmann": "archive.kernels.otmann:OTMANN",
         "path": "archive.kernels.paths:PathEncoding",
+        "profile": "archive.kernels.profile:Profile",
         "tree-wasserstein": "archive.kernels.tree_wasserstein:TreeWasserstein",
         "wasserstein": "archive.kernels.wasserstein:Wasserstein",
         "weisfeiler-lehman": "archive.kernels.weisfeiler_lehman:WeisfeilerLehman",
