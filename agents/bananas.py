@@ -2,7 +2,7 @@
 
 | part        | paper (`preset="paper"`), algorithm 1                | default                                         |
 |-------------|------------------------------------------------------|-------------------------------------------------|
-| features    | which paths a network has                            | how many of each path, and of each operation    |
+| features    | which paths a network has                            | how many of each path and subtree; profiles     |
 |             |                                                      | with its neighbours                             |
 | ensemble    | five networks of 10 layers of 20 units               | five of 2 layers of 64                          |
 | learns from | scores                                               | scores compressed below the median              |
@@ -36,6 +36,7 @@ from archive.errors import UnknownNameError
 from archive.graph import Architecture
 from archive.kernels.embedding import Embedded, EmbeddedDistance
 from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.profile import Profile
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
@@ -139,7 +140,7 @@ def encoding(space: Space, preset: str) -> EmbeddedDistance:
     if preset == "paper":
         return Joined((PathEncoding(),), remembered)
     if space.name in CELLS:
-        return Joined((PathEncoding(counts=True), WeisfeilerLehman()), remembered)
+        return Joined((PathEncoding(counts=True), WeisfeilerLehman(), Profile()), remembered)
     return Joined((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)
 
 

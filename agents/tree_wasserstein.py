@@ -5,13 +5,14 @@ Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parall
 | part             | paper (`preset="paper"`)                        | default                                         |
 |------------------|-------------------------------------------------|-------------------------------------------------|
 | n-grams          | 2 (TW-2G), or 1 (TW) by `n`, as shares, eq. (3) | 1 as shares; on cells all paths too, counted    |
-| other components | indegree and outdegree, eq. (4)                 | the same, and sizes                             |
+| other components | indegree and outdegree, eq. (4)                 | the same, and sizes; on cells profiles          |
 | covariance       | exp(-sum_i lambda_i W_i), eq. (25)              | the same                                        |
 | the rest         | see `archive.agents.gaussian_process`           | likewise                                        |
 
 Shares forget how many layers there are: of cells that repeat a motif once and twice they make one. So the size of a
 network is a component of its own. Paths from input to output are the n-grams of all n at once, anchored at both ends
-(section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal.
+(section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal. Profiles
+(`archive.kernels.profile`) say how deep, wide and large a cell is, which n-grams say of cells of known n-grams only.
 
 The defaults of both agents were chosen on NAS-Bench-201, so that results on it flatter them beside the preset.
 """
@@ -25,6 +26,7 @@ from archive.agents.gaussian_process import choose, method
 from archive.agents.model_based import ModelBased
 from archive.kernels.base import Distance
 from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.profile import Profile
 from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.spaces.base import Space
 
@@ -147,7 +149,7 @@ def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[
     """Return what the covariance is made of, by preset: see the head of this module."""
     if preset == "paper":
         return [TreeWasserstein(2 if n is None else n)]
-    paths = [PathEncoding(counts=True)] if space.name in CELLS else []
+    paths = [PathEncoding(counts=True), Profile()] if space.name in CELLS else []
     # Where layers have units, their order says more than whole paths, which hardly any two networks share.
     default = 1 if paths else (1, 2)
     return [TreeWasserstein(default if n is None else n, sizes=True), *paths]
