@@ -2,8 +2,8 @@
 
 | part        | paper (`preset="paper"`), algorithm 1                | default                                         |
 |-------------|------------------------------------------------------|-------------------------------------------------|
-| features    | which paths a network has                            | how many of each path and subtree; profiles     |
-|             |                                                      | with its neighbours                             |
+| features    | which paths a network has                            | how many of each path, and of each operation    |
+|             |                                                      | with its neighbours; on cells profiles, too     |
 | ensemble    | five networks of 10 layers of 20 units               | five of 2 layers of 64                          |
 | learns from | scores                                               | scores compressed below the median              |
 | acquisition | UCB, beta 0.5                                        | the same                                        |

@@ -117,7 +117,8 @@ def _size(
     architecture: Architecture, operations: list[Operation], live: list[int], parents: Mapping[int, list[int]]
 ) -> float:
     """Return log2(1 + weights), as far as the layers tell how many there are; a layer without units passes on."""
-    emitted, total = {}, 0.0
+    emitted: dict[int, int] = {}
+    total = 0.0
     for u in live:
         units, operation = architecture.layers[u].units, operations[u]
         incoming = sum(emitted[p] for p in parents.get(u, [])) or 1
