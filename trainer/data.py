@@ -9,18 +9,24 @@ import gzip
 import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 from archive.errors import TrainingError
-from archive.trainer.tasks import Protocol
+from archive.trainer.datasets import layout
+from archive.trainer.protocols import Protocol
 
 Inputs = NDArray[np.float32]
 Targets = NDArray[np.int64] | NDArray[np.float32]
+
+SHIFT = 4
+"""Pixels by which images are shifted at most, as is usual for CIFAR-10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,22 @@ class Batches:
         """Return the number of inputs."""
         return len(self.targets)
 
+    def steps(self, protocol: Protocol) -> int:
+        """Return the number of steps in one epoch of a protocol."""
+        return protocol.epoch_steps or -(-len(self) // protocol.batch)
+
+    def epoch(self, protocol: Protocol, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield the batches of one epoch of training, as the protocol wants them.
+
+        All that is random comes from the generator, which is on the CPU: its state between two epochs, and the
+        protocol, say what the next epoch will be.
+        """
+        left = self.steps(protocol)
+        while left > 0:
+            for inputs, targets in islice(self.shuffled(protocol.batch, generator), left):
+                yield augmented(inputs, protocol.augmentation, generator), targets
+                left -= 1
+
     def shuffled(self, batch: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield every input once, in random order, in batches of equal size (within one) of at most `batch`.
 
@@ -71,6 +93,28 @@ class Batches:
         order = torch.randperm(len(self), generator=generator).to(self.targets.device)
         for chosen in order.tensor_split(-(-len(self) // batch)):
             yield self.inputs[chosen], self.targets[chosen]
+
+
+def augmented(images: Tensor, rule: str, generator: torch.Generator) -> Tensor:
+    """Return images (n, channels, height, width) as a protocol's `augmentation` has them seen in training.
+
+    A shift moves an image by up to `SHIFT` pixels a side; zero, the mean, moves in.
+    """
+    if rule == "none":
+        return images
+    n, _, height, width = images.shape
+    device = images.device
+    down, right, mirrored = (
+        torch.randint(0, most, (n, 1, 1), generator=generator).to(device) for most in (2 * SHIFT + 1, 2 * SHIFT + 1, 2)
+    )
+    rows = torch.arange(height, device=device)[None, :, None] + down
+    columns = torch.arange(width, device=device)[None, None, :]
+    if rule == "shift-flip":
+        columns = torch.where(mirrored.bool(), width - 1 - columns, columns)
+    padded = F.pad(images, (SHIFT, SHIFT, SHIFT, SHIFT))
+    at = torch.arange(n, device=device)[:, None, None]
+    # (n, height, width, channels) comes out; seen with the channels first it is what the networks take.
+    return padded.permute(0, 2, 3, 1)[at, rows, columns + right].permute(0, 3, 1, 2)
 
 
 def digits(protocol: Protocol) -> Splits:
@@ -104,7 +148,7 @@ def split(
     if sum(sizes) != len(targets):
         raise ValueError(f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}")
     stratified = protocol.split == "stratified"
-    order = _order(targets, protocol.split_seed, stratified)
+    order = layout.order(targets, protocol.split_seed, stratified)
     train, valid, test = np.split(order, np.cumsum(sizes)[:-1])
     inputs = _standardised(inputs, train, axis=0 if per_feature else None)
     if np.issubdtype(targets.dtype, np.integer):
@@ -122,19 +166,6 @@ def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
         raise TrainingError("the package scikit-learn, which holds the data, is not installed")
     with gzip.open(Path(package.origin).parent / "datasets" / "data" / name, "rt", encoding="utf-8") as file:
         return np.loadtxt(file, delimiter=delimiter)
-
-
-def _order(targets: NDArray[np.generic], seed: int, stratified: bool) -> NDArray[np.intp]:
-    """Return a fixed order of the rows; if stratified, every stretch of it holds each class in its share."""
-    # RandomState, since numpy promises that its stream never changes: a protocol's split must outlive numpy versions.
-    shuffled = np.random.RandomState(seed).permutation(len(targets))
-    if not stratified:
-        return shuffled
-    rank = np.empty(len(targets))
-    for label in np.unique(targets):
-        rows = shuffled[targets[shuffled] == label]
-        rank[rows] = (np.arange(len(rows)) + 0.5) / len(rows)
-    return shuffled[np.argsort(rank[shuffled], kind="stable")]
 
 
 def _standardised(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> NDArray[np.float64]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
+import pickle
 import subprocess
 import sys
 
@@ -11,6 +14,11 @@ import pytest
 
 from archive.errors import SettingsError, UnknownNameError
 from archive.trainer import data, tasks
+from archive.trainer.protocols import Protocol
+
+DEFAULTS = {
+    field.name: field.default for field in dataclasses.fields(Protocol) if field.default is not dataclasses.MISSING
+}
 
 
 def test_names_and_tasks_need_neither_torch_nor_sklearn():
@@ -35,9 +43,47 @@ def test_a_task_of_another_package_must_be_a_task(monkeypatch):
 
 
 TRAINED = [name for name in tasks.names() if isinstance(tasks.get(name), tasks.Task)]
+PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in tasks.get(name).protocols]
 
 
-@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None))
+def test_every_protocol_is_named_after_its_task_and_hangs_together(name, protocol):
+    task = tasks.get(name)
+    assert protocol.name.startswith(f"{name}/")
+    assert task.protocol(protocol.name) is protocol
+    assert task.objective == f"valid_{task.metric}"
+    assert 0 < protocol.patience <= protocol.epochs
+    assert protocol.loss == "likelihood" or task.kind == "regression"
+    assert protocol.augmentation == "none" or len(task.input_shape) == 3
+    assert (protocol.threshold > 0) == (protocol.convergence == "threshold")
+    assert protocol.schedule == "cosine" or protocol.warmup == 0
+    assert json.loads(json.dumps(protocol.as_dict())) == protocol.as_dict()
+    sent = pickle.loads(pickle.dumps((task, protocol)))
+    assert (sent[0].name, sent[0].protocols, sent[1]) == (name, task.protocols, protocol)
+
+
+def test_nasbots_protocol_is_that_of_the_paper():
+    for name in ("naval", "protein"):
+        protocol = tasks.get(name).protocol(f"{name}/nasbot")
+        assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (20_000, 100, 256)
+        assert (protocol.optimiser, protocol.momentum, protocol.weight_decay) == ("sgd", 0, 0)
+        assert (protocol.schedule, protocol.learning_rate, protocol.normalisation) == ("constant", 1e-5, "none")
+        sizes = np.array([protocol.train, protocol.valid, protocol.test])
+        np.testing.assert_allclose(sizes / sizes.sum(), [0.6, 0.2, 0.2], atol=1e-4)
+    protocol = tasks.get("cifar10").protocol("cifar10/nasbot")
+    assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (24_000, 400, 64)
+    assert (protocol.train, protocol.valid, protocol.test) == (40_000, 10_000, 10_000)
+    assert (protocol.schedule, protocol.learning_rate) == ("constant", 1e-4)
+
+
+@pytest.mark.parametrize(("name", "images"), [("mnist", 70_000), ("fashion-mnist", 70_000), ("cifar10", 60_000)])
+def test_auto_keras_protocol_splits_all_images(name, images):
+    protocol = tasks.get(name).protocol(f"{name}/autokeras")
+    assert (protocol.train, protocol.valid, protocol.test) == (images * 6 // 10, images // 5, images // 5)
+    assert (protocol.convergence, protocol.patience, protocol.threshold) == ("threshold", 5, 1e-4)
+
+
+@pytest.mark.parametrize("name", ["digits", "diabetes"])
 def test_a_task_describes_its_data(name):
     task = tasks.get(name)
     protocol = task.protocol()
@@ -47,10 +93,40 @@ def test_a_task_describes_its_data(name):
         assert inputs.shape == (getattr(protocol, part), *task.input_shape)
         assert inputs.dtype == np.float32
         assert targets.dtype == (np.int64 if task.kind == "classification" else np.float32)
-    assert task.objective == f"valid_{task.metric}"
-    assert protocol.name.startswith(f"{name}/")
     sizes = np.array([protocol.train, protocol.valid, protocol.test])
     np.testing.assert_allclose(sizes / sizes.sum(), [0.6, 0.2, 0.2], atol=0.002)
+
+
+# What every field of a protocol was when results were first recorded under its name.
+RECORDED = {
+    "cifar10/1": "00cc1cd897d5",
+    "cifar10/autokeras": "c3f198779203",
+    "cifar10/jpeg": "6217c355a95a",
+    "cifar10/jpeg-small": "4730c6a80dde",
+    "cifar10/nasbot": "2182f4e7c4b1",
+    "cifar10/small": "0b22fdb23ccb",
+    "diabetes/1": "41505334e5ac",
+    "digits/1": "745bfef14be1",
+    "fashion-mnist/1": "6395e45bde88",
+    "fashion-mnist/autokeras": "03ce939e96a6",
+    "fashion-mnist/small": "f9f15f7f87dd",
+    "mnist/1": "92396a12d8ab",
+    "mnist/autokeras": "a7088107c216",
+    "mnist/small": "734f46ab3147",
+    "naval/1": "22c3b49b33b7",
+    "naval/long": "8773bca33f00",
+    "naval/nasbot": "ef7f0b88a905",
+    "protein/1": "475188fb9658",
+    "protein/long": "6af139b32803",
+    "protein/nasbot": "24dc1fcaf71e",
+}
+
+
+@pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None))
+def test_the_choices_of_a_protocol_never_change(name, protocol):
+    choices = {key: value for key, value in protocol.as_dict().items() if value != DEFAULTS.get(key, ...)}
+    digest = hashlib.sha256(json.dumps(choices, sort_keys=True).encode()).hexdigest()[:12]
+    assert digest == RECORDED[protocol.name], "a changed rule is a new protocol"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,176 @@
+"""From the files of a data set to its rows: one function a form.
+
+A table's rows are brought into one order, that of their numbers, so that it does not matter in which order an edition
+lists them. Files of `numpy` are read without unpickling anything.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.errors import TrainingError
+from archive.trainer.datasets.layout import Rows
+from archive.trainer.datasets.sources import Found
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+
+NAVAL_INPUTS, NAVAL_TARGET = 16, 16
+"""Measurements; then the decay of the compressor, which is learned, and that of the turbine, which is left out."""
+
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError),
+    *(RuntimeError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+)
+"""What a file that is cut off, altered, or something else altogether makes its reader raise."""
+
+
+def read(name: str, found: Found) -> Rows:
+    """Return all rows of a data set.
+
+    Raises:
+        TrainingError: A file cannot be read, or holds other rows than the protocols were made for.
+    """
+    try:
+        rows = READERS[found.form.reader](found.paths)
+    except UNREADABLE as error:
+        raise TrainingError(f"{found.paths[0]} cannot be read as data of {name}: {error}") from error
+    if not _as_published(found, rows):
+        raise TrainingError(
+            f"{found.paths[0]} holds other data than the protocols of {name} were made for: "
+            f"take those of {found.source.origin}"
+        )
+    return rows
+
+
+def digest(rows: Rows) -> str:
+    """Return the SHA-256 of the rows: the inputs, then the targets."""
+    content = hashlib.sha256()
+    for part in (rows.inputs, rows.targets):
+        content.update(f"{part.dtype.str}{part.shape}".encode())
+        content.update(np.ascontiguousarray(part).data)
+    return content.hexdigest()
+
+
+def _as_published(found: Found, rows: Rows) -> bool:
+    """Whether the rows are those that the protocols were made for, or, where this is not known, the files are."""
+    if found.source.content is not None:
+        return digest(rows) == found.source.content
+    return all(_has_hash(path, file.hash) for path, file in zip(found.paths, found.form.files, strict=True))
+
+
+def _has_hash(path: Path, known: str | None) -> bool:
+    algorithm, _, value = (known or "").partition(":")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest() == value
+
+
+def _keras_npz(paths: Sequence[Path]) -> Rows:
+    arrays = _arrays(paths[0])
+    return _images((arrays["x_train"], arrays["y_train"]), (arrays["x_test"], arrays["y_test"]))
+
+
+def _idx(paths: Sequence[Path]) -> Rows:
+    return _images((_idx_array(paths[0]), _idx_array(paths[1])), (_idx_array(paths[2]), _idx_array(paths[3])))
+
+
+def _idx_array(path: Path) -> Bytes:
+    """Read an array of bytes in the format of MNIST: zero, zero, 8 for bytes, the rank, the shape, the data."""
+    content = gzip.decompress(path.read_bytes())
+    rank = content[3]
+    shape = np.frombuffer(content, ">u4", rank, offset=4)
+    return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
+
+
+def _cifar_binary(paths: Sequence[Path]) -> Rows:
+    """Read records of 3,073 bytes: the class, then 32 x 32 bytes each of red, green and blue."""
+    parts = []
+    with tarfile.open(paths[0]) as archive:
+        for names in ([f"data_batch_{k}.bin" for k in range(1, 6)], ["test_batch.bin"]):
+            files = [archive.extractfile(f"cifar-10-batches-bin/{name}") for name in names]
+            content = b"".join(file.read() for file in files if file is not None)
+            records = np.frombuffer(content, np.uint8).reshape(-1, 1 + 3 * 32 * 32)
+            parts.append((records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), records[:, 0]))
+    return _images(*parts)
+
+
+def _cifar_jpeg(paths: Sequence[Path]) -> Rows:
+    """Decode images that stand one after the other, each from one offset to the next."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise TrainingError("images are decoded by pillow, which is not installed: pip install pillow") from None
+    arrays, parts = _arrays(paths[0]), []
+    for part in ("train", "test"):
+        content, offsets = arrays[f"{part}_bytes"], arrays[f"{part}_offsets"]
+        encoded = (io.BytesIO(content[start:end].tobytes()) for start, end in pairwise(offsets))
+        parts.append((np.stack([np.asarray(Image.open(image)) for image in encoded]), arrays[f"{part}_labels"]))
+    return _images(*parts)
+
+
+def _images(train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes]) -> Rows:
+    """Put images (n, height, width) or (n, height, width, channels) with their classes one after the other."""
+    pixels, classes = (np.concatenate(pair) for pair in zip(train, test, strict=True))
+    if pixels.dtype != np.uint8 or len(pixels) != len(classes):
+        raise ValueError(f"{len(pixels)} images of {pixels.dtype} have {len(classes)} classes")
+    return Rows(pixels.reshape(*pixels.shape[:3], -1), classes.astype(np.int64), held_out=len(test[1]))
+
+
+def _naval(table: Floats) -> Rows:
+    return _sorted(table[:, :NAVAL_INPUTS], table[:, NAVAL_TARGET])
+
+
+def _naval_npz(paths: Sequence[Path]) -> Rows:
+    return _naval(_arrays(paths[0])["data"])
+
+
+def _naval_zip(paths: Sequence[Path]) -> Rows:
+    with zipfile.ZipFile(paths[0]) as archive:
+        return _naval(np.loadtxt(io.BytesIO(archive.read("UCI CBM Dataset/data.txt"))))
+
+
+def _protein_npz(paths: Sequence[Path]) -> Rows:
+    table = _arrays(paths[0])["data"]
+    return _sorted(table[:, :9], table[:, 9])
+
+
+def _protein_csv(paths: Sequence[Path]) -> Rows:
+    table = np.loadtxt(paths[0], delimiter=",", skiprows=1)
+    return _sorted(table[:, 1:], table[:, 0])
+
+
+def _sorted(inputs: Floats, targets: Floats) -> Rows:
+    order = np.lexsort((targets, *inputs.T))
+    return Rows(inputs[order], targets[order])
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    # numpy does not close a file that it opened and found to be none of its own.
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+READERS: dict[str, Callable[[Sequence[Path]], Rows]] = {
+    "cifar_binary": _cifar_binary,
+    "cifar_jpeg": _cifar_jpeg,
+    "idx": _idx,
+    "keras_npz": _keras_npz,
+    "naval_npz": _naval_npz,
+    "naval_zip": _naval_zip,
+    "protein_csv": _protein_csv,
+    "protein_npz": _protein_npz,
+}
+"""By the name that a form has in `sources`."""

