@@ -10,7 +10,7 @@ decision layers: of their probabilities in a classification, of their prediction
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -102,6 +102,16 @@ class Network(nn.Module):
         rate_of = {id(layer): rate for layer, rate in zip(self.weighted, rates, strict=True)}
         dropped = {at: rate for at, layer in enumerate(self.layers) if (rate := rate_of.get(id(layer), 0.0)) > 0.0}
         self.drops = {at: Dropout(rate, seed + at) for at, rate in dropped.items()}
+
+    def dropping(self) -> dict[str, Tensor]:
+        """Return the states of the generators of what drops out, by the positions of the layers."""
+        return {str(at): state for at, drop in self.drops.items() if (state := drop.state()) is not None}
+
+    def go_on_dropping(self, states: Mapping[str, Tensor]) -> None:
+        """Drop out from now on what would have been dropped next when `dropping` returned these states."""
+        device = next(self.parameters()).device
+        for at, state in states.items():
+            self.drops[int(at)].resume(state, device)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, *input_shape) to log-probabilities (n, classes), or to predictions (n,) in a regression."""

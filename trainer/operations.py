@@ -209,6 +209,15 @@ class Dropout:
         kept = torch.empty_like(x).bernoulli_(1.0 - self.rate, generator=self._generator)
         return x * kept / (1.0 - self.rate)
 
+    def state(self) -> Tensor | None:
+        """Return the state of the generator; None before anything was drawn."""
+        return None if self._generator is None else self._generator.get_state()
+
+    def resume(self, state: Tensor, device: torch.device) -> None:
+        """Go on drawing from a state of a generator on such a device."""
+        self._generator = torch.Generator(device)
+        self._generator.set_state(state)
+
 
 def _weight(shape: Shape, fan_in: int, gain: float, generator: torch.Generator) -> nn.Parameter:
     return nn.Parameter(torch.randn(shape, generator=generator).mul_(gain / math.sqrt(fan_in)))

@@ -7,20 +7,19 @@ symbol  meaning                                                   where
 λ       learning rate of the step                                 `rate` of `step`
 w       weight decay; none for vectors: biases, normalisations    `protocol.weight_decay`
 m, v    running means of the gradient and of its square           AdamW (arXiv:1711.05101, algorithm 2)
-μ       momentum, 0.9, in Nesterov's form                         SGD
+μ       momentum, in Nesterov's form                              SGD, `protocol.momentum`
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
 
-from archive.trainer.tasks import Protocol
+from archive.trainer.protocols import Protocol
 
-_MOMENTUM = 0.9
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
 
@@ -39,6 +38,18 @@ class Group(ABC):
     @abstractmethod
     def step(self, gradients: list[Tensor], rate: float) -> None:
         """Move the parameters at a learning rate, and take note of their gradients."""
+
+    @abstractmethod
+    def state(self) -> dict[str, list[Tensor]]:
+        """Return what is remembered of each parameter, by name; nothing before the first step may be left out."""
+
+    @abstractmethod
+    def resume(self, state: Mapping[str, list[Tensor]]) -> None:
+        """Remember what `state` returned once, on whatever device that was."""
+
+    def _like_parameters(self, tensors: list[Tensor]) -> list[Tensor]:
+        # The fused kernels walk through memory: what belongs to a parameter must lie in memory as it does.
+        return [torch.empty_like(p).copy_(t) for p, t in zip(self.parameters, tensors, strict=True)]
 
 
 class AdamW(Group):
@@ -64,29 +75,54 @@ class AdamW(Group):
             maximize=False,
         )
 
+    def state(self) -> dict[str, list[Tensor]]:
+        """Return the means, and the number of steps."""
+        return {"mean": self.means, "square": self.squares, "steps": self.steps}
+
+    def resume(self, state: Mapping[str, list[Tensor]]) -> None:
+        """Take the means up again."""
+        self.means = self._like_parameters(state["mean"])
+        self.squares = self._like_parameters(state["square"])
+        self.steps = [torch.empty_like(own).copy_(t) for own, t in zip(self.steps, state["steps"], strict=True)]
+
 
 class SGD(Group):
-    """Stochastic gradient descent that looks ahead."""
+    """Stochastic gradient descent that looks ahead.
 
-    def __init__(self, parameters: list[Tensor], decay: float) -> None:
+    Args:
+        parameters: All must have a gradient at every step.
+        decay: Weight decay.
+        momentum: In [0, 1); at zero there is nothing to remember, and nothing ahead.
+    """
+
+    def __init__(self, parameters: list[Tensor], decay: float, momentum: float) -> None:
         super().__init__(parameters, decay)
+        self.momentum = momentum
         self.momenta: list[Tensor] = []
 
     def step(self, gradients: list[Tensor], rate: float) -> None:
         """Move as if the momentum had already been followed."""
-        first = not self.momenta
+        first = self.momentum > 0 and not self.momenta
         if first:
             self.momenta = [torch.empty_like(gradient) for gradient in gradients]
         torch._fused_sgd_(
             *(self.parameters, gradients, self.momenta),
             weight_decay=self.decay,
-            momentum=_MOMENTUM,
+            momentum=self.momentum,
             lr=rate,
             dampening=0.0,
-            nesterov=True,
+            nesterov=self.momentum > 0,
             maximize=False,
             is_first_step=first,
         )
+
+    def state(self) -> dict[str, list[Tensor]]:
+        """Return the momenta."""
+        return {"momentum": self.momenta}
+
+    def resume(self, state: Mapping[str, list[Tensor]]) -> None:
+        """Take the momenta up again."""
+        self.momenta = self._like_parameters(state["momentum"]) if state.get("momentum") else []
 
 
 class Optimiser:
@@ -99,12 +135,11 @@ class Optimiser:
 
     def __init__(self, parameters: Iterable[nn.Parameter], protocol: Protocol) -> None:
         every: list[Tensor] = list(parameters)
-        rule = SGD if protocol.optimiser == "sgd" else AdamW
         groups = (
             ([p for p in every if p.ndim > 1], protocol.weight_decay),
             ([p for p in every if p.ndim <= 1], 0.0),
         )
-        self.groups = [rule(members, decay) for members, decay in groups if members]
+        self.groups = [_group(members, decay, protocol) for members, decay in groups if members]
 
     def step(self, rate: float) -> None:
         """Move all parameters by their gradients, then forget these."""
@@ -113,3 +148,28 @@ class Optimiser:
                 group.step([p.grad for p in group.parameters if p.grad is not None], rate)
                 for parameter in group.parameters:
                     parameter.grad = None
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what is remembered, by name; not copies."""
+        return {
+            f"{at}.{name}.{place}": tensor
+            for at, group in enumerate(self.groups)
+            for name, tensors in group.state().items()
+            for place, tensor in enumerate(tensors)
+        }
+
+    def resume(self, state: Mapping[str, Tensor]) -> None:
+        """Remember what `state` returned once."""
+        for at, group in enumerate(self.groups):
+            remembered: dict[str, list[Tensor]] = {}
+            for name in group.state():
+                count = len(group.parameters)
+                kept = [state[key] for place in range(count) if (key := f"{at}.{name}.{place}") in state]
+                remembered[name] = kept
+            group.resume(remembered)
+
+
+def _group(parameters: list[Tensor], decay: float, protocol: Protocol) -> Group:
+    if protocol.optimiser == "sgd":
+        return SGD(parameters, decay, protocol.momentum)
+    return AdamW(parameters, decay)

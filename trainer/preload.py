@@ -8,7 +8,8 @@ from __future__ import annotations
 import signal
 
 import archive.trainer.checkpoint
-import archive.trainer.train  # noqa: F401
+import archive.trainer.train
+import archive.trainer.trial  # noqa: F401
 
 # A service manager, or `timeout`, signals every process of a group. The daemon decides what becomes of its trials, and
 # the server leaves when the daemon has.

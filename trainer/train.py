@@ -1,34 +1,44 @@
-"""The training loop: one network, one task, one seed, one device.
+"""Training: one network, one task, one seed, one device.
 
-    network ── shuffled batches ──> steps ──> validation ──> callback      once an epoch, until patience ends
+    network ── shuffled batches ──> steps ──> validation ──> callback      once an epoch, until it converges
                                                  └─ best so far: weights kept aside, tested once at the end
 
 The same architecture (in whatever order its layers stand), task, protocol, seed and number of threads give the same
-result to the last bit on one CPU; on a GPU, the same up to the order of its sums.
+result to the last bit on one CPU, however often the training was interrupted and resumed; on a GPU, the same up to the
+order of its sums.
 """
 
 from __future__ import annotations
 
-import math
+import hashlib
+import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
-from archive.errors import TrainingError
+from archive import codec
+from archive.errors import CheckpointError, TrainingError, UsageError
 from archive.graph import Architecture
+from archive.trainer import precision as precisions
 from archive.trainer.build import Network
-from archive.trainer.data import Batches
+from archive.trainer.data import Batches, Splits
+from archive.trainer.failures import out_of_memory
 from archive.trainer.hyperparameters import Hyperparameters
-from archive.trainer.optimiser import Optimiser
-from archive.trainer.tasks import Protocol, Task
+from archive.trainer.measure import measure
+from archive.trainer.protocols import Protocol
+from archive.trainer.session import Metrics, Session
+from archive.trainer.steps import Steps
+from archive.trainer.task import Task
+from archive.trainer.training import OnEpoch, Training
 
-Metrics = dict[str, float]
-OnEpoch = Callable[[Metrics], None]
+log = logging.getLogger("archive.trainer")
+
+Initial = Mapping[str, Tensor] | Callable[[], Mapping[str, Tensor]]
+"""Weights to start from by the names of `Network.state_dict`, or what returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +51,12 @@ class Outcome:
             at the best epoch, `best_epoch`, `params` and `flops` (see `Network`).
         curve: `epoch`, `train_loss`, `valid_loss`, `valid_<metric>` and `seconds` since the start, parallel lists.
         epochs: Number of epochs run.
-        seconds: Wall time from the building of the network to the last test.
+        seconds: Wall time from the building of the network to the last test; of all attempts, if it was resumed.
         weights: Tensors of the best epoch by name, on the CPU.
+        ended: Why: `epochs` (all of the protocol's), `rung` (those asked for), or the protocol's rule of convergence.
+        resumed: How often it was resumed.
+        precision: `float32` or `bf16`.
+        inherited: What is on record of the weights it started from: JSON values; empty when it started from its seed.
     """
 
     value: float
@@ -51,6 +65,10 @@ class Outcome:
     epochs: int
     seconds: float
     weights: dict[str, Tensor] = field(repr=False)
+    ended: str = "epochs"
+    resumed: int = 0
+    precision: str = "float32"
+    inherited: Mapping[str, Any] = field(default_factory=dict)
 
 
 def train(
@@ -62,6 +80,11 @@ def train(
     device: str = "cpu",
     on_epoch: OnEpoch | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
+    initial: Initial | None = None,
+    inherited: Mapping[str, Any] | None = None,
+    epochs: int | None = None,
+    precision: str = "auto",
+    session: Session | None = None,
 ) -> Outcome:
     """Train a network and measure it.
 
@@ -73,64 +96,117 @@ def train(
         device: As torch names it.
         on_epoch: Called after each epoch with that epoch's entries of the curve.
         hyperparameters: What differs from the protocol (`archive.trainer.hyperparameters`).
+        initial: Weights to start from, in the canonical order; None draws them from the seed. What returns them is
+            called unless a state is resumed, and may raise CheckpointError: the seed must do, then.
+        inherited: What to put on record of `initial`, as JSON values.
+        epochs: Train up to this epoch, with the schedule of all of the protocol's; None means all. Its outcome is what
+            the whole training would have found by then, and the session keeps the state.
+        precision: `auto`, `float32` or `bf16` (`archive.trainer.precision`).
+        session: Keeps the state and may ask the training to leave; None stands alone.
 
     Raises:
         UnknownNameError: There is no hyperparameter of a name.
-        UsageError: The value of a hyperparameter cannot be used.
+        UsageError: The value of an argument cannot be used.
         InvalidArchitectureError: The network does not suit the task.
-        TrainingError: The loss is no longer finite, or memory ran out.
+        TrainingError: The loss is no longer finite, memory ran out, or the initial weights do not fit.
+        Left: The session was asked to leave.
     """
-    protocol = protocol or task.protocol()
     start = time.perf_counter()
+    protocol = protocol or task.protocol()
+    until = protocol.epochs if epochs is None else epochs
+    if not 1 <= until <= protocol.epochs:
+        raise UsageError(f"epochs must be between 1 and the {protocol.epochs} of {protocol.name}, got {until}")
+    architecture, session, on = architecture.canonical, session or Session(), torch.device(device)
+    wanted = Hyperparameters.of(hyperparameters or {})
+    numbers = precisions.choose(precision, on)
     try:
-        wanted = Hyperparameters.of(hyperparameters or {})
-        return _train(architecture.canonical, task, protocol, wanted, seed, torch.device(device), on_epoch, start)
-    except torch.OutOfMemoryError as error:
-        raise TrainingError(f"out of memory on {device}: {str(error).splitlines()[0]}") from error
+        splits = task.load(protocol)
+        training = _prepared(architecture, task, protocol, splits, wanted, seed, on, numbers, start)
+        state = session.resume(_job(architecture, task, protocol, splits, seed, on, numbers, hyperparameters or {}))
+        if state is not None and len(state.about["curve"].get("epoch", ())) <= until:
+            training.resume(state)
+            log.info("resumed epoch=%d steps=%d", training.epochs, training.steps.done)
+        elif initial is not None:
+            _start_from(training, initial, inherited or {})
+        ended = training.run(until, session, on_epoch)
+        if ended == "rung":
+            session.save(training.state(), training.epochs)
+        return _outcome(training, ended, numbers)
+    except RuntimeError as error:
+        if (reason := out_of_memory(error)) is None:
+            raise
+        raise TrainingError(f"out of memory on {device}: {reason}") from error
 
 
-def _train(
+def _prepared(
     architecture: Architecture,
     task: Task,
     protocol: Protocol,
+    splits: Splits,
     wanted: Hyperparameters,
     seed: int,
     device: torch.device,
-    on_epoch: OnEpoch | None,
+    precision: str,
     start: float,
-) -> Outcome:
-    splits = task.load(protocol)
+) -> Training:
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
     normalise = protocol.normalisation == "batch"
     network = Network(architecture, task.input_shape, task.outputs, task.kind, normalise=normalise, seed=seed)
     network.drop_out(wanted.of_layers("dropout", len(network.weighted), 0.0), seed)
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-    steps = Steps(network, task, protocol, len(parts["train"]), wanted)
-    order = torch.Generator().manual_seed(seed)
-    best = Best(network, maximise=task.direction == "maximise")
-    curve: dict[str, list[float]] = {}
+    total = protocol.epochs * parts["train"].steps(protocol)
+    steps = Steps(network, task, protocol, total, wanted, precision)
+    return Training(network, task, protocol, parts, steps, seed, start)
 
-    for epoch in range(1, protocol.epochs + 1):
-        train_loss = steps.epoch(parts["train"].shuffled(protocol.batch, order))
-        valid_loss, valid_metric = measure(network, parts["valid"], task)
-        _check_finite(epoch, train_loss=train_loss, valid_loss=valid_loss)
-        now = {
-            "epoch": float(epoch),
-            "train_loss": train_loss,
-            "valid_loss": valid_loss,
-            task.objective: valid_metric,
-            "seconds": time.perf_counter() - start,
-        }
-        for name, entry in now.items():
-            curve.setdefault(name, []).append(entry)
-        best.update(epoch, valid_metric, valid_loss)
-        if on_epoch is not None:
-            on_epoch(now)
-        if epoch - best.epoch >= protocol.patience:
-            break
 
+def _job(
+    architecture: Architecture,
+    task: Task,
+    protocol: Protocol,
+    splits: Splits,
+    seed: int,
+    device: torch.device,
+    precision: str,
+    hyperparameters: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what must be equal for a state to be gone on from, as JSON values.
+
+    Weights that were inherited are not in it: another start may be at hand when the trial is resumed, and the
+    one that it had is in the state.
+    """
+    answers = hashlib.sha256(b"".join(part.targets.tobytes() for part in (splits.train, splits.valid, splits.test)))
+    return {
+        "architecture": codec.to_dict(architecture),
+        "task": task.name,
+        "data": answers.hexdigest(),
+        "protocol": protocol.as_dict(),
+        "seed": seed,
+        "hyperparameters": dict(hyperparameters),
+        "device": device.type,
+        "precision": precision,
+    }
+
+
+def _start_from(training: Training, initial: Initial, inherited: Mapping[str, Any]) -> None:
+    try:
+        weights = initial if isinstance(initial, Mapping) else initial()
+    except CheckpointError as error:
+        log.warning("starts from its seed reason=%r", error.reason)
+        training.inherited = {"error": error.reason}
+        return
+    try:
+        training.network.load_state_dict(weights)
+    except RuntimeError as error:
+        # The first line of torch's message says no more than that.
+        why = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
+        raise TrainingError(f"the weights to start from do not fit the network: {why}") from error
+    training.inherited = dict(inherited)
+
+
+def _outcome(training: Training, ended: str, precision: str) -> Outcome:
+    task, network, best, curve = training.task, training.network, training.best, training.curve
     best.restore()
-    _, test_metric = measure(network, parts["test"], task)
+    _, test_metric = measure(network, training.parts["test"], task, computing=training.steps.computing)
     metrics = {
         "train_loss": curve["train_loss"][best.epoch - 1],
         "valid_loss": best.loss,
@@ -139,117 +215,15 @@ def _train(
         "params": float(network.params),
         "flops": float(network.flops),
     }
-    return Outcome(best.metric, metrics, curve, epoch, time.perf_counter() - start, best.weights)
-
-
-class Steps:
-    """The optimiser's steps, with the learning rate that the protocol lays over them."""
-
-    def __init__(
-        self,
-        network: Network,
-        task: Task,
-        protocol: Protocol,
-        inputs: int,
-        wanted: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
-    ) -> None:
-        """Prepare optimisers and schedule for all the epochs to come."""
-        self.network, self.task, self.protocol = network, task, protocol
-        self.optimisers = _optimisers(network, protocol, wanted)
-        bounds = wanted.of_layers("max_norm", len(network.weighted), math.inf)
-        self.bounded = [
-            (parameter, bound)
-            for layer, bound in zip(network.weighted, bounds, strict=True)
-            for parameter in layer.parameters()
-            if parameter.ndim > 1 and bound < math.inf
-        ]
-        self.total = protocol.epochs * -(-inputs // protocol.batch)
-        self.done = 0
-
-    def epoch(self, batches: Iterator[tuple[Tensor, Tensor]]) -> float:
-        """Take one step a batch; return the mean loss of the inputs, each at its own step."""
-        self.network.train()
-        losses, count = [], 0
-        for inputs, targets in batches:
-            loss = loss_of(self.network(inputs), targets, self.task)
-            loss.backward()  # type: ignore[no-untyped-call]
-            for optimiser, rate in self.optimisers:
-                optimiser.step(rate * self._factor())
-            self._bound()
-            self.done += 1
-            losses.append(loss.detach() * len(targets))
-            count += len(targets)
-        # One sum for the epoch: a number read back after each step would make a GPU wait for it.
-        return float(torch.stack(losses).sum()) / count
-
-    def _factor(self) -> float:
-        return _factor(self.done / self.total, self.protocol.warmup)
-
-    @torch.no_grad()
-    def _bound(self) -> None:
-        for parameter, bound in self.bounded:
-            norms = torch.linalg.vector_norm(parameter.flatten(1), dim=1).clamp(min=bound)
-            parameter.mul_((bound / norms).reshape(-1, *[1] * (parameter.ndim - 1)))
-
-
-def _optimisers(network: Network, protocol: Protocol, wanted: Hyperparameters) -> list[tuple[Optimiser, float]]:
-    """Return optimisers with the peaks of their learning rates: one, unless layers differ."""
-    count = len(network.weighted)
-    rates = wanted.of_layers("learning_rate", count, protocol.learning_rate)
-    decays = wanted.of_layers("weight_decay", count, protocol.weight_decay)
-    each = [replace(protocol, weight_decay=decay) for decay in decays]
-    if len({*zip(rates, decays, strict=True)}) == 1:
-        return [(Optimiser(network.parameters(), each[0]), rates[0])]
-    layers = zip(network.weighted, each, rates, strict=True)
-    return [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in layers]
-
-
-class Best:
-    """The best epoch so far, with a copy of its weights; the loss decides between equal metrics."""
-
-    def __init__(self, network: nn.Module, maximise: bool) -> None:
-        """Begin with no epoch."""
-        self.network, self.sign = network, 1.0 if maximise else -1.0
-        self.epoch, self.metric, self.loss = 0, -math.inf * self.sign, math.inf
-        self.weights: dict[str, Tensor] = {}
-
-    def update(self, epoch: int, metric: float, loss: float) -> None:
-        """Keep the network's weights if this epoch is better than all before."""
-        if (self.sign * metric, -loss) > (self.sign * self.metric, -self.loss):
-            self.epoch, self.metric, self.loss = epoch, metric, loss
-            self.weights = {name: tensor.detach().cpu().clone() for name, tensor in self.network.state_dict().items()}
-
-    def restore(self) -> None:
-        """Give the network the weights of the best epoch."""
-        self.network.load_state_dict(self.weights)
-
-
-@torch.inference_mode()
-def measure(network: nn.Module, part: Batches, task: Task, batch: int = 2048) -> tuple[float, float]:
-    """Return the mean loss and the task's metric on a part."""
-    network.eval()
-    outputs = torch.cat([network(inputs) for inputs in torch.split(part.inputs, batch)])
-    loss = float(loss_of(outputs, part.targets, task))
-    if task.metric == "accuracy":
-        return loss, float((outputs.argmax(dim=1) == part.targets).double().mean())
-    return loss, loss
-
-
-def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:
-    """Return the negative log-likelihood of the classes, or the mean squared error."""
-    if task.kind == "classification":
-        return F.nll_loss(outputs, targets)
-    return F.mse_loss(outputs, targets)
-
-
-def _check_finite(epoch: int, **losses: float) -> None:
-    for name, loss in losses.items():
-        if not math.isfinite(loss):
-            raise TrainingError(f"training diverged: {name} is {loss} in epoch {epoch}")
-
-
-def _factor(progress: float, warmup: float) -> float:
-    """Return the factor of the learning rate at a progress in [0, 1]: a line up, a cosine down."""
-    if progress < warmup:
-        return 0.1 + 0.9 * progress / warmup
-    return 0.5 * (1 + math.cos(math.pi * (progress - warmup) / (1 - warmup)))
+    return Outcome(
+        value=best.metric,
+        metrics=metrics,
+        curve=curve,
+        epochs=training.epochs,
+        seconds=training.seconds,
+        weights={name: tensor.cpu() for name, tensor in best.weights.items()},
+        ended=ended,
+        resumed=training.resumed,
+        precision=precision,
+        inherited=training.inherited,
+    )

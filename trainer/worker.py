@@ -1,94 +1,41 @@
 """One trial in a process of its own: what native code, memory or a signal does to it, it does to that trial alone.
 
-    daemon                          fork server                  trial
-    Trial.start(job) ── asks ─────> torch, once a daemon ─ fork ─> builds, trains, saves the weights
+    daemon                          fork server                  trial (`archive.trainer.trial`)
+    Trial(job) ───── asks ────────> torch, once a daemon ─ fork ─> builds, trains, saves the weights
     Trial.messages() <─────────────────────── pipe ──────────────  Epoch …, then Finished or Failed, or silence
+    Trial.checkpoint() ────────────────────── pipe ─────────────>  saves its state after the step, then Interrupted
 
 The fork server imports torch once, so a trial begins in milliseconds; the daemon itself never loads it. A trial that
 ends without a last word was killed or crashed, and the exit status says by what. A trial whose daemon is gone
-finds the pipe closed and ends at once.
+finds the pipe closed and ends at once. Signals to the whole group change nothing: the daemon decides.
 """
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import platform
 import signal
 import sys
-import threading
 import time
 import types
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection
 from typing import Any
 
-from archive.errors import ArchiveError, CheckpointError, SettingsError, TrainingError
-from archive.graph import Architecture
-from archive.records import Result
-from archive.trainer.tasks import Protocol, Task
+from archive.errors import SettingsError, TrainingError
+from archive.trainer import states, triallog
+from archive.trainer.job import Beat, Epoch, Failed, Finished, Interrupted, Job, Message
+from archive.trainer.trial import run
 
-log = logging.getLogger("archive.trainer")
+__all__ = ["Epoch", "Failed", "Finished", "Interrupted", "Job", "Message", "Trial", "resolve_device"]
 
 _PRELOADED = ["archive.trainer.preload"]
 _PARTING_SECONDS = 5.0
+_STACKS_SECONDS = 0.2
 _SPINS = "1000"
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What a trial needs to know.
-
-    Attributes:
-        architecture: The network.
-        task: What it learns.
-        protocol: By which rules.
-        seed: Of weights and batches.
-        device: As torch names it.
-        threads: Of the CPU; None leaves it to torch, which goes by OMP_NUM_THREADS.
-        folder: Where the weights are saved.
-        about: What is saved with them.
-        hyperparameters: What differs from the protocol (`archive.trainer.hyperparameters`).
-    """
-
-    architecture: Architecture
-    task: Task
-    protocol: Protocol
-    seed: int
-    device: str
-    threads: int | None
-    folder: Path
-    about: dict[str, Any] = field(default_factory=dict)
-    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """One epoch is done; `metrics` are its entries of the curve."""
-
-    metrics: dict[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """Training ended as it should, and the weights are on the disk."""
-
-    result: Result
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """There is no result; `retry` says whether another attempt may fare better."""
-
-    reason: str
-    retry: bool = False
-
-
-Message = Epoch | Finished | Failed
 
 
 class Trial:
@@ -98,8 +45,9 @@ class Trial:
         job: What to train.
 
     Attributes:
+        job: What is trained.
         connection: Ready to read when there are messages, or the trial has ended.
-        heard: When it was last heard of, by `time.monotonic`.
+        heard: When it was last heard of, by `time.monotonic`: it takes steps, and says so every few seconds.
     """
 
     def __init__(self, job: Job) -> None:
@@ -108,9 +56,10 @@ class Trial:
         Raises:
             TrainingError: No process could be started.
         """
-        self.connection, self._process = _start(_train, job)
+        self.job = job
+        self.connection, self._process = _start(run, job)
         self.heard = time.monotonic()
-        self._over = False
+        self._over = self._asked = False
 
     @property
     def pid(self) -> int | None:
@@ -119,23 +68,57 @@ class Trial:
         return pid
 
     def messages(self) -> list[Message]:
-        """Return what has arrived, without waiting; the last one ever is `Finished` or `Failed`."""
+        """Return what has arrived, without waiting; the last one ever is not an `Epoch`."""
         arrived: list[Message] = []
         while not self._over and self.connection.poll():
             try:
-                message: Message = self.connection.recv()
+                message: Message | Beat = self.connection.recv()
             except (EOFError, OSError):
                 message = Failed(self._cause_of_death(), retry=True)
-            arrived.append(message)
             self.heard = time.monotonic()
+            if isinstance(message, Beat):
+                continue
+            if isinstance(message, Failed):
+                message = replace(message, log_tail=triallog.tail(self.job.log))
+            arrived.append(message)
             self._over = not isinstance(message, Epoch)
         return arrived
 
+    def checkpoint(self) -> None:
+        """Ask the trial to save its state after the step it is in, and to leave with `Interrupted`.
+
+        Returns at once. A trial that is about to finish may finish; one that does not answer should be ended.
+        """
+        if not self._asked:
+            self._asked = True
+            with suppress(OSError):  # It is gone; its last message tells.
+                self.connection.send("leave")
+
+    def give_up(self, reason: str) -> Failed:
+        """End a trial that hangs; where it hung is in its log.
+
+        Args:
+            reason: What goes on record.
+        """
+        if self.job.log is not None and self.pid is not None and self._process.is_alive():
+            os.kill(self.pid, signal.SIGUSR1)
+            time.sleep(_STACKS_SECONDS)
+        self.end()
+        return Failed(reason, retry=True, log_tail=triallog.tail(self.job.log))
+
     def end(self) -> None:
         """End the process, whatever it is doing, and wait until it is gone."""
+        self._over = True
         self._process.kill()
         self._process.join(_PARTING_SECONDS)
         self.connection.close()
+
+    def discard_state(self) -> None:
+        """Remove the state, once the trial's end is safely on record; that of a rung stays, for who goes on from it."""
+        job = self.job
+        if job.epochs is None or job.epochs >= job.protocol.epochs:
+            states.forget(job.resume_folder, job.proposal)
+            states.forget(job.resume_folder, job.promoted_from)
 
     def _cause_of_death(self) -> str:
         self._process.join(_PARTING_SECONDS)
@@ -198,83 +181,7 @@ def _no_main_module() -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
-# What follows runs in the trial's process.
-
-
-def _train(job: Job, daemon: Connection) -> None:
-    # Ctrl-C reaches every process of the terminal; the daemon decides what becomes of its trials.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with, args=(daemon,), daemon=True).start()
-    try:
-        message: Message = Finished(_result_of(job, daemon))
-    except TrainingError as error:
-        message = Failed(error.reason)
-    except MemoryError:
-        message = Failed("out of memory")
-    except ArchiveError as error:
-        message = Failed(str(error))
-    except BrokenPipeError:
-        return
-    except Exception as error:
-        log.exception("trial crashed")
-        message = Failed(f"{type(error).__name__}: {error}")
-    daemon.send(message)
-
-
-def _leave_with(daemon: Connection) -> None:
-    """Wait for the pipe to be closed at the other end, which never sends anything, and end the process."""
-    wait([daemon])
-    os._exit(1)
-
-
-def _result_of(job: Job, daemon: Connection) -> Result:
-    import torch
-
-    from archive.trainer import checkpoint
-    from archive.trainer.train import train
-
-    if job.threads is not None:
-        torch.set_num_threads(job.threads)
-    # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
-    torch.set_flush_denormal(True)
-    outcome = train(
-        job.architecture,
-        job.task,
-        job.protocol,
-        seed=job.seed,
-        device=job.device,
-        on_epoch=lambda metrics: daemon.send(Epoch(metrics)),
-        hyperparameters=job.hyperparameters,
-    )
-    environment: dict[str, Any] = {
-        "host": platform.node(),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        # A plain string: the class of torch's own would make the daemon import torch to read it.
-        "torch": str(torch.__version__),
-        "threads": torch.get_num_threads(),
-    }
-    about = {"task": job.task.name, "protocol": job.protocol.name, "seed": job.seed, **job.about}
-    if job.hyperparameters:
-        environment["hyperparameters"] = about["hyperparameters"] = dict(job.hyperparameters)
-    saved = None
-    try:
-        saved = checkpoint.save(job.folder, job.architecture.canonical, outcome.weights, about)
-    except CheckpointError as error:
-        # The result took the time and answers the question: it is not given up for want of disk space.
-        log.warning("weights not saved reason=%r", error.reason)
-        environment["checkpoint"] = error.reason
-    return Result(
-        value=outcome.value,
-        metrics={job.task.objective: outcome.value, **outcome.metrics},
-        curve=outcome.curve,
-        epochs=outcome.epochs,
-        seconds=outcome.seconds,
-        seed=job.seed,
-        device=job.device,
-        environment=environment,
-        checkpoint=saved,
-    )
+# What follows runs in a process of its own.
 
 
 def _probe(device: str, asker: Connection) -> None:

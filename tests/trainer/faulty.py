@@ -8,6 +8,7 @@ import signal
 import time
 
 import numpy as np
+import torch
 
 from archive.trainer import data, tasks
 from archive.trainer.data import Splits
@@ -53,3 +54,18 @@ def has_holes(protocol: Protocol) -> Splits:
 
 def faulty(loader) -> Task:
     return dataclasses.replace(tasks.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader)
+
+
+def prints(_: Protocol) -> Splits:
+    os.write(2, b"from native code\n")
+    print("and from Python")
+    os._exit(3)
+
+
+def asks_for_too_much(_: Protocol) -> Splits:
+    torch.empty(1 << 60, dtype=torch.uint8)
+    raise AssertionError
+
+
+def breaks_the_device(_: Protocol) -> Splits:
+    raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be …")

@@ -11,7 +11,8 @@ from archive.errors import InvalidArchitectureError, TrainingError
 from archive.trainer import tasks
 from archive.trainer.build import Network
 from archive.trainer.data import Batches
-from archive.trainer.train import Best, Outcome, measure, train
+from archive.trainer.measure import Best, measure
+from archive.trainer.train import Outcome, train
 from tests.spaces.strategies import relabelled
 from tests.trainer import faulty
 from tests.trainer.nets import TINY_CNN, TINY_MLP, net

@@ -1,0 +1,44 @@
+"""In which numbers networks compute: chosen, refused, on record, and good enough to learn by."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from archive.errors import UsageError
+from archive.trainer import precision, tasks
+from archive.trainer.train import train
+from tests.trainer.nets import TINY_CNN, TINY_MLP
+from tests.trainer.test_train import short
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(("capability", "chosen"), [((7, 5), "float32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
+def test_the_device_decides_unless_told_otherwise(monkeypatch, capability, chosen):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert precision.choose("auto", torch.device("cuda:1")) == chosen
+    assert precision.choose("float32", torch.device("cuda:1")) == "float32"
+    assert precision.choose("auto", CPU) == "float32"
+    assert precision.choose("bf16", CPU) == "bf16"
+
+
+def test_others_are_refused():
+    with pytest.raises(UsageError, match="precision must be one of auto, float32, bf16, got 'fp8'"):
+        train(TINY_MLP, tasks.get("diabetes"), precision="fp8")
+
+
+def test_networks_learn_in_bfloat16_with_weights_of_float32():
+    exact, rounded = (
+        train(TINY_CNN, tasks.get("digits"), short("digits", epochs=4), precision=name) for name in ("auto", "bf16")
+    )
+    assert (exact.precision, rounded.precision) == ("float32", "bf16")
+    assert exact.curve["train_loss"] != rounded.curve["train_loss"]
+    assert rounded.curve["train_loss"] == pytest.approx(exact.curve["train_loss"], rel=0.1)
+    assert rounded.value > 0.8
+    assert {tensor.dtype for tensor in rounded.weights.values()} <= {torch.float32, torch.int64}
+
+
+def test_a_regression_learns_in_bfloat16():
+    outcome = train(TINY_MLP, tasks.get("diabetes"), short("diabetes", epochs=10), precision="bf16")
+    assert outcome.curve["train_loss"][-1] < outcome.curve["train_loss"][0]

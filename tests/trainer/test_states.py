@@ -1,0 +1,115 @@
+"""States on disk: whole, of the right job, removed in time."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+import torch
+
+from archive.errors import CheckpointError
+from archive.trainer import states
+from archive.trainer.naming import file_name
+from archive.trainer.states import State
+
+JOB = {"seed": 1, "shape": [3, 3]}
+STATE = State(
+    {"best": [3, 0.1 + 0.2, float("-inf")], "resumed": 2},
+    {
+        "a": torch.randn(2, 3, 3, 3, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last),
+        "steps": torch.tensor(7.0),
+        "order": torch.Generator().manual_seed(1).get_state(),
+        "none": torch.empty(0),
+    },
+)
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = states.path_of(tmp_path / "a folder", "my study/ü#7")
+    states.save(path, JOB, STATE)
+    return path
+
+
+def test_what_is_saved_comes_back(path):
+    back = states.load(path, {"shape": (3, 3), "seed": 1})
+    assert back.about == STATE.about
+    assert back.tensors.keys() == STATE.tensors.keys()
+    for name, tensor in STATE.tensors.items():
+        assert back.tensors[name].dtype == tensor.dtype
+        assert torch.equal(back.tensors[name], tensor)
+
+
+def test_there_is_none_before_the_first(tmp_path):
+    assert states.load(tmp_path / "none.state", JOB) is None
+
+
+@pytest.mark.parametrize("at", [0, 5, 20, 60, 400, -1])
+def test_an_altered_byte_is_noticed(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"was cut off or altered|no state that this release can read"):
+        states.load(path, JOB)
+
+
+@pytest.mark.parametrize("size", [0, 10, 40, 100, -1])
+def test_a_file_cut_off_is_noticed(path, size):
+    os.truncate(path, size if size >= 0 else path.stat().st_size - 1)
+    with pytest.raises(CheckpointError, match=r"was cut off or altered|no state that this release can read"):
+        states.load(path, JOB)
+
+
+def test_a_folder_in_its_place_is_refused(tmp_path):
+    (tmp_path / "a.state").mkdir()
+    with pytest.raises(CheckpointError, match="cannot read the state"):
+        states.load(tmp_path / "a.state", JOB)
+
+
+def test_another_job_is_named(path):
+    with pytest.raises(CheckpointError, match=r"another seed: 1, not 2$"):
+        states.load(path, {**JOB, "seed": 2})
+    with pytest.raises(CheckpointError, match=r"another extra: None, not 5$"):
+        states.load(path, {**JOB, "extra": 5})
+    with pytest.raises(CheckpointError, match=r"another shape$"):
+        states.load(path, {**JOB, "shape": list(range(100))})
+
+
+def test_a_write_that_fails_leaves_the_state_before(path, monkeypatch):
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        states.save(path, {"seed": 9}, STATE)
+    monkeypatch.undo()
+    assert states.load(path, JOB).about == STATE.about
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_states_are_forgotten(path):
+    states.forget(path.parent, "my study/ü#7")
+    states.forget(path.parent, "my study/ü#7")
+    states.forget(None, "x")
+    assert not path.exists()
+
+
+def test_only_what_is_old_is_swept(path):
+    orphan, rest = states.path_of(path.parent, "b"), path.parent / ".b.state-xyz.part"
+    states.save(orphan, JOB, STATE)
+    rest.write_bytes(b"half")
+    (path.parent / "notes.txt").write_text("mine")
+    for file in (orphan, rest, path.parent / "notes.txt"):
+        os.utime(file, (time.time() - 100,) * 2)
+    assert states.sweep(path.parent, 50) == 2
+    assert sorted(file.name for file in path.parent.iterdir()) == sorted([path.name, "notes.txt"])
+    assert states.sweep(path.parent / "none", 50) == 0
+
+
+def test_names_are_distinct_and_stay_in_their_folder():
+    ids = ["s#1", "s#11", "a/b", "a%2Fb", "..", ".", "ü", "x" * 300, "x" * 301, "A b", "-"]
+    names = [file_name(identifier) for identifier in ids]
+    assert len(set(names)) == len(ids)
+    assert all("/" not in name and not name.startswith(".") and len(name) <= 200 for name in names)
+    assert file_name("s#1") == "s%231"

@@ -1,0 +1,57 @@
+"""Logs of trials: bounded, their end at hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+from archive.trainer import triallog
+from tests.support import ROOT
+
+
+def test_the_tail_is_the_end_and_never_long(tmp_path):
+    log = tmp_path / "a.log"
+    assert triallog.tail(log) == triallog.tail(None) == ""
+    log.write_text("".join(f"line {k}\n" for k in range(1000)))
+    assert triallog.tail(log, 3) == "line 997\nline 998\nline 999"
+    log.write_bytes(b"x" * 100_000 + b"\xff end")
+    tail = triallog.tail(log)
+    assert tail.endswith("\ufffd end")
+    assert len(tail) == triallog.TAIL_BYTES
+
+
+def test_a_log_is_cut_at_a_line_and_keeps_its_end(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_text("".join(f"line {k:05d}\n" for k in range(1000)))
+    log = os.open(path, os.O_RDWR | os.O_APPEND)
+    triallog.cut(log, most=20_000)
+    assert path.stat().st_size == 11_000
+    triallog.cut(log, most=10_000)
+    os.write(log, b"and on\n")
+    os.close(log)
+    first, *lines = path.read_text().splitlines()
+    assert first == "[older lines were dropped]"
+    assert lines == [f"line {k:05d}" for k in range(1000 - len(lines) + 1, 1000)] + ["and on"]
+    assert 4_900 < path.stat().st_size < 5_100
+
+
+def test_all_that_a_process_prints_is_in_its_log_in_order(tmp_path):
+    code = f"""
+        import logging, os, subprocess, sys
+        from pathlib import Path
+        from archive.trainer import triallog
+        triallog.capture(Path({str(tmp_path)!r}) / "deep" / "a.log")
+        print("one")
+        os.write(2, b"two\\n")
+        logging.getLogger("archive.trainer").info("three")
+        subprocess.run(["echo", "four"])
+        sys.stderr.write("five\\n")
+        assert "torch" not in sys.modules
+        os._exit(0)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, capture_output=True, check=True)
+    assert done.stdout == done.stderr == b""
+    lines = (tmp_path / "deep" / "a.log").read_text().splitlines()
+    assert [line.split()[-1] for line in lines] == ["one", "two", "three", "four", "five"]

@@ -1,0 +1,1 @@
+"""What the trainer costs beside its training, measured beside references of the same run."""

@@ -1,0 +1,263 @@
+"""What a trial costs beside its training, and how fast it trains, for `archive bench trainer`.
+
+    ours     `train` as a trial calls it: session, log line and message after each epoch, best weights, curve
+    plain    the loop that one writes by hand over the same tensors with torch's own optimiser: steps, validation
+
+Both train the same network for the same epochs, in turns, in one run and one process; a figure is the mean of the
+faster half of the turns. On a CPU they have one thread, and seconds are the processor's, since other processes may want
+it, too; those that the disk takes stand beside, a save each. On a GPU seconds are those of the wall. What starting a
+trial costs is apart: it is paid once, whatever the trial's length.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from archive.errors import SettingsError
+from archive.figures import Figure
+from archive.graph import Architecture
+from archive.trainer import tasks
+from archive.trainer.benchmarks import starts
+from archive.trainer.benchmarks.starts import chain
+from archive.trainer.build import Network
+from archive.trainer.data import Batches, Part, Splits
+from archive.trainer.job import CHECKPOINT_SECONDS, Epoch
+from archive.trainer.precision import choose
+from archive.trainer.protocols import Protocol
+from archive.trainer.session import Metrics, Session
+from archive.trainer.steps import factor_at
+from archive.trainer.task import Task
+from archive.trainer.train import train
+
+GOAL = "< 3"
+TURNS, SECONDS = 8, 1.0
+"""How often both loops train each network, and about how long each time."""
+
+_log = logging.getLogger("archive.trainer")
+
+
+def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") -> list[Figure]:
+    """Measure trials on this machine.
+
+    Args:
+        turns: How often both loops train each network.
+        seconds: About how long each time.
+        device: As torch names it; `auto` is a GPU where there is one.
+
+    Returns:
+        The figures, in the order to show them.
+
+    Raises:
+        SettingsError: There is no such device here.
+    """
+    on = _device(device)
+    figures = []
+    with _one_thread(), tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
+        figures += starts.measure(on, Path(folder))
+        with _log_to(Path(folder) / "log"):
+            for name, task, architecture in _problems(on):
+                figures += compare(f"{name}, {on.type}", task, architecture, on, turns, seconds, Path(folder))
+    return figures
+
+
+def _device(name: str) -> torch.device:
+    # In this process: the first trial that is measured must be the one that starts the fork server.
+    try:
+        device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise SettingsError(f"the device {name!r} cannot be used: {str(error).splitlines()[0]}") from error
+    return device
+
+
+def _problems(device: torch.device) -> Iterator[tuple[str, Task, Architecture]]:
+    digits, diabetes = tasks.DIGITS, tasks.DIABETES
+    yield "digits, small cnn", digits, chain("cnn", "conv3/16 max-pool conv3/32 max-pool fc/32 softmax")
+    yield "digits, residual cnn", digits, chain("cnn", "res3/32 res3/32 max-pool res3/64 res3/64 fc/64 softmax")
+    yield "diabetes, mlp", diabetes, chain("mlp", "relu/64 tanh/32 linear")
+    images = _images(256 if device.type == "cpu" else 20_000)
+    wide = "conv3/32 conv3/32 max-pool conv3/64 conv3/64 max-pool conv3/128 max-pool fc/128 softmax"
+    yield "noise of 3 x 32 x 32, cnn", images, chain("cnn", wide)
+
+
+def _images(count: int) -> Task:
+    """Return a task of the size of CIFAR-10's images; their content does not matter to a clock."""
+    sizes = (count, count // 8, count // 8)
+    own = tasks.DIGITS.protocol()
+    protocol = replace(own, name="noise/1", train=sizes[0], valid=sizes[1], test=sizes[2])
+
+    def load(_: Protocol) -> Splits:
+        rng = np.random.default_rng(0)
+        return Splits(*(Part(rng.standard_normal((n, 3, 32, 32), np.float32), rng.integers(10, size=n)) for n in sizes))
+
+    return replace(tasks.DIGITS, name="noise", input_shape=(3, 32, 32), protocols=(protocol,), loader=load)
+
+
+class Run(NamedTuple):
+    """What one of the loops did.
+
+    Attributes:
+        seconds: Of all epochs but the first.
+        losses: The validation loss of each epoch: both loops must learn the same.
+    """
+
+    seconds: float
+    losses: list[float]
+
+
+def compare(
+    name: str, task: Task, architecture: Architecture, device: torch.device, turns: int, seconds: float, folder: Path
+) -> list[Figure]:
+    """Return the figures of one network on one task; the arguments are those of `measure`, and a folder for states."""
+
+    def protocol(epochs: int) -> Protocol:
+        return replace(task.protocol(), epochs=epochs, patience=epochs)
+
+    def trained(precision: str) -> Run:
+        return ours(architecture, task, rules, device, path, precision)
+
+    epochs = 2 + round(2 * seconds / plain(architecture, task, protocol(3), device).seconds)
+    rules, path = protocol(epochs), folder / f"{name}.state"
+    taken: dict[str, list[float]] = {"ours": [], "plain": []}
+    for turn in range(turns):
+        # Each comes first as often as the other: caches and clocks favour neither.
+        for which in sorted(taken, reverse=bool(turn % 2)):
+            run = plain(architecture, task, rules, device) if which == "plain" else trained("auto")
+            taken[which].append(run.seconds)
+    own, reference = (_faster_half(taken[which]) for which in ("ours", "plain"))
+    inputs = (epochs - 1) * rules.train
+    other = "float32" if choose("auto", device) == "bf16" else "bf16"
+    others = [trained(other).seconds for _ in range(2)]
+    return [
+        Figure(f"{name}: inputs/s, beside a plain loop", inputs / own, "1/s", None, inputs / reference),
+        Figure(f"{name}: overhead of the loop", 100 * (own / reference - 1), "%", GOAL),
+        Figure(f"{name}: inputs/s in {other}, beside the default", inputs / min(others), "1/s", None, inputs / own),
+        Figure(f"{name}: a state saved, every {CHECKPOINT_SECONDS:g} s", *_saving(architecture, task, device, path)),
+    ]
+
+
+def _faster_half(times: list[float]) -> float:
+    fastest = sorted(times)[: max(1, len(times) // 2)]
+    return sum(fastest) / len(fastest)
+
+
+def ours(
+    architecture: Architecture,
+    task: Task,
+    protocol: Protocol,
+    device: torch.device,
+    state: Path,
+    precision: str = "auto",
+) -> Run:
+    """Train as a trial does."""
+    there, here = Pipe()
+    ends: list[float] = []
+
+    def on_epoch(metrics: Metrics) -> None:
+        _log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
+        there.send(Epoch(metrics))
+        here.recv()
+        ends.append(_now(device))
+
+    with there, here:
+        where, session = str(device), Session(state)
+        outcome = train(
+            architecture, task, protocol, device=where, on_epoch=on_epoch, precision=precision, session=session
+        )
+    return Run(ends[-1] - ends[0], outcome.curve["valid_loss"])
+
+
+def _now(device: torch.device) -> float:
+    return time.process_time() if device.type == "cpu" else time.perf_counter()
+
+
+def plain(architecture: Architecture, task: Task, protocol: Protocol, device: torch.device) -> Run:
+    """Train in a loop without anything else."""
+    normalise = protocol.normalisation == "batch"
+    network = Network(architecture.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)
+    network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    splits = task.load(protocol)
+    data, valid = Batches.of(splits.train, device), Batches.of(splits.valid, device)
+    computing = torch.autocast(device.type, torch.bfloat16, enabled=choose("auto", device) == "bf16")
+    loss_of = F.nll_loss if task.kind == "classification" else F.mse_loss
+    optimiser = _torchs_own(network, protocol)
+    generator, batches, done = torch.Generator().manual_seed(0), data.steps(protocol), 0
+    ends, losses = [], []
+    for _ in range(protocol.epochs):
+        network.train()
+        for chosen in torch.randperm(len(data), generator=generator).to(device).tensor_split(batches):
+            with computing:
+                loss = loss_of(network(data.inputs[chosen]), data.targets[chosen])
+            loss.backward()  # type: ignore[no-untyped-call]
+            for group in optimiser.param_groups:
+                group["lr"] = protocol.learning_rate * factor_at(done / (protocol.epochs * batches), protocol)
+            optimiser.step()
+            optimiser.zero_grad()
+            done += 1
+        network.eval()
+        with torch.inference_mode(), computing:
+            outputs = network(valid.inputs)
+            losses.append(float(loss_of(outputs, valid.targets)))
+            if task.kind == "classification":
+                float((outputs.argmax(dim=1) == valid.targets).double().mean())
+        ends.append(_now(device))
+    return Run(ends[-1] - ends[0], losses)
+
+
+def _torchs_own(network: Network, protocol: Protocol) -> torch.optim.Optimizer:
+    groups = [
+        {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": protocol.weight_decay},
+        {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if protocol.optimiser == "sgd":
+        return torch.optim.SGD(groups, protocol.learning_rate, protocol.momentum, nesterov=True, fused=True)
+    return torch.optim.AdamW(groups, protocol.learning_rate, fused=True)
+
+
+def _saving(architecture: Architecture, task: Task, device: torch.device, path: Path) -> tuple[float, str]:
+    """Return the milliseconds that it takes to save a state."""
+    rung, seconds = replace(task.protocol(), epochs=2, epoch_steps=1), []
+    for _ in range(3):
+        session = Session(path)
+        train(architecture, task, rung, device=str(device), epochs=1, session=session)
+        seconds.append(session.save_seconds)
+    return 1e3 * min(seconds), "ms"
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _log_to(path: Path) -> Iterator[None]:
+    """Write the log as a trial's process does, and to no screen."""
+    handler, level, passes = logging.FileHandler(path), _log.level, _log.propagate
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    _log.addHandler(handler)
+    _log.setLevel(logging.INFO)
+    _log.propagate = False
+    try:
+        yield
+    finally:
+        _log.removeHandler(handler)
+        handler.close()
+        _log.setLevel(level)
+        _log.propagate = passes

@@ -1,0 +1,64 @@
+"""What it takes to start a trial, for `archive bench trainer`: its process, its data, its network."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from archive.errors import TrainingError
+from archive.figures import Figure
+from archive.graph import Architecture, Layer
+from archive.trainer import tasks
+from archive.trainer.job import Epoch, Job
+from archive.trainer.worker import Trial
+
+
+def measure(device: torch.device, folder: Path) -> list[Figure]:
+    """Measure the first trial of this process, and those that follow.
+
+    Args:
+        device: Where they train.
+        folder: Takes what they save.
+    """
+    task = tasks.DIGITS
+    least = replace(task.protocol(), epochs=1, epoch_steps=1)
+    architecture = chain("cnn", "conv3/16 max-pool conv3/32 max-pool fc/32 softmax")
+    job = Job(architecture, task, least, 0, str(device), 1, folder)
+    first, *others = [_start(job) for _ in range(6)]
+    whole, inside = min(others)
+    return [
+        Figure("a daemon's first trial: its process", first[0] - first[1], "s"),
+        Figure("each further trial: its process", whole - inside, "s"),
+        Figure("each further trial: data read, network built, one step (digits, small cnn)", inside, "s"),
+    ]
+
+
+def _start(job: Job) -> tuple[float, float]:
+    """Return the seconds from asking for a trial to its first epoch, and those that it spent in `train`.
+
+    Raises:
+        TrainingError: The trial failed.
+    """
+    began = time.perf_counter()
+    trial = Trial(job)
+    try:
+        trial.connection.poll(None)
+        message = trial.messages()[0]
+        if not isinstance(message, Epoch):
+            raise TrainingError(f"the benchmark's trial ended early: {message}")
+        return time.perf_counter() - began, message.metrics["seconds"]
+    finally:
+        trial.end()
+
+
+def chain(space: str, text: str) -> Architecture:
+    """Return layers in a row, from `op/units` each; pools are at stride 2."""
+    layers = [Layer("ip")]
+    for word in text.split():
+        op, _, units = word.partition("/")
+        layers.append(Layer(op, int(units) if units else None, 2 if op.endswith("pool") else 1))
+    layers.append(Layer("op"))
+    return Architecture(space, layers, [(at, at + 1) for at in range(len(layers) - 1)])

@@ -1,0 +1,171 @@
+"""What runs in the process of a trial: trains, tells its daemon, saves the weights, and leaves when it should.
+
+main thread    trains; sends Epoch, Beat and the last message
+listener       waits on the pipe: a word from the daemon asks the trial to leave, its end that the daemon is gone
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from typing import Any
+
+from archive.errors import CheckpointError
+from archive.records import Checkpoint, Result
+from archive.trainer import failures, states, triallog
+from archive.trainer.job import Beat, Epoch, Finished, Interrupted, Job, Message
+from archive.trainer.session import Left, Metrics, Session
+
+log = logging.getLogger("archive.trainer")
+
+Send = Callable[[Message | Beat], None]
+
+
+def run(job: Job, daemon: Connection) -> None:
+    """Do a job, and say how it ended."""
+    # Ctrl-C reaches every process of the terminal; the daemon decides what becomes of its trials.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if job.log is not None:
+        triallog.capture(job.log)
+        log.info("attempt began proposal=%s pid=%d device=%s", job.proposal, os.getpid(), job.device)
+    triallog.show_stacks()
+    sending = threading.Lock()
+
+    def send(message: Message | Beat) -> None:
+        with sending:
+            daemon.send(message)
+
+    session = _session(job, send)
+    threading.Thread(target=_listen, args=(daemon, session, send), daemon=True, name="listener").start()
+    try:
+        send(_last_words(job, session, send))
+    except BrokenPipeError:
+        return
+
+
+def _last_words(job: Job, session: Session, send: Send) -> Message:
+    try:
+        return Finished(_result_of(job, session, send))
+    except Left as left:
+        log.info("left as it was asked to saved=%s epoch=%d", left.saved, left.epoch)
+        return Interrupted(left.saved, left.epoch)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        failed = failures.failed(error)
+        log.exception("trial failed reason=%r", failed.reason)
+        if not failed.retry:
+            states.forget(job.resume_folder, job.proposal)
+        return failed
+
+
+def _session(job: Job, send: Send) -> Session:
+    def on_resumed(curve: list[Metrics]) -> None:
+        for metrics in curve:
+            send(Epoch(metrics, resumed=True))
+
+    keeps = job.resume_folder is not None and job.proposal
+    former = job.promoted_from if keeps else None
+    return Session(
+        path=states.path_of(job.resume_folder, job.proposal) if job.resume_folder and keeps else None,
+        former=states.path_of(job.resume_folder, former) if job.resume_folder and former else None,
+        checkpoint_seconds=job.checkpoint_seconds,
+        on_resumed=on_resumed,
+        on_beat=lambda: send(Beat()),
+    )
+
+
+def _listen(daemon: Connection, session: Session, send: Send) -> None:
+    """Pass on that the trial should leave; end the process when the pipe is closed at the other end."""
+    while True:
+        try:
+            daemon.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+        session.leave()
+        if not session.stepping:
+            # It reads data or builds: that may take long, and nothing is lost with it.
+            send(Interrupted(session.path is not None and session.path.exists(), 0))
+            os._exit(0)
+
+
+def _result_of(job: Job, session: Session, send: Send) -> Result:
+    import torch
+
+    from archive.trainer.train import train
+
+    if job.threads is not None:
+        torch.set_num_threads(job.threads)
+    # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
+    torch.set_flush_denormal(True)
+
+    def on_epoch(metrics: Metrics) -> None:
+        log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
+        send(Epoch(metrics))
+
+    outcome = train(
+        job.architecture,
+        job.task,
+        job.protocol,
+        seed=job.seed,
+        device=job.device,
+        on_epoch=on_epoch,
+        hyperparameters=job.hyperparameters,
+        initial=job.initial,
+        inherited=job.inherited,
+        epochs=job.epochs,
+        precision=job.precision,
+        session=session,
+    )
+    environment: dict[str, Any] = {
+        "host": platform.node(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        # A plain string: the class of torch's own would make the daemon import torch to read it.
+        "torch": str(torch.__version__),
+        "threads": torch.get_num_threads(),
+        "precision": outcome.precision,
+        "ended": outcome.ended,
+    }
+    for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
+        if value:
+            environment[name] = value
+    if job.hyperparameters:
+        environment["hyperparameters"] = dict(job.hyperparameters)
+    saved, problem = _saved(job, outcome.weights)
+    if problem:
+        environment["checkpoint"] = problem
+    log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
+    return Result(
+        value=outcome.value,
+        metrics={job.task.objective: outcome.value, **outcome.metrics},
+        curve=outcome.curve,
+        epochs=outcome.epochs,
+        seconds=outcome.seconds,
+        seed=job.seed,
+        device=job.device,
+        environment=environment,
+        checkpoint=saved,
+    )
+
+
+def _saved(job: Job, weights: dict[str, Any]) -> tuple[Checkpoint | None, str]:
+    """Return where the weights were saved, or why they could not be.
+
+    The result took the time and answers the question: it is not given up for want of disk space.
+    """
+    from archive.trainer import checkpoint
+
+    about = {"task": job.task.name, "protocol": job.protocol.name, "seed": job.seed, **job.about}
+    if job.hyperparameters:
+        about["hyperparameters"] = dict(job.hyperparameters)
+    try:
+        return checkpoint.save(job.folder, job.architecture.canonical, weights, about), ""
+    except CheckpointError as error:
+        log.warning("weights not saved reason=%r", error.reason)
+        return None, error.reason
