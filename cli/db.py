@@ -9,6 +9,7 @@ import click
 
 from archive.cli.main import settings_of
 from archive.cli.render import json_option, out, print_json
+from archive.cli.weights_gc import gc
 from archive.errors import UsageError
 from archive.settings import Settings, load
 
@@ -16,6 +17,9 @@ from archive.settings import Settings, load
 @click.group()
 def db() -> None:
     """Start, stop or look at the database server."""
+
+
+db.add_command(gc)
 
 
 @db.command()

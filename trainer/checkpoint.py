@@ -1,4 +1,4 @@
-"""Trained weights on disk: safetensors files that are whole or not there, named by the SHA-256 of their content.
+"""Trained weights as safetensors files, named by the SHA-256 of their content (`archive.trainer.weights` keeps them).
 
     FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with `architecture`
                                      (see `archive.codec`) and whatever else the writer says of it
@@ -8,7 +8,6 @@ Nothing that is killed leaves half a checkpoint under a name that anyone looks f
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as serialise
 from torch import Tensor
@@ -25,7 +24,7 @@ from archive import codec
 from archive.errors import ArchiveError, CheckpointError
 from archive.graph import Architecture
 from archive.records import Checkpoint
-from archive.trainer.files import write_atomically
+from archive.trainer import weights as weights_store
 
 METADATA = "archive"
 
@@ -46,12 +45,12 @@ class Saved:
 
 
 def save(
-    folder: Path, architecture: Architecture, weights: Mapping[str, Tensor], about: Mapping[str, Any]
+    folder: Path | str, architecture: Architecture, weights: Mapping[str, Tensor], about: Mapping[str, Any]
 ) -> Checkpoint:
     """Write weights so that they are on the disk, whole, when this returns.
 
     Args:
-        folder: Where checkpoints are kept; made when it is not there.
+        folder: Where checkpoints are kept, a folder or an fsspec URL (`archive.trainer.weights`).
         architecture: The network that they belong to.
         weights: Tensors by name.
         about: What else to keep with them, as JSON values.
@@ -62,13 +61,7 @@ def save(
     # One entry: several would be written in no particular order, and equal weights would be different files.
     note = json.dumps({"architecture": codec.to_dict(architecture), **about}, sort_keys=True)
     content = serialise({name: tensor.contiguous() for name, tensor in weights.items()}, {METADATA: note})
-    digest = hashlib.sha256(content).hexdigest()
-    path = folder / digest[:2] / f"{digest}.safetensors"
-    try:
-        write_atomically(path, content)
-    except OSError as error:
-        raise CheckpointError(f"cannot write weights to {folder}: {error.strerror or error}") from error
-    return Checkpoint(path.absolute().as_uri(), digest, len(content))
+    return weights_store.write(folder, content)
 
 
 def load(checkpoint: Checkpoint) -> Saved:
@@ -77,19 +70,7 @@ def load(checkpoint: Checkpoint) -> Saved:
     Raises:
         CheckpointError: The file is missing, cut off, altered, or not a checkpoint.
     """
-    path = path_of(checkpoint.uri)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"cannot read weights from {path}: {error.strerror or error}") from error
-    if len(content) != checkpoint.bytes:
-        raise CheckpointError(f"the weights {path} must be {checkpoint.bytes} bytes long, got {len(content)}")
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != checkpoint.sha256:
-        raise CheckpointError(
-            f"the weights {path} were altered: their SHA-256 must be {checkpoint.sha256}, got {digest}"
-        )
-    return _parsed(path, content)
+    return _parsed(checkpoint.uri, weights_store.read(checkpoint))
 
 
 def path_of(uri: str) -> Path:
@@ -100,15 +81,15 @@ def path_of(uri: str) -> Path:
     """
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise CheckpointError(f"weights are read from file:/// addresses only, got {uri}")
+        raise CheckpointError(f"only file:/// addresses have a path here, got {uri}")
     return Path(unquote(parts.path))
 
 
-def _parsed(path: Path, content: bytes) -> Saved:
+def _parsed(uri: str, content: bytes) -> Saved:
     try:
-        with safe_open(path, "pt") as file:
-            about = json.loads((file.metadata() or {})[METADATA])
+        size = int.from_bytes(content[:8], "little")
+        about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][METADATA])
         architecture = codec.from_dict(about.pop("architecture"))
         return Saved(architecture, load_tensors(content), about)
-    except (SafetensorError, KeyError, ValueError, ArchiveError) as error:
-        raise CheckpointError(f"the file {path} is no checkpoint of the archive: {error}") from error
+    except (SafetensorError, KeyError, TypeError, ValueError, ArchiveError) as error:
+        raise CheckpointError(f"the file {uri} is no checkpoint of the archive: {error}") from error

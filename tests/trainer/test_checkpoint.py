@@ -83,9 +83,9 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
         checkpoint.load(made_up)
 
 
-def test_weights_elsewhere_are_not_read(saved):
-    with pytest.raises(CheckpointError, match="file:/// addresses only, got https"):
-        checkpoint.load(dataclasses.replace(saved, uri="https://example.org/weights"))
+def test_weights_at_an_unknown_kind_of_address_are_not_read(saved):
+    with pytest.raises(CheckpointError, match="cannot read weights from carrier-pigeon"):
+        checkpoint.load(dataclasses.replace(saved, uri="carrier-pigeon://example.org/weights"))
 
 
 def test_a_disk_that_takes_no_more_leaves_nothing_behind(tmp_path, weights, monkeypatch):

@@ -1,0 +1,167 @@
+"""Which trained weights may be let go, and letting them go.
+
+Weights are kept when any of these holds:
+
+    best        they belong to one of the best evaluations of a study (the best `keep_best` that have weights)
+    in use      a waiting or running proposal is of their architecture, or of one that came from it
+                (`archive.lineage`), or names them: it may start from them
+    young       they were saved, or reserved by who starts from them, less than `grace_seconds` ago
+
+Everything else may be let go. First the store forgets them, in a transaction that looks once more, then the files
+are removed (`archive.trainer.weights_gc`): nobody finds weights that are not there. Who is about to use weights
+reserves them (`Lineage.reserve`), which conflicts with their being forgotten: one of the two comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import UsageError
+from archive.lineage import ancestors
+from archive.records import Checkpoint
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+KEEP_BEST = 5
+GRACE_SECONDS = 24 * 3600.0
+
+EVERY = """
+MATCH (e:Evaluation)-[:SAVED]->(c:Checkpoint)
+MATCH (e)-[:OF]->(a:Architecture)
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
+RETURN c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes, e.id AS evaluation, s.name AS study, a.key AS architecture,
+       s.direction AS direction, e.value AS value,
+       CASE WHEN c.used > e.created THEN c.used ELSE e.created END > timestamp() - $grace AS young
+ORDER BY uri, evaluation
+"""
+
+UNDER_WAY = """
+MATCH (p:Proposal) WHERE p.state IN ['WAITING', 'RUNNING']
+RETURN DISTINCT p.architecture AS key
+"""
+
+LOCK = """
+UNWIND $uris AS uri
+MATCH (c:Checkpoint {uri: uri})
+SET c.revision = coalesce(c.revision, 0) + 1
+"""
+
+FORGET = """
+UNWIND $uris AS uri
+MATCH (c:Checkpoint {uri: uri})
+DETACH DELETE c
+"""
+
+KNOWN = """
+MATCH (c:Checkpoint) WHERE c.uri STARTS WITH $under
+RETURN c.uri AS uri
+"""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is kept.
+
+    Attributes:
+        keep_best: Evaluations of each study, the best ones, whose weights stay.
+        grace_seconds: Age, by the server's clock, under which all weights stay.
+    """
+
+    keep_best: int = KEEP_BEST
+    grace_seconds: float = GRACE_SECONDS
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that cannot be meant."""
+        if self.keep_best < 0:
+            raise UsageError(f"keep_best must be >= 0, got {self.keep_best}")
+        if not self.grace_seconds >= 0:
+            raise UsageError(f"grace_seconds must be >= 0, got {self.grace_seconds:g}")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Weights, and why they are kept.
+
+    Attributes:
+        checkpoint: Where they are.
+        evaluations: Ids of the evaluations that saved them.
+        reason: `best`, `in use` or `young`; empty when they may be let go.
+    """
+
+    checkpoint: Checkpoint
+    evaluations: tuple[str, ...]
+    reason: str
+
+
+class Retention:
+    """Decides about weights, and forgets them."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Read and write through this connection."""
+        self._connection = connection
+
+    def holdings(self, policy: Policy, under: str) -> list[Holding]:
+        """Return all weights whose address begins with `under`, by address, each with what it is kept for."""
+        return self._connection.read(lambda tx: _holdings(tx, policy, under))
+
+    def forget(self, policy: Policy, uris: Sequence[str]) -> list[str]:
+        """Forget weights that may be let go, and return their addresses; those that may not, any more, stay."""
+
+        def work(tx: ManagedTransaction) -> list[str]:
+            tx.run(LOCK, uris=sorted(uris)).consume()
+            free = {one.checkpoint.uri for one in _holdings(tx, policy, "") if not one.reason}
+            chosen = sorted(free & {*uris})
+            tx.run(FORGET, uris=chosen).consume()
+            return chosen
+
+        return self._connection.write(work) if uris else []
+
+    def known(self, under: str) -> set[str]:
+        """Return the addresses of all weights that begin with `under`."""
+        return {row["uri"] for row in self._connection.read(lambda tx: tx.run(KNOWN, under=under).data())}
+
+
+def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holding]:
+    # The best of a study are those of all places, whichever one is asked about.
+    rows = tx.run(EVERY, grace=round(1000 * policy.grace_seconds)).data()
+    own = [row["key"] for row in tx.run(UNDER_WAY)]
+    used = {*own, *ancestors(tx, own)}
+    best = _best(rows, policy.keep_best)
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["uri"].startswith(under):
+            found.setdefault(row["uri"], []).append(row)
+    return [
+        Holding(
+            Checkpoint(uri, rows[0]["sha256"], rows[0]["bytes"]),
+            tuple(row["evaluation"] for row in rows),
+            _reason(uri, rows, best, used),
+        )
+        for uri, rows in found.items()
+    ]
+
+
+def _reason(uri: str, rows: Sequence[dict[str, Any]], best: set[str], used: set[str]) -> str:
+    if any(row["architecture"] in used for row in rows):
+        return "in use"
+    if uri in best:
+        return "best"
+    return "young" if any(row["young"] for row in rows) else ""
+
+
+def _best(rows: Iterable[dict[str, Any]], count: int) -> set[str]:
+    studies: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["study"] is not None and row["value"] == row["value"]:
+            studies.setdefault(row["study"], []).append(row)
+    found: set[str] = set()
+    for own in studies.values():
+        sign = -1.0 if own[0]["direction"] == "maximise" else 1.0
+        ranked = sorted(own, key=lambda row: (sign * row["value"], row["evaluation"]))
+        found.update(row["uri"] for row in ranked[:count])
+    return found

@@ -1,0 +1,70 @@
+"""`archive db gc`: removes trained weights that nobody needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from archive.cli.render import json_option, messages, open_archive, out, print_json
+
+if TYPE_CHECKING:
+    from archive.trainer.weights_gc import Collected
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option(
+    "--keep-best",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="Keep the weights of so many of the best evaluations of each study.",
+)
+@click.option(
+    "--grace",
+    "grace_seconds",
+    type=click.FloatRange(0),
+    default=86400.0,
+    show_default=True,
+    help="Keep weights that were saved, or used, less than so many seconds ago.",
+)
+@click.option("--orphans", is_flag=True, help="Also remove old files that this archive does not know.")
+@click.option("--weights", metavar="PLACE", help="A folder or an fsspec URL [where trainers keep them].")
+@json_option
+@click.pass_context
+def gc(
+    ctx: click.Context,
+    dry_run: bool,
+    keep_best: int,
+    grace_seconds: float,
+    orphans: bool,
+    weights: str | None,
+    as_json: bool,
+) -> None:
+    """Remove trained weights that nobody needs.
+
+    Weights stay if they are among the best of a study, if a waiting or running proposal may begin with them, or if
+    they are young. Everything else about an evaluation stays in any case. --orphans is for a place that no
+    other archive keeps weights in.
+    """
+    from archive.retention import Policy
+    from archive.trainer.weights_gc import collect
+
+    with open_archive(ctx) as archive:
+        place = weights or archive.connection.settings.place_of_weights
+        found = collect(archive, place, Policy(keep_best, grace_seconds), dry_run=dry_run, orphans=orphans)
+    if as_json:
+        print_json({"dry_run": dry_run, "freed_bytes": found.freed, **vars(found)})
+    else:
+        _show(found, dry_run)
+
+
+def _show(found: Collected, dry_run: bool) -> None:
+    would = "would remove" if dry_run else "removed"
+    for what, gone in (("weights", found.removed), ("orphan", found.orphans)):
+        for uri, size in gone.items():
+            out().print(f"{would} {what} {uri} ({size / 2**20:.1f} MiB)", soft_wrap=True, highlight=False)
+    kept = ", ".join(f"{count} {reason}" for reason, count in sorted(found.kept.items())) or "none"
+    count = len(found.removed) + len(found.orphans)
+    messages().print(f"{would} {count} files, {found.freed / 2**20:.1f} MiB; kept: {kept}")

@@ -1,0 +1,173 @@
+"""Trials that inherit, on each server: what they begin with, how long they train, and what goes on record."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+import torch
+
+from archive.records import Study
+from archive.trainer import beginning, checkpoint, inheriting, tasks, weights
+from archive.trainer.build import Network
+from archive.trainer.daemon import Trainer
+from archive.trainer.options import Options
+from tests.archive.stores import Suggestion
+from tests.trainer.nets import net
+
+DIABETES = tasks.get("diabetes")
+PROTOCOL = DIABETES.protocol("diabetes/1+morph")
+PARENT = net("mlp", "relu/16 linear")
+CHILD = net("mlp", "relu/16 relu/16 linear")
+GRANDCHILD = net("mlp", "relu/32 relu/16 linear")
+LARGER = net("mlp", "relu/40 linear")
+
+
+@pytest.fixture
+def run(archive, tmp_path):
+    """Lets a daemon work until there is nothing to do."""
+    options = Options(threads=1, device="cpu", idle_seconds=0.3)
+    return lambda: Trainer(archive, options, home=tmp_path / "trainer").run()
+
+
+def propose(archive, network, parent=None, protocol="diabetes/1+morph", name=None, operations=("deepen",)):
+    name = name or protocol
+    archive.studies.create(
+        Study(name, "diabetes", protocol, "mlp", DIABETES.objective, DIABETES.direction, budget=100, seed=3)
+    )
+    agent = archive.proposals.register_agent("morphism", {}, "1")
+    (proposal,) = archive.proposals.create(name, agent, [Suggestion(network, parent=parent, operations=operations)])
+    return proposal.id
+
+
+def result_of(archive, id_):
+    query = "MATCH (e:Evaluation {id: $id}) RETURN e.value, e.epochs, e.environment"
+    ((value, epochs, environment),) = archive.query(query, {"id": id_}).rows
+    return value, epochs, json.loads(environment)
+
+
+def test_the_rule_is_part_of_the_protocol():
+    assert (PROTOCOL.name, PROTOCOL.epochs, PROTOCOL.inherited_epochs) == ("diabetes/1+morph", 60, 12)
+    shortened = inheriting.shortened(PROTOCOL)
+    assert shortened == replace(PROTOCOL, epochs=12)
+    assert DIABETES.protocol("diabetes/1").inherited_epochs is None
+
+
+def test_a_child_begins_where_its_parent_ended(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    value, epochs, environment = result_of(archive, first)
+    assert "inherited" not in environment
+    assert epochs > PROTOCOL.inherited_epochs
+
+    second = propose(archive, CHILD, PARENT)
+    run()
+    _, epochs, environment = result_of(archive, second)
+    saved = archive.checkpoints.of_evaluation(first)
+    assert epochs <= PROTOCOL.inherited_epochs
+    assert environment["inherited"] == {
+        "architecture": PARENT.key,
+        "evaluation": first,
+        "protocol": "diabetes/1+morph",
+        "hops": 1,
+        "operations": ["deepen 2 relu/16"],
+        "uri": saved.uri,
+        "sha256": saved.sha256,
+    }
+    (evaluation,) = [one for one in archive.studies.evaluations(PROTOCOL.name) if one.id == second]
+    assert evaluation.seed == inheriting.seed_of(3, CHILD.key) != 3
+    # From its seed it would be where a constant predictor is.
+    assert evaluation.curve["valid_mse"][0] < value + 0.1
+
+
+def test_what_it_begins_with_is_what_its_parent_computes(archive, run):
+    propose(archive, PARENT)
+    run()
+    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0) or (None, None)
+    assert found is None
+    propose(archive, CHILD, PARENT)
+    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0)
+    saved = checkpoint.load(found.checkpoint)
+    inputs = torch.from_numpy(DIABETES.load().test.inputs)
+    outputs = []
+    for network, learned in (
+        (saved.architecture, saved.weights),
+        (CHILD.canonical, pickle.loads(pickle.dumps(found))()),
+    ):
+        built = Network(network, DIABETES.input_shape, 1, "regression", normalise=False).eval()
+        built.load_state_dict(learned)
+        outputs.append(built(inputs))
+    torch.testing.assert_close(*outputs)
+
+
+def test_new_normalisations_are_calibrated_on_the_task():
+    digits = tasks.get("digits")
+    protocol = digits.protocol("digits/1+morph")
+    parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/8 conv3/8 softmax")
+    learned = Network(parent, digits.input_shape, 10, "classification", seed=1).state_dict()
+    found = beginning.begin(parent, learned, child, digits, protocol, 0)
+    assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
+
+
+def test_an_ancestor_that_cannot_be_kept_is_passed_over_for_one_that_can(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    archive.architectures.record_morph(PARENT, LARGER, ["widen"])
+    propose(archive, LARGER, PARENT, name="larger", operations=("widen",))
+    run()
+    archive.architectures.record_morph(LARGER, GRANDCHILD, ["dec_single"])
+    archive.architectures.record_morph(PARENT, CHILD, ["deepen"])
+    archive.architectures.record_morph(CHILD, GRANDCHILD, ["widen"])
+    last = propose(archive, GRANDCHILD, CHILD, operations=("widen",))
+    run()
+    _, _, environment = result_of(archive, last)
+    assert (environment["inherited"]["evaluation"], environment["inherited"]["hops"]) == (first, 2)
+    steps = {(step.parent, step.child): step.operations for step in archive.lineage.of(GRANDCHILD.key)}
+    assert steps[PARENT.key, GRANDCHILD.key] == ("widen 1 16->32", "deepen 2 relu/16")
+    assert steps[CHILD.key, GRANDCHILD.key] == ("widen",)
+
+
+def test_weights_of_the_same_rules_without_inheriting_count_too_but_not_the_other_way_round(archive, run):
+    plain = propose(archive, PARENT, protocol="diabetes/1")
+    run()
+    child = propose(archive, CHILD, PARENT)
+    run()
+    assert result_of(archive, child)[2]["inherited"]["evaluation"] == plain
+    alone = propose(archive, GRANDCHILD, CHILD, protocol="diabetes/1")
+    run()
+    _, epochs, environment = result_of(archive, alone)
+    assert "inherited" not in environment
+    assert epochs > PROTOCOL.inherited_epochs
+
+
+def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    weights.remove(archive.checkpoints.of_evaluation(first).uri)
+    child = propose(archive, CHILD, PARENT)
+    run()
+    _, epochs, environment = result_of(archive, child)
+    assert "inherited" not in environment
+    assert epochs > PROTOCOL.inherited_epochs
+
+
+def test_altered_weights_are_not_begun_with_and_the_record_says_so(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    weights.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
+    child = propose(archive, CHILD, PARENT)
+    run()
+    _, _, environment = result_of(archive, child)
+    assert "must be" in environment["inherited"]["error"]
+
+
+def test_what_is_begun_with_is_reserved(archive, run):
+    propose(archive, PARENT)
+    run()
+    propose(archive, CHILD, PARENT)
+    assert archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows == []
+    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0)
+    ((uri,),) = archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows
+    assert uri == found.checkpoint.uri

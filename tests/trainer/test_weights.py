@@ -1,0 +1,117 @@
+"""Where weights are kept: folders and fsspec URLs alike, verified whenever they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from pathlib import Path
+
+import fsspec
+import pytest
+import torch
+
+from archive.errors import CheckpointError, SettingsError
+from archive.trainer import checkpoint, weights
+from archive.trainer.build import Network
+from tests.trainer.nets import TINY_CNN
+
+CONTENT = b"not really weights"
+
+
+@pytest.fixture(params=["folder", "file", "memory"])
+def root(request, tmp_path):
+    if request.param == "memory":
+        return f"memory://{uuid.uuid4().hex}/weights"
+    folder = tmp_path / "a folder"
+    return folder if request.param == "folder" else folder.as_uri()
+
+
+def overwrite(uri: str, content: bytes) -> None:
+    with fsspec.open(uri.replace("%20", " "), "wb") as file:
+        file.write(content)
+
+
+def test_what_is_written_is_read(root):
+    kept = weights.write(root, CONTENT)
+    assert weights.read(kept) == CONTENT
+    assert weights.exists(kept.uri)
+    assert kept.uri.startswith(weights.root_uri(root))
+    assert kept.uri.endswith(f"/{kept.sha256[:2]}/{kept.sha256}.safetensors")
+    assert kept.bytes == len(CONTENT)
+
+
+def test_equal_content_is_one_file(root):
+    assert weights.write(root, CONTENT) == weights.write(root, CONTENT)
+    assert [one.bytes for one in weights.listed(root)] == [len(CONTENT)]
+
+
+def test_files_are_listed_by_the_address_they_are_known_by(root):
+    kept = sorted([weights.write(root, bytes([at])) for at in range(5)], key=lambda one: one.uri)
+    assert [(one.uri, one.sha256, one.bytes) for one in weights.listed(root)] == [
+        (one.uri, one.sha256, one.bytes) for one in kept
+    ]
+    assert all(one.modified is not None for one in weights.listed(root))
+
+
+def test_an_altered_or_cut_off_file_is_noticed(root):
+    kept = weights.write(root, CONTENT)
+    overwrite(kept.uri, CONTENT[:-1] + b"!")
+    with pytest.raises(CheckpointError, match="were altered"):
+        weights.read(kept)
+    overwrite(kept.uri, CONTENT[:-1])
+    with pytest.raises(CheckpointError, match=f"must be {len(CONTENT)} bytes long, got {len(CONTENT) - 1}"):
+        weights.read(kept)
+
+
+def test_a_file_that_was_cut_off_is_written_again(root):
+    kept = weights.write(root, CONTENT)
+    overwrite(kept.uri, CONTENT[:4])
+    assert weights.write(root, CONTENT) == kept
+    assert weights.read(kept) == CONTENT
+
+
+def test_a_removed_file_is_gone_and_may_be_removed_again(root):
+    kept = weights.write(root, CONTENT)
+    weights.remove(kept.uri)
+    weights.remove(kept.uri)
+    assert not weights.exists(kept.uri)
+    assert list(weights.listed(root)) == []
+    with pytest.raises(CheckpointError, match="cannot read weights from"):
+        weights.read(kept)
+
+
+def test_an_empty_place_has_no_files(root):
+    if not str(root).startswith("memory"):
+        assert list(weights.listed(root)) == []
+
+
+def test_checkpoints_are_kept_there(root):
+    network = Network(TINY_CNN, (1, 8, 8), 10, "classification")
+    saved = checkpoint.save(root, TINY_CNN, network.state_dict(), {"seed": 3})
+    back = checkpoint.load(saved)
+    assert (back.architecture, back.about) == (TINY_CNN, {"seed": 3})
+    assert all(torch.equal(back.weights[name], tensor) for name, tensor in network.state_dict().items())
+
+
+def test_a_place_that_cannot_be_used_is_refused_before_anything_is_kept():
+    with pytest.raises(SettingsError, match="carrier-pigeon"):
+        weights.root_uri("carrier-pigeon://loft")
+    with pytest.raises(CheckpointError, match="carrier-pigeon"):
+        weights.write("carrier-pigeon://loft", CONTENT)
+    with pytest.raises(SettingsError, match="another machine"):
+        weights.root_uri("file://elsewhere/weights")
+
+
+def test_a_password_in_an_address_is_refused_and_never_shown():
+    for call in (weights.root_uri, weights.exists, lambda uri: weights.write(uri, CONTENT)):
+        with pytest.raises((SettingsError, CheckpointError), match="must not carry a password") as caught:
+            call("sftp://me:hunter2@host/weights")
+        assert "hunter2" not in str(caught.value)
+
+
+def test_files_of_another_machine_are_not_at_hand(tmp_path):
+    kept = weights.write(tmp_path, CONTENT)
+    away = dataclasses.replace(kept, uri=kept.uri.replace("file:///", "file://elsewhere/"))
+    with pytest.raises(CheckpointError, match="another machine"):
+        weights.read(away)
+    assert not weights.exists(Path("/nowhere/at/all").as_uri())

@@ -1,0 +1,117 @@
+"""Collecting weights, on each server: files and what the store says of them go together, and nothing in use goes."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+
+import pytest
+
+from archive.errors import CheckpointError
+from archive.records import Result
+from archive.retention import Policy
+from archive.trainer import weights
+from archive.trainer.weights_gc import collect
+from tests.archive.stores import cells, propose
+
+EVERYTHING = Policy(keep_best=0, grace_seconds=0)
+
+
+@pytest.fixture(params=["folder", "memory"])
+def root(request, tmp_path):
+    return tmp_path / "weights" if request.param == "folder" else f"memory://{uuid.uuid4().hex}"
+
+
+def train(archive, root, values, name="study"):
+    """Complete one cell for each value, with a file of weights each; return the checkpoints."""
+    propose(archive, cells(len(values)), name)
+    kept = []
+    for value in values:
+        claim = archive.proposals.claim("w", study=name)
+        kept.append(weights.write(root, f"{name} {value}".encode()))
+        archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=kept[-1]))
+    return kept
+
+
+def there(root):
+    return {one.uri for one in weights.listed(root)}
+
+
+def test_all_but_the_best_go_from_the_store_and_from_the_disk(archive, root):
+    low, high, middle = (one.uri for one in train(archive, root, [0.1, 0.9, 0.5]))
+    found = collect(archive, root, Policy(1, 0))
+    assert {*found.removed} == {low, middle}
+    assert found.kept == {"best": 1}
+    assert found.freed == len("study 0.1") * 2
+    assert there(root) == archive.retention.known(weights.root_uri(root)) == {high}
+    assert collect(archive, root, Policy(1, 0)).removed == {}
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(archive, root):
+    train(archive, root, [0.1, 0.9, 0.5])
+    promised = collect(archive, root, Policy(1, 0), dry_run=True)
+    assert len(there(root)) == len(archive.retention.known(weights.root_uri(root))) == 3
+    done = collect(archive, root, Policy(1, 0))
+    assert (done.removed, done.kept) == (promised.removed, promised.kept)
+
+
+def test_by_default_nothing_young_goes(archive, root):
+    train(archive, root, [0.1] * 7)
+    assert collect(archive, root).removed == {}
+    assert collect(archive, root).kept == {"best": 1}
+    train(archive, root, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], "other")
+    assert collect(archive, root).kept == {"best": 6, "young": 1}
+
+
+def test_what_a_running_proposal_may_begin_with_stays(archive, root):
+    kept = train(archive, root, [0.1, 0.2])
+    child = cells(3)[-1]
+    archive.architectures.record_morph(cells(1)[0], child, ["widen"])
+    propose(archive, [child], "next")
+    claim = archive.proposals.claim("w", study="next")
+    found = collect(archive, root, EVERYTHING)
+    assert ({*found.removed}, found.kept) == ({kept[1].uri}, {"in use": 1})
+    assert weights.read(kept[0])
+    archive.proposals.complete(claim.id, claim.token, Result(0.5))
+    assert {*collect(archive, root, EVERYTHING).removed} == {kept[0].uri}
+
+
+def test_weights_that_are_not_at_hand_stay_on_record(archive, root):
+    (kept,) = train(archive, root, [0.1])
+    weights.remove(kept.uri)
+    found = collect(archive, root, EVERYTHING)
+    assert (found.removed, found.kept) == ({}, {"elsewhere": 1})
+    assert archive.checkpoints.of_evaluation("study#00000") == kept
+
+
+def test_files_that_the_store_does_not_know_go_only_when_asked_and_old(archive, root):
+    (kept,) = train(archive, root, [0.1])
+    stray = weights.write(root, b"left behind")
+    assert collect(archive, root, Policy(1, 0)).orphans == {}
+    assert collect(archive, root, Policy(1, 3600), orphans=True).orphans == {}
+    assert collect(archive, root, Policy(1, 0), orphans=True, dry_run=True).orphans == {stray.uri: stray.bytes}
+    assert collect(archive, root, Policy(1, 0), orphans=True).orphans == {stray.uri: stray.bytes}
+    assert there(root) == {kept.uri}
+
+
+def test_killed_between_store_and_disk_a_collection_leaves_an_orphan_and_no_address(archive, root, monkeypatch):
+    (kept,) = train(archive, root, [0.1])
+
+    def fail(uri):
+        raise CheckpointError(f"cannot remove the weights {uri}: killed")
+
+    monkeypatch.setattr(weights, "remove", fail)
+    with pytest.raises(CheckpointError, match="killed"):
+        collect(archive, root, EVERYTHING)
+    monkeypatch.undo()
+    assert archive.checkpoints.of_evaluation("study#00000") is None
+    assert there(root) == {kept.uri}
+    assert collect(archive, root, EVERYTHING, orphans=True).orphans == {kept.uri: kept.bytes}
+
+
+def test_old_files_of_a_folder_are_known_by_their_age(archive, tmp_path):
+    stray = weights.write(tmp_path, b"left behind")
+    path = weights.local_folder(stray.uri)
+    os.utime(path, (time.time() - 7200,) * 2)
+    assert collect(archive, tmp_path, Policy(1, 3600), orphans=True).orphans == {stray.uri: stray.bytes}

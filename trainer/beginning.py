@@ -1,0 +1,161 @@
+"""What a network begins with that inherits: found in the archive by the daemon, made in the trial's process.
+
+    find ── lineage ──> nearest ancestor with weights that can be kept ──> Beginning      in the daemon, without torch
+    Beginning() ── checkpoint ──> weights of the ancestor ──> weights of the network      in the trial
+
+By which rules a network inherits is said in `archive.trainer.inheriting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import ArchiveError, CheckpointError, InvalidArchitectureError
+from archive.graph import Architecture
+from archive.lineage import Ancestor
+from archive.records import Checkpoint
+from archive.trainer import inheriting, weights
+from archive.trainer.job import Job
+from archive.trainer.morph_legal import operations_between
+from archive.trainer.protocols import Protocol
+from archive.trainer.task import Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from archive.archive import Archive
+
+Weights = Mapping[str, "Tensor"]
+"""By the names of `Network.state_dict`."""
+
+_CALIBRATED = 512
+"""Training inputs that new normalisations are calibrated on."""
+
+
+def inherited(archive: Archive, job: Job) -> Job:
+    """Return a job with what its network can begin with; as it is where that is nothing, or no network inherits.
+
+    Raises:
+        StoreError: The archive cannot be asked.
+    """
+    if job.protocol.inherited_epochs is None:
+        return job
+    found = find(archive, job.architecture, job.task, job.protocol, job.seed)
+    if found is None:
+        return job
+    beginning, record = found
+    protocol = inheriting.shortened(job.protocol)
+    epochs = None if job.epochs is None else min(job.epochs, protocol.epochs)
+    seed = inheriting.seed_of(job.seed, job.architecture.key)
+    return replace(job, protocol=protocol, epochs=epochs, seed=seed, initial=beginning, inherited=record)
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """Weights that a trial begins with; called in its process, it returns them.
+
+    Attributes:
+        checkpoint: The ancestor's weights.
+        architecture: The network that inherits.
+        task: What it learns.
+        protocol: By which rules.
+        seed: Of the trial.
+    """
+
+    checkpoint: Checkpoint
+    architecture: Architecture
+    task: Task
+    protocol: Protocol
+    seed: int
+
+    def __call__(self) -> Weights:
+        """Return the weights, by the names of `Network.state_dict`.
+
+        Raises:
+            CheckpointError: They cannot be read, or do not fit any more.
+        """
+        from archive.trainer import checkpoint
+
+        saved = checkpoint.load(self.checkpoint)
+        try:
+            return begin(saved.architecture, saved.weights, self.architecture, self.task, self.protocol, self.seed)
+        except InvalidArchitectureError as error:
+            raise CheckpointError(str(error)) from error
+        except (KeyError, IndexError, RuntimeError) as error:
+            raise CheckpointError(f"the weights of {self.checkpoint.uri} do not fit its network: {error}") from error
+
+
+def begin(
+    parent: Architecture,
+    learned: Weights,
+    child: Architecture,
+    task: Task,
+    protocol: Protocol,
+    seed: int,
+) -> Weights:
+    """Return weights, in the canonical order of the child's layers, with which it computes what its parent does.
+
+    New normalisations are calibrated on the first training inputs.
+
+    Raises:
+        InvalidArchitectureError: The child cannot compute what the parent does.
+    """
+    import torch
+
+    from archive.trainer import morph
+
+    built = morph.Built.of(task, protocol)
+    found = morph.inherit(parent, learned, child.canonical, built, seed=seed)
+    if not found.identities:
+        return found.weights
+    network = built.network(child.canonical, seed)
+    network.load_state_dict(found.weights)
+    morph.calibrate(network, found.identities, torch.from_numpy(task.load(protocol).train.inputs[:_CALIBRATED]))
+    return network.state_dict()
+
+
+def find(
+    archive: Archive, architecture: Architecture, task: Task, protocol: Protocol, seed: int
+) -> tuple[Beginning, dict[str, Any]] | None:
+    """Return what a network can begin with and what is to go on record of it; None where there is nothing.
+
+    What is found is reserved, so that nobody collects it meanwhile, and the archive notes that the one network was
+    morphed into the other.
+
+    Raises:
+        StoreError: The archive cannot be asked.
+    """
+    protocols = [protocol.name, protocol.name.removesuffix(inheriting.SUFFIX)]
+    maximise = task.direction == "maximise"
+    for ancestor in archive.lineage.with_weights(architecture.key, task.name, protocols, maximise=maximise):
+        parent = archive.architectures.get(ancestor.architecture)
+        try:
+            operations = operations_between(parent, architecture.canonical, task.input_shape)
+        except InvalidArchitectureError:
+            continue
+        if _at_hand(ancestor) and archive.lineage.reserve(ancestor.checkpoint):
+            archive.architectures.record_morph(parent, architecture, operations)
+            beginning = Beginning(ancestor.checkpoint, architecture, task, protocol, seed)
+            return beginning, _on_record(ancestor, operations)
+    return None
+
+
+def _at_hand(ancestor: Ancestor) -> bool:
+    try:
+        return weights.exists(ancestor.checkpoint.uri)
+    except ArchiveError:
+        return False
+
+
+def _on_record(ancestor: Ancestor, operations: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "architecture": ancestor.architecture,
+        "evaluation": ancestor.evaluation,
+        "protocol": ancestor.protocol,
+        "hops": ancestor.hops,
+        "operations": list(operations),
+        "uri": ancestor.checkpoint.uri,
+        "sha256": ancestor.checkpoint.sha256,
+    }
