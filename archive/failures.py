@@ -32,12 +32,15 @@ _UNUSABLE_LOGIN = {
         "on the database system"
     ),
 }
+# What one transaction of the embedded server says of a record that another deletes or moves before it commits.
+_GONE_MEANWHILE = re.compile(r"RecordNotFoundException|record #\d+:\d+ not found", re.IGNORECASE)
 _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNORECASE)
 
 
 def is_passing(error: DriverError | Neo4jError) -> bool:
     """Whether the same work may succeed when it is run again: a conflict, or a server that is away for a moment."""
-    return error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired)
+    passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired)
+    return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
 
 
 def translate(error: Exception, address: str, user: str, database: str | None) -> StoreError:

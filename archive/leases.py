@@ -5,220 +5,185 @@
        +-- lose, while --+-- lose, at the limit --> FAILED
            attempts are left
 
-Each function runs inside the caller's transaction and may run again from the start of that transaction. A
-proposal is locked by writing to it before its state is tested: on Neo4j, which reads what is committed at the
+A proposal is locked by writing to it before its state is tested: on Neo4j, which reads what is committed at the
 moment of each read, the write waits for other writers; on the embedded server it makes a concurrent change
-a conflict at commit, and the loser starts again. What decides is the server's clock, never the caller's.
+a conflict at commit, and the loser starts again. What becomes of a locked proposal is a `Change`, decided here without
+the database; any number of them is written by one statement. What decides is the server's clock, never the caller's.
+
+A lease that has run out is noted first, and ends when a third of its length later it is still not renewed: after an
+outage of the server all leases have run out, and whoever comes back first must not take what the others still train.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import LeaseLostError, UnknownNameError
-from archive.records import Curve, Proposal, State
-from archive.rows import CURVE, curve_properties, proposal_from
+from archive.errors import LeaseLostError
+from archive.records import Curve, State
+from archive.rows import CURVE, curve_properties
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
 Row = Mapping[str, Any]
 
-HEAD = 32
-TRIES = 8
+LOG_LENGTH = 4000
+"""Most characters of a trial's log that are kept with the attempt that failed."""
 
 LOCK = """
-MATCH (p:Proposal {id: $id})
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
 SET p.touched = timestamp()
 RETURN p.id AS id, p.state AS state, p.token AS token, p.attempts AS attempts, p.worker AS worker,
-       p.state = 'RUNNING' AND p.lease_until < timestamp() AS expired, keys(p) AS keys
+       timestamp() - p.lease_until AS late, timestamp() - p.suspected AS suspected,
+       coalesce(p.lease, 0) / 3 AS grace, keys(p) AS keys
 """
 
-QUEUE = """
-OPTIONAL MATCH (p:Proposal {state: 'RUNNING'})
-WHERE $study IS NULL OR p.study = $study
-WITH count(p) AS running, collect(CASE WHEN p.lease_until < timestamp() THEN p.id END) AS expired
-OPTIONAL MATCH (q:Proposal {state: 'WAITING'})
-WHERE $study IS NULL OR q.study = $study
-WITH running, expired, q.id AS id, q.priority AS priority, q.number AS number
-ORDER BY priority DESC, number, id LIMIT $head
-RETURN running, expired, collect([id, priority]) AS waiting
+APPLY = """
+UNWIND $changes AS change
+MATCH (p:Proposal {id: change.id})
+SET p += change.properties,
+    p.lease_until = CASE WHEN change.lease IS NULL THEN p.lease_until ELSE timestamp() + change.lease END,
+    p.suspected = CASE WHEN change.suspect THEN timestamp() END,
+    p.finished = CASE WHEN change.ends THEN timestamp() END
 """
 
-HELD = """
-MATCH (p:Proposal {state: 'RUNNING'}) WHERE p.token = $token
-RETURN properties(p) AS proposal
-"""
-
-# The write comes before the test: see above.
-TAKE = """
-MATCH (p:Proposal {id: $id})
-SET p.touched = timestamp()
-WITH p WHERE p.state = 'WAITING'
-MERGE (w:Worker {id: $worker})
-SET w.heartbeat = timestamp(),
-    p.state = 'RUNNING', p.worker = $worker, p.token = $token, p.started = timestamp(),
-    p.lease_until = timestamp() + $milliseconds
-CREATE (w)-[:CLAIMED {token: $token, at: timestamp()}]->(p)
-RETURN properties(p) AS proposal
-"""
-
-RENEW = """
-MATCH (p:Proposal {id: $id})
-SET p += $curve, p.lease_until = timestamp() + $milliseconds
-"""
-
-LOSE = """
-MATCH (p:Proposal {id: $id})
-SET p.attempts = $attempts, p.state = $state, p.reason = $reason,
-    p.finished = CASE WHEN $state = 'FAILED' THEN timestamp() END, p += $cleared
-"""
-
-FINISH = """
-MATCH (p:Proposal {id: $id})
-SET p.state = $state, p.token = $token, p.reason = null, p.finished = timestamp(), p += $cleared
+# Each step starts from what is bound: in one pattern, the embedded server visits the claims of all workers.
+PART = """
+UNWIND $parted AS parted
+MATCH (p:Proposal {id: parted.id})
+MATCH (p)<-[c:CLAIMED]-(:Worker)
+WHERE c.token = parted.token
+SET c.ended = timestamp(), c.outcome = parted.outcome, c.reason = parted.reason, c.log = parted.log
 """
 
 
 @dataclass(frozen=True)
-class Wish:
-    """One wish for a proposal; `token` makes a repetition of it known as such."""
+class Change:
+    """What becomes of a locked proposal.
 
-    worker: str
-    token: str
-    study: str | None
-    milliseconds: int
-    limit: int
-
-
-def claim(tx: ManagedTransaction, wish: Wish, *, again: bool) -> Proposal | None:
-    """Give one proposal to a worker; None when nothing is to be had. Expired leases end here.
-
-    Args:
-        tx: The transaction.
-        wish: Who asks, and for what.
-        again: Whether the wish may have been granted before: it then gets what it got.
+    Attributes:
+        id: Of the proposal.
+        properties: To be set; None removes one.
+        lease: Milliseconds that the lease lasts from now on; None leaves its end as it is.
+        ends: Whether nothing more will happen to the proposal.
+        suspect: Whether the lease has run out, and its end is near.
+        parted: How a claim ended without a result: its token, `outcome`, `reason` and `log`.
     """
-    if again and (held := tx.run(HELD, token=wish.token).single()):
-        return proposal_from(held["proposal"])
-    for _ in range(TRIES):
-        queue = _queue(tx, wish.study)
-        if queue["expired"]:
-            expire(tx, queue["expired"], wish.limit)
-            queue = _queue(tx, wish.study)
-        if not queue["waiting"]:
-            return None
-        chosen = _spread(queue["waiting"], others=queue["running"])
-        at = {"id": chosen, "worker": wish.worker, "token": wish.token, "milliseconds": wish.milliseconds}
-        if taken := tx.run(TAKE, at).single():
-            return proposal_from(taken["proposal"])
-    return None
+
+    id: str
+    properties: dict[str, Any] = field(default_factory=dict)
+    lease: int | None = None
+    ends: bool = False
+    suspect: bool = False
+    parted: dict[str, Any] | None = None
 
 
-def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> None:
-    """End those of these leases that have run out."""
-    for id_ in sorted(ids):
-        row = locked(tx, id_)
-        if row["expired"]:
-            lose(tx, row, limit, f"its lease expired without a word from worker {row['worker']}")
+def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
+    """Lock proposals, in one order for all callers, and return what they say; those that do not exist are left out."""
+    return {row["id"]: row.data() for row in tx.run(LOCK, ids=sorted(set(ids)))}
 
 
-def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
-    """Return the ids of the proposals whose lease has run out."""
-    return list(_queue(tx, study)["expired"])
+def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
+    """Write changes of locked proposals."""
+    if not changes:
+        return
+    rows = [
+        {"id": c.id, "properties": c.properties, "lease": c.lease, "ends": c.ends, "suspect": c.suspect}
+        for c in changes
+    ]
+    tx.run(APPLY, changes=rows).consume()
+    parted = [{"id": change.id, **change.parted} for change in changes if change.parted]
+    if parted:
+        tx.run(PART, parted=parted).consume()
 
 
-def renew(tx: ManagedTransaction, id_: str, token: str, milliseconds: int, curve: Curve | None = None) -> None:
+def after(row: Row, change: Change) -> Row:
+    """Return what a locked proposal says after a change."""
+    kept = {name for name in row["keys"] if change.properties.get(name, "") is not None}
+    return {**row, **change.properties, "keys": [*kept, *(change.properties.keys() - kept)]}
+
+
+def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -> Change:
     """Lengthen a lease, noting the curve so far.
 
     Raises:
         LeaseLostError: The token does not hold the proposal.
     """
-    row = locked(tx, id_)
     _check_holder(row, token)
     lists = {} if curve is None else curve_properties(curve)
-    tx.run(RENEW, id=id_, curve=lists, milliseconds=milliseconds).consume()
+    return Change(row["id"], {**lists, "lease": milliseconds}, lease=milliseconds)
 
 
-def finish(tx: ManagedTransaction, row: Row, token: str, state: State) -> None:
-    """Note that a locked proposal has its result; the curve has moved to the evaluation."""
-    tx.run(FINISH, id=row["id"], token=token, state=state.value, cleared=_curve_cleared(row)).consume()
+def finish(row: Row, token: str, state: State) -> Change:
+    """Note that a proposal has its result; the curve has moved to the evaluation."""
+    return Change(row["id"], {"state": state.value, "token": token, "reason": None, **_no_curve(row)}, ends=True)
 
 
-def lose(tx: ManagedTransaction, row: Row, limit: int, reason: str) -> None:
-    """Take a locked proposal from its holder: back to the queue, or FAILED once `limit` attempts are lost."""
+def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str | None = None) -> Change | None:
+    """Note why the holder could not finish; None where it is noted already.
+
+    Raises:
+        LeaseLostError: Another token holds the proposal, or has finished it.
+    """
+    # What lost or failed keeps the last holder's token, so a repeated call is known as such.
+    if row["token"] == token and row["state"] in (State.WAITING, State.FAILED):
+        return None
+    _check_holder(row, token)
+    if retry:
+        return _lose(row, limit, reason, "failed", log)
+    return _leave(row, row["attempts"], State.FAILED, reason, ("failed", reason, log))
+
+
+def release(row: Row, token: str) -> Change | None:
+    """Put the holder's proposal back into the queue as if it had never been claimed; None where it is there already.
+
+    Raises:
+        LeaseLostError: Another token holds the proposal, or has finished it.
+    """
+    if row["token"] == token and row["state"] == State.WAITING:
+        return None
+    _check_holder(row, token)
+    return _leave(row, row["attempts"], State.WAITING, None, ("returned", None, None))
+
+
+def expire(row: Row, limit: int) -> Change | None:
+    """End a lease that ran out long enough ago; note that it did, before; None where it has not."""
+    if row["state"] != State.RUNNING or (row["late"] or 0) <= 0:
+        return None
+    grace, suspected = row["grace"], row["suspected"]
+    if grace and (suspected is None or suspected < grace):
+        return Change(row["id"], suspect=True) if suspected is None else None
+    return _lose(row, limit, f"its lease expired without a word from worker {row['worker']}", "lost", None)
+
+
+def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> Change:
+    """Take a proposal from its holder: back to the queue, or FAILED once `limit` attempts are lost."""
     attempts = row["attempts"] + 1
     end = attempts >= limit
     text = f"{reason}; given up after {attempts} attempts" if end else reason
-    state = State.FAILED if end else State.WAITING
-    _leave(tx, row, attempts, state, text)
+    return _leave(row, attempts, State.FAILED if end else State.WAITING, text, (outcome, reason, log))
 
 
-def give_up(tx: ManagedTransaction, row: Row, reason: str) -> None:
-    """Note that a locked proposal failed, whatever attempts are left."""
-    _leave(tx, row, row["attempts"], State.FAILED, reason)
-
-
-def fail(tx: ManagedTransaction, id_: str, token: str, reason: str, limit: int, *, retry: bool) -> None:
-    """Note why the holder could not finish; the same call again changes nothing.
-
-    Raises:
-        LeaseLostError: Another token holds the proposal, or has finished it.
-    """
-    row = locked(tx, id_)
-    # What lost or failed keeps the last holder's token, so a repeated call is known as such.
-    if row["token"] == token and row["state"] in (State.WAITING, State.FAILED):
-        return
-    _check_holder(row, token)
-    if retry:
-        lose(tx, row, limit, reason)
-    else:
-        give_up(tx, row, reason)
-
-
-def release(tx: ManagedTransaction, id_: str, token: str) -> None:
-    """Put the holder's proposal back into the queue as if it had never been claimed; a repeated call changes nothing.
-
-    Raises:
-        LeaseLostError: Another token holds the proposal, or has finished it.
-    """
-    row = locked(tx, id_)
-    if row["token"] == token and row["state"] == State.WAITING:
-        return
-    _check_holder(row, token)
-    _leave(tx, row, row["attempts"], State.WAITING, None)
-
-
-def locked(tx: ManagedTransaction, id_: str) -> Row:
-    """Lock a proposal and return what it says.
-
-    Raises:
-        UnknownNameError: There is no such proposal.
-    """
-    row = tx.run(LOCK, id=id_).single()
-    if row is None:
-        raise UnknownNameError("proposal", id_, ())
-    return row.data()
-
-
-def _queue(tx: ManagedTransaction, study: str | None) -> Row:
-    row = tx.run(QUEUE, study=study, head=HEAD).single(strict=True).data()
-    # An empty queue is one row of nulls, for an optional match has no other way to say so.
-    return {**row, "waiting": [tuple(entry) for entry in row["waiting"] if entry[0] is not None]}
-
-
-def _spread(waiting: Sequence[tuple[str, float]], others: int) -> str:
-    """Choose from the head of the queue, strictly in order while nobody else works.
-
-    The head is as long as the number of claims that may be under way, so that workers do not all reach for one
-    node; it never reaches past the highest priority.
-    """
-    highest = waiting[0][1]
-    head = [id_ for id_, priority in waiting if priority == highest]
-    return random.choice(head[: 1 + 2 * others])
+def _leave(
+    row: Row, attempts: int, state: State, reason: str | None, parted: tuple[str, str | None, str | None]
+) -> Change:
+    # The curve of a failed trial stays, as the trace of what went wrong; a new attempt starts a new one.
+    cleared = _no_curve(row) if state is State.WAITING else {}
+    outcome, why, log = parted
+    return Change(
+        row["id"],
+        {"attempts": attempts, "state": state.value, "reason": reason, **cleared},
+        ends=state is State.FAILED,
+        parted={
+            "token": row["token"],
+            "outcome": outcome,
+            "reason": why,
+            "log": log[-LOG_LENGTH:] if log else None,
+        },
+    )
 
 
 def _check_holder(row: Row, token: str) -> None:
@@ -228,12 +193,5 @@ def _check_holder(row: Row, token: str) -> None:
         raise LeaseLostError(row["id"], f"worker {row['worker']} holds it")
 
 
-def _leave(tx: ManagedTransaction, row: Row, attempts: int, state: State, reason: str | None) -> None:
-    # The curve of a failed trial stays, as the trace of what went wrong; a new attempt starts a new one.
-    cleared = _curve_cleared(row) if state is State.WAITING else {}
-    parameters = {"id": row["id"], "attempts": attempts, "state": state.value, "reason": reason, "cleared": cleared}
-    tx.run(LOSE, parameters).consume()
-
-
-def _curve_cleared(row: Row) -> dict[str, None]:
+def _no_curve(row: Row) -> dict[str, None]:
     return {name: None for name in row["keys"] if name.startswith(CURVE)}

@@ -10,17 +10,18 @@ from __future__ import annotations
 import builtins
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archive import evaluations, leases, participants, studies
+from archive import claims, lookups, notices, participants, studies
 from archive.admission import Request, Suggestion, admit
 from archive.architectures import Architectures
-from archive.errors import UnknownNameError
+from archive.errors import ArchiveError, UnknownNameError, UsageError
 from archive.graph import Architecture
+from archive.notices import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.participants import Worker
 from archive.records import Claim, Curve, Proposal, Result, State, Study
-from archive.rows import proposal_from
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -29,28 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
 
-LEASE_SECONDS = 15.0
 MAX_ATTEMPTS = 3
-
-LIST = """
-MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
-WHERE $states IS NULL OR p.state IN $states
-RETURN properties(p) AS proposal
-ORDER BY p.number
-"""
-
-GET = """
-UNWIND $ids AS id
-MATCH (p:Proposal {id: id})
-RETURN properties(p) AS proposal
-ORDER BY p.number
-"""
-
-PRIORITISE = """
-MATCH (p:Proposal {id: $id})
-SET p.priority = $priority
-RETURN p.id AS id
-"""
 
 
 class Proposals:
@@ -100,7 +80,7 @@ class Proposals:
         """
         request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex, basis, seconds)
         ids = self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
-        return _get(self._connection, ids)
+        return lookups.of_ids(self._connection, ids)
 
     def create_answered(
         self,
@@ -131,9 +111,8 @@ class Proposals:
             UnknownNameError: There is no such study or agent.
         """
         suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
-        request = Request(
-            *(study, agent_id, suggestions, None, unique, uuid.uuid4().hex, basis, seconds, outcomes, after)
-        )
+        token = uuid.uuid4().hex
+        request = Request(study, agent_id, suggestions, None, unique, token, basis, seconds, outcomes, after)
         return self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
@@ -142,14 +121,41 @@ class Proposals:
         Exactly one of all callers gets a proposal. A proposal whose lease ran out is to be had again, until
         `max_attempts` workers have lost it.
         """
-        token = uuid.uuid4().hex
-        return self._claim(leases.Wish(worker, token, study, _milliseconds(lease_seconds), self._limit), again=False)
+        wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
+        return next(iter(self._claim(wish, again=False)), None)
+
+    def claim_many(
+        self, worker: str, most: int, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS
+    ) -> builtins.list[Claim]:
+        """Take several proposals in one transaction, by number, under one token; none when nothing waits.
+
+        Never more than the worker's part of what waits, so that others who work on the same queue get theirs.
+        """
+        wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most)
+        return self._claim(wish, again=False) if most > 0 else []
 
     def claim_with(
         self, token: str, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS
     ) -> Claim | None:
         """Claim under the caller's own token: the same token again returns the proposal that it holds."""
-        return self._claim(leases.Wish(worker, token, study, _milliseconds(lease_seconds), self._limit), again=True)
+        wish = claims.Wish(worker, token, study, milliseconds(lease_seconds), self._limit)
+        return next(iter(self._claim(wish, again=True)), None)
+
+    def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
+        """Store what a worker has to say of its proposals in one transaction; see `archive.notices`.
+
+        Args:
+            several: Reports, completions, failures and releases, of any proposals.
+
+        Returns:
+            To each notice, True where it stands, False where another's result was first, or why it was refused
+            (`LeaseLostError`, `UnknownNameError`).
+
+        Raises:
+            UsageError: The lists of a curve differ in length; then nothing is stored.
+        """
+        notices.check(several)
+        return self._connection.write(lambda tx: notices.settle(tx, several, self._limit)) if several else []
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
         """Lengthen a lease from now on.
@@ -157,8 +163,7 @@ class Proposals:
         Raises:
             LeaseLostError: The proposal is another worker's, back in the queue, or done.
         """
-        milliseconds = _milliseconds(lease_seconds)
-        self._connection.write(lambda tx: leases.renew(tx, id_, token, milliseconds))
+        self._settle(Report(id_, token, None, lease_seconds))
 
     def report(self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS) -> None:
         """Store the whole curve so far, one value a metric and epoch, and lengthen the lease.
@@ -167,8 +172,7 @@ class Proposals:
             LeaseLostError: The proposal is another worker's, back in the queue, or done.
             UsageError: The lists of the curve differ in length.
         """
-        milliseconds = _milliseconds(lease_seconds)
-        self._connection.write(lambda tx: leases.renew(tx, id_, token, milliseconds, curve))
+        self._settle(Report(id_, token, curve, lease_seconds))
 
     def complete(self, id_: str, token: str, result: Result, *, pruned: bool = False) -> bool:
         """Store a result: evaluation, curve, metrics and checkpoint in one transaction with the proposal's state.
@@ -179,25 +183,15 @@ class Proposals:
         Returns:
             Whether the result on record is this worker's; False when another's was first.
         """
-        state = State.PRUNED if pruned else State.COMPLETE
+        return self._settle(Completion(id_, token, result, pruned))
 
-        def work(tx: ManagedTransaction) -> bool:
-            row = leases.locked(tx, id_)
-            if State(row["state"]).evaluated:
-                return bool(row["token"] == token)
-            leases.finish(tx, row, token, state)
-            evaluations.record(tx, [(id_, result)])
-            return True
-
-        return self._connection.write(work)
-
-    def fail(self, id_: str, token: str, reason: str, retry: bool = False) -> None:
+    def fail(self, id_: str, token: str, reason: str, retry: bool = False, log: str | None = None) -> None:
         """Store why training failed; with `retry`, let another worker try while attempts are left.
 
         Raises:
             LeaseLostError: The proposal is another worker's, or done.
         """
-        self._connection.write(lambda tx: leases.fail(tx, id_, token, reason, self._limit, retry=retry))
+        self._settle(Failure(id_, token, reason, retry, log))
 
     def release(self, id_: str, token: str) -> None:
         """Hand a proposal back untried: a worker that leaves in order costs it no attempt.
@@ -205,7 +199,7 @@ class Proposals:
         Raises:
             LeaseLostError: The proposal is another worker's, or done.
         """
-        self._connection.write(lambda tx: leases.release(tx, id_, token))
+        self._settle(Release(id_, token))
 
     def prioritise(self, id_: str, priority: float) -> None:
         """Set the priority of a proposal: larger is claimed first, and agents' own have 0.
@@ -213,25 +207,19 @@ class Proposals:
         Raises:
             UnknownNameError: There is no such proposal.
         """
-        row = self._connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=float(priority)).single())
-        if row is None:
-            raise UnknownNameError("proposal", id_, ())
+        lookups.prioritise(self._connection, id_, float(priority))
 
     def expire(self, study: str | None = None) -> int:
         """Put proposals whose lease ran out back into the queue, and return how many there were.
 
         `claim` does as much; this is for a study that no worker serves any more.
         """
-        ids = self._connection.read(lambda tx: leases.expired(tx, study))
-        if ids:
-            self._connection.write(lambda tx: leases.expire(tx, ids, self._limit))
-        return len(ids)
+        ids = self._connection.read(lambda tx: claims.expired(tx, study))
+        return self._connection.write(lambda tx: claims.expire(tx, ids, self._limit)) if ids else 0
 
     def list(self, study: str, states: Iterable[State] | None = None) -> builtins.list[Proposal]:
         """Return the proposals of a study by number, all or those in some states."""
-        wanted = None if states is None else [state.value for state in states]
-        rows = self._connection.read(lambda tx: tx.run(LIST, study=study, states=wanted).data())
-        return [proposal_from(row["proposal"]) for row in rows]
+        return lookups.of_study(self._connection, study, states)
 
     def get(self, id_: str) -> Proposal:
         """Return one proposal.
@@ -239,7 +227,7 @@ class Proposals:
         Raises:
             UnknownNameError: There is no such proposal.
         """
-        found = _get(self._connection, [id_])
+        found = lookups.of_ids(self._connection, [id_])
         if not found:
             raise UnknownNameError("proposal", id_, ())
         return found[0]
@@ -266,32 +254,43 @@ class Proposals:
         """Return all workers, the one heard of last first."""
         return participants.workers(self._connection)
 
-    def _claim(self, wish: leases.Wish, *, again: bool) -> Claim | None:
+    def _claim(self, wish: claims.Wish, *, again: bool) -> builtins.list[Claim]:
         runs = count()
 
-        def work(tx: ManagedTransaction) -> Proposal | None:
+        def work(tx: ManagedTransaction) -> builtins.list[Proposal]:
             # A second run means that the first one's acknowledgement may be what was lost.
-            return leases.claim(tx, wish, again=next(runs) > 0 or again)
+            return claims.claim(tx, wish, again=next(runs) > 0 or again)
 
-        proposal = self._connection.write(work)
-        if proposal is None:
-            return None
-        architecture = self._architectures.get(proposal.architecture_key)
-        return Claim(proposal, architecture, self._study(proposal.study), wish.token)
+        taken = self._connection.write(work)
+        networks = self._networks(taken)
+        return [
+            Claim(proposal, networks[proposal.architecture_key], self._study(proposal.study), wish.token)
+            for proposal in taken
+            if proposal.architecture_key in networks
+        ]
+
+    def _networks(self, taken: Sequence[Proposal]) -> dict[str, Architecture]:
+        """Return the networks of what was claimed, as far as they can be read here; the other leases run out."""
+        keys = [proposal.architecture_key for proposal in taken]
+        try:
+            return self._architectures.get_many(keys)
+        except UsageError:
+            found: dict[str, Architecture] = {}
+            for key in keys:
+                with suppress(UsageError):
+                    found[key] = self._architectures.get(key)
+            if not found:
+                raise
+            return found
+
+    def _settle(self, notice: Notice) -> bool:
+        (answer,) = self.settle([notice])
+        if isinstance(answer, ArchiveError):
+            raise answer
+        return answer
 
     def _study(self, name: str) -> Study:
         # What a claim tells of a study never changes, the budget apart, which is no worker's concern.
         if name not in self._studies:
             self._studies[name] = studies.read(self._connection, name)
         return self._studies[name]
-
-
-def _get(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
-    if not ids:
-        return []
-    rows = connection.read(lambda tx: tx.run(GET, ids=ids).data())
-    return [proposal_from(row["proposal"]) for row in rows]
-
-
-def _milliseconds(seconds: float) -> int:
-    return max(1, round(1000 * seconds))

@@ -2,16 +2,18 @@
 
     claim ──> Trial ── epochs ──> report          the lease is renewed by every report, else by a heartbeat
                 └─ result ──> outbox ──> complete      on the disk first, delivered as soon as the archive takes it
-                └─ failure ──> fail                    for good with its reason, or back into the queue
-    claim ──> table ── result ──> complete             tasks that a table answers need no process
+                └─ failure ──> outbox ──> fail         for good with its reason, or back into the queue
+    claims ──> table ── results ──> complete           tasks that a table answers need no process: many at a time
 
-One loop without threads does it all; no step of it waits for a trial. What goes wrong, and what then happens:
+One loop without threads does it all, and never waits for one trial. What goes wrong, and what then happens:
 
-    the archive is away          trials go on; reports are dropped, results stay in the outbox
+    the archive is away          trials go on; reports are left out, results stay in the outbox
     another worker has the lease the trial is ended, its proposal forgotten
     a trial's process dies       its proposal goes back into the queue, until its attempts are used up
-    SIGTERM, SIGINT, no parent   trials are ended and handed back; with `drain`, they are finished first
-    the daemon is killed         its trials end at once; their leases run out; the outbox waits for the next daemon
+    SIGTERM, SIGINT, no parent   trials save their state and are handed back; with `drain`, they are finished first
+    the daemon is killed         its trials end at once; their leases run out; state and outbox wait for the next daemon
+
+Whoever claims what was handed back, or lost, goes on from its last state.
 """
 
 from __future__ import annotations
@@ -21,45 +23,31 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from multiprocessing.connection import wait
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from archive.errors import ArchiveError, StoreError, TrainingError, UsageError
-from archive.records import Claim
-from archive.trainer import tasks
+from archive.errors import ArchiveError, StoreUnavailableError, TrainingError, UsageError
+from archive.notices import Completion, Failure, Release, Report
+from archive.records import Claim, Result
+from archive.trainer import beginning, events, tasks, weights
+from archive.trainer.job import Epoch, Failed, Finished, Interrupted
 from archive.trainer.lifetime import Lifetime
 from archive.trainer.options import Options, Tally
-from archive.trainer.outbox import Outbox, Parcel
+from archive.trainer.queue import BATCH, Queue
+from archive.trainer.running import Running, TimedAnswer, look_up, wait
 from archive.trainer.tabular import TabularTask
-from archive.trainer.tasks import Task
-from archive.trainer.worker import Epoch, Failed, Finished, Job, Message, Trial, resolve_device
+from archive.trainer.worker import Trial, resolve_device
+from archive.trainer.workplace import Workplace
 
 if TYPE_CHECKING:
     from archive.archive import Archive
 
-T = TypeVar("T")
 log = logging.getLogger("archive.trainer")
 
 REPORT_SECONDS = 0.25
 """Least time between two reports of one trial: epochs of small networks come faster than anyone looks."""
-BACKOFF_SECONDS = 2.0
-"""Pause after the archive was away, before it is asked again."""
-FIRST_PAUSE = 0.01
-"""Pause after the queue was first found empty; each further look doubles it, up to `Options.poll_seconds`."""
-
-
-@dataclass
-class Running:
-    """A trial with its claim, and what the archive does not know of it yet."""
-
-    claim: Claim
-    trial: Trial
-    curve: dict[str, list[float]] = field(default_factory=dict)
-    unreported: bool = False
-    renewed: float = field(default_factory=time.monotonic)
 
 
 class Trainer:
@@ -68,44 +56,65 @@ class Trainer:
     Args:
         archive: Where proposals come from and results go.
         options: How to work.
-        home: Folder of the weights (`checkpoints/`) and of results on their way (`outbox/`); the archive's, if None.
+        home: Folder of what it keeps (`archive.trainer.workplace`); the archive's, if None.
+        observers: Are told of everything that happens (`archive.trainer.events`).
     """
 
-    def __init__(self, archive: Archive, options: Options | None = None, home: Path | None = None) -> None:
+    def __init__(
+        self,
+        archive: Archive,
+        options: Options | None = None,
+        home: Path | None = None,
+        observers: Sequence[events.Observer] = (),
+    ) -> None:
         self.archive = archive
         self.options = options or Options()
         settings = archive.connection.settings
-        home = home or settings.home
-        self.outbox = Outbox(home / "outbox", " ".join((settings.uri or "embedded", settings.database or "")))
-        self.checkpoints = home / "checkpoints"
+        elsewhere = settings.place_of_weights if settings.weights else None
+        self.workplace = Workplace(home or settings.home, self.options, elsewhere)
+        self.outbox = self.workplace.outbox(" ".join((settings.uri or "embedded", settings.database or "")))
         self.worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
-        self.device = self.options.device
+        self.observers = list(observers)
+        self._emit = partial(events.tell, self.observers)
+        self.queue = Queue(archive, self.worker, self.options, self.outbox, self._emit)
         self.tally = Tally()
         self.lifetime = Lifetime(self.options.parent)
-        self._running: list[Running] = []
-        self._busy_at = self._beat_at = 0.0
-        self._away_until = self._look_at = 0.0
-        self._pause = FIRST_PAUSE
-        self._deliver_now = True
+        self.running: tuple[Running, ...] = ()
+        self._busy_at = 0.0
+
+    @property
+    def contact(self) -> float:
+        """When the archive last answered, in seconds since 1970."""
+        return self.queue.contact
+
+    @property
+    def device(self) -> str:
+        """Where it trains, as torch names it."""
+        return self.workplace.device
 
     def run(self) -> Tally:
         """Work until there is a reason to leave, and say what was done.
 
         Raises:
-            SettingsError: The device cannot be used.
+            SettingsError: The device cannot be used, or the place of the weights.
             StoreError: The archive cannot be used when the daemon starts; later, it waits for it.
         """
         with self.lifetime.signals():
-            self.device, hardware = self._place()
+            weights.root_uri(self.workplace.weights)
+            self.workplace.device, hardware = self._place()
             self.archive.proposals.register_worker(self.worker, platform.node(), f"{self.device} ({hardware})")
             log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
-            self._busy_at = self._beat_at = time.monotonic()
+            self._emit(events.Started(self.worker, self.device))
+            self.outbox.adopt()
+            self.workplace.sweep()
+            self._busy_at = time.monotonic()
             try:
                 while not self._should_leave():
                     self._turn()
             finally:
                 self._hand_back()
         log.info("left worker=%s %s", self.worker, self.tally)
+        self._emit(events.Left(self.worker, self.tally))
         return self.tally
 
     def stop(self) -> None:
@@ -123,136 +132,90 @@ class Trainer:
         return resolve_device(self.options.device)
 
     def _turn(self) -> None:
-        """Deliver, claim, wait a moment, and tell the archive what trials have said."""
-        self._deliver()
+        """Claim, wait a moment, and tell the archive what trials have said."""
         self._claim()
         self._wait()
-        for running in list(self._running):
-            self._follow(running)
-        if time.monotonic() - self._beat_at > self.options.lease_seconds / 2:
-            self._beat_at = time.monotonic()
-            self._ask(lambda: self.archive.proposals.worker_heartbeat(self.worker))
+        self._follow_all()
+        self.queue.beat()
 
     def _should_leave(self) -> bool:
         options, asked = self.options, self.lifetime.requests
-        if asked > 1 or (asked and not (options.drain and self._running)):
+        if asked > 1 or (asked and not (options.drain and self.running)):
             return True
         if self.lifetime.parent_gone():
             log.info("parent is gone pid=%s", options.parent)
             return True
-        if self._running:
+        if self.running:
             return False
-        idle = time.monotonic() - self._busy_at
-        if options.once and (self._finished() or idle > options.poll_seconds):
+        # What a slow delivery took is no idleness: that begins when nothing is found to wait.
+        empty = self.queue.empty_since
+        idle = 0.0 if empty is None else time.monotonic() - max(self._busy_at, empty)
+        if options.once and (self.tally.all or idle > options.poll_seconds):
             return True
         return options.idle_seconds is not None and idle > options.idle_seconds
 
-    def _finished(self) -> int:
-        return self.tally.complete + self.tally.failed + self.tally.returned
-
-    def _deliver(self) -> None:
-        if self._deliver_now and not self._is_away():
-            sent = self._ask(lambda: self.outbox.deliver(self.archive.proposals.complete))
-            self._deliver_now = sent is None
-
     def _claim(self) -> None:
-        options, until = self.options, time.monotonic() + REPORT_SECONDS
-        while len(self._running) < options.slots and not self.lifetime.requests and not self._is_away():
-            # A table answers as fast as it is asked; what else is to be done must not wait for an empty queue.
-            if (options.once and self._finished()) or time.monotonic() > until:
+        """Fill the free slots; while a table answers faster than it is asked, go on for a moment, many at a time."""
+        until, study = time.monotonic() + REPORT_SECONDS, None
+        while not self.lifetime.requests and time.monotonic() < until:
+            free = self.options.slots - len(self.running)
+            if self.options.once:
+                free = 0 if self.tally.all else min(free, 1)
+            claims = self.queue.claim(BATCH if free and study else free, study)
+            answered = [self._begin(claim) for claim in claims]
+            study = claims[-1].study.name if answered and all(answered) else None
+            self._end_lost(self.queue.flush() if claims else [])
+            if not claims:
                 return
-            claim = self._ask(self._next) if time.monotonic() >= self._look_at else None
-            if claim is None:
-                return
-            self._begin(claim)
 
-    def _next(self) -> Claim | None:
-        options = self.options
-        try:
-            claim = self.archive.proposals.claim(self.worker, study=options.study, lease_seconds=options.lease_seconds)
-            self._pause = FIRST_PAUSE if claim else min(2 * self._pause, options.poll_seconds)
-            # A free slot beside a busy one would otherwise look for work after each of the other's epochs.
-            self._look_at = 0.0 if claim else time.monotonic() + self._pause
-            return claim
-        except StoreError:
-            raise
-        except ArchiveError as error:
-            # A network of a space that is not installed here; its lease runs out, for a worker that has it.
-            log.error("cannot read what was claimed reason=%r", str(error))
-            self._away_until = time.monotonic() + BACKOFF_SECONDS
-            return None
-
-    def _begin(self, claim: Claim) -> None:
+    def _begin(self, claim: Claim) -> bool:
+        """Start on a claim, and return whether it is dealt with already."""
         self._busy_at = time.monotonic()
         try:
             task = tasks.get(claim.study.task)
             if isinstance(task, TabularTask):
-                self._answer(claim, task)
-                return
-            trial = Trial(self._job(claim, task))
+                return self._answer(claim, task)
+            trial = Trial(beginning.inherited(self.archive, self.workplace.job(claim, task)))
+        except StoreUnavailableError as error:
+            self._release(claim, str(error))
+            return False
         except ArchiveError as error:
             # Another worker may know the task, or have a process to spare.
             self._fail(claim, Failed(str(error), retry=True))
-            return
+            return False
         log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
-        self._running.append(Running(claim, trial))
+        self._emit(events.Claimed(claim, trial.pid))
+        self.running += (Running(claim, trial),)
+        return False
 
-    def _answer(self, claim: Claim, task: TabularTask) -> None:
-        """Look a result up; it is on the table's disk already, so the outbox takes it only while the archive is away.
+    def _answer(self, claim: Claim, task: TabularTask) -> bool:
+        """Look a result up, and return whether it is told at once, which is not so in scaled time.
 
         Raises:
             ArchiveError: The table cannot be read here.
         """
-        if claim.proposal.hyperparameters:
-            named = ", ".join(sorted(claim.proposal.hyperparameters))
-            self._fail(claim, Failed(f"the table of {task.name} was trained in one way, it has no choice of {named}"))
-            return
+        self._emit(events.Claimed(claim))
         try:
-            parcel = Parcel(claim.id, claim.token, task.answer(claim.architecture, claim.study.protocol))
+            result = look_up(claim, task)
         except TrainingError as error:
             self._fail(claim, Failed(error.reason))
-            return
-        if self._ask(lambda: self._complete(parcel)) is None:
-            self.outbox.put(parcel)
-            self._deliver_now = True
-        self.tally.complete += 1
-        self._busy_at = time.monotonic()
-
-    def _complete(self, parcel: Parcel) -> bool:
-        try:
-            return self.archive.proposals.complete(parcel.proposal, parcel.token, parcel.result)
-        except StoreError:
-            raise
-        except ArchiveError as error:
-            log.error("result refused proposal=%s reason=%r", parcel.proposal, str(error))
+            return True
+        if seconds := self.options.scale * (result.seconds or 0.0):
+            self.running += (Running(claim, TimedAnswer(result, seconds)),)
             return False
-
-    def _job(self, claim: Claim, task: Task) -> Job:
-        return Job(
-            architecture=claim.architecture,
-            task=task,
-            protocol=task.protocol(claim.study.protocol),
-            seed=claim.study.seed,
-            device=self.device,
-            threads=self._threads(),
-            folder=self.checkpoints,
-            about={"proposal": claim.id},
-            hyperparameters=claim.proposal.hyperparameters,
-        )
-
-    def _threads(self) -> int | None:
-        if self.options.threads is None and "OMP_NUM_THREADS" in os.environ:
-            return None
-        return self.options.threads or max(1, len(os.sched_getaffinity(0)) // self.options.slots)
+        # It is on the table's disk already, so the outbox takes it only if the archive is away.
+        self._complete(claim, result, keep=False)
+        return True
 
     def _wait(self) -> None:
-        pipes = [running.trial.connection for running in self._running]
-        if pipes:
-            wait(pipes, self.options.poll_seconds)
-        elif self._is_away():
-            time.sleep(self.options.poll_seconds)
-        else:
-            time.sleep(max(0.0, self._look_at - time.monotonic()))
+        """Wait until a trial has something to say, there may be work, or a moment is over."""
+        until = time.monotonic() + self.options.poll_seconds
+        wait(self.running, until if self.running else min(until, self.queue.idle_until))
+
+    def _follow_all(self) -> None:
+        for running in self.running:
+            self._follow(running)
+        self._end_lost(self.queue.flush())
 
     def _follow(self, running: Running) -> None:
         """Take in what a trial has said, and pass it on when it is time to."""
@@ -260,90 +223,78 @@ class Trainer:
             if not isinstance(message, Epoch):
                 self._end(running, message)
                 return
-            for name, value in message.metrics.items():
-                running.curve.setdefault(name, []).append(value)
-            running.unreported = True
+            running.add(message.metrics)
+            if not message.resumed:
+                self._emit(events.Progressed(running.claim, message.metrics))
         now = time.monotonic()
         if now - running.trial.heard > self.options.stall_seconds:
-            self._end(running, Failed(f"no progress for {self.options.stall_seconds:g} s", retry=True))
-        elif running.unreported and now - running.renewed > REPORT_SECONDS:
-            self._renew(running)
-        elif now - running.renewed > self.options.lease_seconds / 3:
-            self._renew(running)
+            self._end(running, running.trial.give_up(f"no progress for {self.options.stall_seconds:g} s"))
+        elif now - running.renewed > (REPORT_SECONDS if running.unreported else self.options.lease_seconds / 3):
+            self._report(running)
 
-    def _renew(self, running: Running) -> None:
-        """Report the curve, which renews the lease, too; end a trial whose proposal is another worker's."""
-        if self._is_away():
+    def _report(self, running: Running) -> None:
+        """Report the curve, which renews the lease, too."""
+        if self.queue.away:
             return
-        claim, curve = running.claim, running.curve if running.unreported else None
-        proposals, seconds = self.archive.proposals, self.options.lease_seconds
-        try:
-            if curve is None:
-                self._ask(lambda: proposals.heartbeat(claim.id, claim.token, seconds))
-            else:
-                self._ask(lambda: proposals.report(claim.id, claim.token, curve, seconds))
-        except ArchiveError as error:
-            # Another worker has the lease, or somebody has deleted the proposal.
-            log.warning("given up proposal=%s reason=%r", claim.id, str(error))
-            self._forget(running)
-            self.tally.returned += 1
-            return
-        if self._is_away():
-            return
-        running.unreported = False
-        running.renewed = time.monotonic()
+        curve = running.curve if running.unreported else None
+        self.queue.say(Report(running.claim.id, running.claim.token, curve, self.options.lease_seconds))
+        running.unreported, running.renewed = False, time.monotonic()
 
-    def _end(self, running: Running, last: Message) -> None:
+    def _end(self, running: Running, last: Finished | Failed | Interrupted) -> None:
         self._forget(running)
-        claim = running.claim
-        if isinstance(last, Finished):
-            self.outbox.put(Parcel(claim.id, claim.token, last.result))
-            self.tally.complete += 1
-            self._deliver_now = True
-            self._deliver()
-        elif isinstance(last, Failed):
-            self._fail(claim, last)
+        match last:
+            case Finished(result):
+                self._complete(running.claim, result)
+                # Its own process was ended before it could; a rung's state waits for the next one.
+                if result.environment.get("ended") != "rung":
+                    self.workplace.forget(running.claim)
+            case Failed():
+                self._fail(running.claim, last)
+            case Interrupted(saved, epoch):
+                self._release(running.claim, f"interrupted after {epoch} epochs" + (", saved" if saved else ""))
+
+    def _end_lost(self, proposals: Sequence[str]) -> None:
+        """End trials whose proposals are other workers', or done."""
+        for running in self.running:
+            if running.claim.id in proposals:
+                self._forget(running)
+                self.tally.returned += 1
+                self._emit(events.Released(running.claim, "the lease was lost", lost=True))
+
+    def _complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
+        self.queue.say(Completion(claim.id, claim.token, result), keep=keep)
+        self.tally.complete += 1
+        self._emit(events.Completed(claim, result))
 
     def _fail(self, claim: Claim, failed: Failed) -> None:
         log.warning("failed proposal=%s retry=%s reason=%r", claim.id, failed.retry, failed.reason)
+        self.queue.say(Failure(claim.id, claim.token, failed.reason, failed.retry, failed.log_tail or None))
         self.tally.failed += 1
-        self._give_up(claim, failed.reason, retry=failed.retry)
+        if not failed.retry:
+            self.workplace.forget(claim)
+        self._emit(events.Failed(claim, failed.reason, failed.retry))
 
-    def _give_up(self, claim: Claim, reason: str, *, retry: bool) -> None:
-        try:
-            self._ask(lambda: self.archive.proposals.fail(claim.id, claim.token, reason, retry))
-        except ArchiveError as error:
-            log.info("not ours any more proposal=%s reason=%r", claim.id, str(error))
-
-    def _release(self, claim: Claim) -> None:
-        try:
-            self._ask(lambda: self.archive.proposals.release(claim.id, claim.token))
-        except ArchiveError as error:
-            log.info("not ours any more proposal=%s reason=%r", claim.id, str(error))
+    def _release(self, claim: Claim, reason: str) -> None:
+        log.info("handed back proposal=%s reason=%r", claim.id, reason)
+        self.queue.say(Release(claim.id, claim.token))
+        self.tally.returned += 1
+        self._emit(events.Released(claim, reason))
 
     def _forget(self, running: Running) -> None:
         running.trial.end()
-        self._running.remove(running)
+        self.running = tuple(other for other in self.running if other is not running)
         self._busy_at = time.monotonic()
 
     def _hand_back(self) -> None:
-        """End what still runs and put it back into the queue, for others to take at once."""
-        for running in list(self._running):
+        """Let what still runs save its state, and put it back into the queue, for others to take at once."""
+        until, asked = time.monotonic() + self.options.parting_seconds, self.lifetime.requests
+        at_once = asked > 1 + self.options.drain
+        for running in self.running:
+            running.trial.checkpoint()
+        while self.running and not at_once and time.monotonic() < until and self.lifetime.requests == asked:
+            self._wait()
+            self._follow_all()
+        for running in self.running:
             self._forget(running)
-            self.tally.returned += 1
-            # While the archive is away, the end of the lease does the same, only later.
-            if not self._is_away():
-                self._release(running.claim)
-        self._deliver()
-
-    def _ask(self, call: Callable[[], T]) -> T | None:
-        """Ask the archive; None, and a pause before it is asked again, when it cannot answer."""
-        try:
-            return call()
-        except StoreError as error:
-            log.warning("archive is away, will ask again: %s", error)
-            self._away_until = time.monotonic() + BACKOFF_SECONDS
-            return None
-
-    def _is_away(self) -> bool:
-        return time.monotonic() < self._away_until
+            self._release(running.claim, "ended at once")
+        self.queue.flush()

@@ -17,6 +17,10 @@ class Options:
         poll_seconds: Pause between two looks for work.
         lease_seconds: How long a proposal stays this worker's without a word from it.
         stall_seconds: A trial that is silent for so long is taken to hang, and ended.
+        checkpoint_seconds: Time between two saves of a trial's state, which is most that a kill loses of it.
+        precision: Of the steps: `auto` is bf16 on a GPU that computes in it, else float32; on record with results.
+        parting_seconds: How long trials that are to be handed back may take to save their state.
+        scale: A table's answer takes its recorded cost times this; 0 answers at once.
         parent: Leave when the process of this id is gone.
         idle_seconds: Leave after so long without work; None means never.
         once: Leave after one trial, or when there is nothing to do.
@@ -30,6 +34,10 @@ class Options:
     poll_seconds: float = 0.25
     lease_seconds: float = 15.0
     stall_seconds: float = 1800.0
+    checkpoint_seconds: float = 60.0
+    precision: str = "auto"
+    parting_seconds: float = 8.0
+    scale: float = 0.0
     parent: int | None = None
     idle_seconds: float | None = None
     once: bool = False
@@ -43,3 +51,8 @@ class Tally:
     complete: int = 0
     failed: int = 0
     returned: int = 0
+
+    @property
+    def all(self) -> int:
+        """Proposals that it is done with."""
+        return self.complete + self.failed + self.returned

@@ -1,111 +1,121 @@
-"""Finished results that the archive does not have yet: one JSON file each, until they are delivered.
+"""How trials ended, as far as the archive does not know it yet: one JSON file each, until they are delivered.
 
-A result is put here before it is sent, so that neither a server that is away nor a kill of the daemon loses it; the
-next daemon with the same folder delivers what it finds. Delivering twice does no harm, for completion is idempotent.
+A result, or the reason why there is none, is put here before it is sent, so that neither a server that is away nor a
+kill of the daemon loses it; another daemon with the same folder delivers what is left behind. Delivering twice does
+no harm, for completion is idempotent.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from archive.errors import ArchiveError, StoreError
+from archive.notices import Completion, Failure
 from archive.records import Checkpoint, Result
 from archive.trainer.files import write_atomically
 
 log = logging.getLogger("archive.trainer")
 
-Deliver = Callable[[str, str, Result], bool]
+Ending = Completion | Failure
 
-
-@dataclass(frozen=True)
-class Parcel:
-    """A result on its way: whose it is, and the token of the lease that it was trained under."""
-
-    proposal: str
-    token: str
-    result: Result
+REST_SECONDS = 600.0
+"""Age at which a file that is still being written is taken for the rest of a kill."""
 
 
 class Outbox:
-    """The folder of results to be delivered to one archive.
+    """The folder of endings to be delivered to one archive.
 
     Args:
         folder: Where they are kept; made when the first one is.
-        archive: Which archive they belong to, without a login; a folder may hold results for several.
+        archive: Which archive they belong to, without a login; a folder may hold those for several.
     """
 
     def __init__(self, folder: Path, archive: str) -> None:
-        """Keep nothing in memory but what the disk would not take."""
         self.folder, self.archive = folder, archive
-        self._homeless: dict[str, Parcel] = {}
+        self._waiting: dict[Path, Ending] = {}
 
-    def put(self, parcel: Parcel) -> None:
-        """Keep a result until it is delivered; in memory alone, with a warning, when the disk takes no more."""
-        content = json.dumps({"archive": self.archive, **asdict(parcel)}, indent=1).encode()
+    def __len__(self) -> int:
+        """How many endings wait for delivery by this daemon."""
+        return len(self._waiting)
+
+    @property
+    def waiting(self) -> list[Ending]:
+        """What is to be delivered, in the order in which it was put or found."""
+        return list(self._waiting.values())
+
+    def put(self, ending: Ending) -> None:
+        """Keep an ending until it is delivered; in memory alone, with a warning, when the disk takes no more."""
+        path = self._path(ending)
+        known = path in self._waiting
+        self._waiting[path] = ending
+        if known:
+            return
         try:
-            write_atomically(self._path(parcel.proposal), content)
+            write_atomically(path, json.dumps({"archive": self.archive, **_as_dict(ending)}, indent=1).encode())
         except OSError as error:
-            log.warning("result not on disk proposal=%s reason=%r", parcel.proposal, error.strerror)
-            self._homeless[parcel.proposal] = parcel
+            log.warning("result not on disk proposal=%s reason=%r", ending.id, error.strerror)
 
-    def deliver(self, send: Deliver) -> int:
-        """Send everything, and forget what has arrived.
-
-        Args:
-            send: `Proposals.complete`.
-
-        Returns:
-            How many of them are the results on record; those of other workers may have been first.
-
-        Raises:
-            StoreError: The archive cannot take results now; what is left stays for the next time.
-        """
-        taken = 0
-        for parcel in list(self._parcels()):
-            try:
-                first = send(parcel.proposal, parcel.token, parcel.result)
-                log.info("complete proposal=%s value=%.6g first=%s", parcel.proposal, parcel.result.value, first)
-                taken += first
-                self._forget(parcel)
-            except StoreError:
-                raise
-            except ArchiveError as error:
-                log.error("result refused proposal=%s reason=%r", parcel.proposal, str(error))
-                self._set_aside(parcel)
-        return taken
-
-    def _parcels(self) -> Iterator[Parcel]:
-        yield from list(self._homeless.values())
+    def adopt(self, seconds: float = 0.0) -> int:
+        """Take over what other daemons left behind and nobody has delivered for so long; return how much that is."""
+        adopted, before = 0, time.time() - seconds
+        self._sweep()
         for path in sorted(self.folder.glob("*.json")):
             try:
+                if path in self._waiting or path.stat().st_mtime > before:
+                    continue
                 data: dict[str, Any] = json.loads(path.read_text("utf-8"))
                 if data.pop("archive") == self.archive:
-                    yield Parcel(data["proposal"], data["token"], _result_from(data["result"]))
+                    self._waiting[path] = _from_dict(data)
+                    adopted += 1
             except FileNotFoundError:
                 continue  # another daemon has delivered it
             except (OSError, ValueError, KeyError, TypeError) as error:
                 log.error("no result in file=%s reason=%r", path, str(error))
+        return adopted
 
-    def _path(self, proposal: str) -> Path:
-        # Ids hold characters that no file name may have; the digest also keeps equal names of two archives apart.
-        return self.folder / f"{hashlib.sha256(f'{self.archive} {proposal}'.encode()).hexdigest()[:24]}.json"
+    def forget(self, ending: Ending) -> None:
+        """Drop what has arrived."""
+        for path in [path for path, held in self._waiting.items() if held is ending]:
+            del self._waiting[path]
+            # What cannot be removed is delivered again by the next daemon, and changes nothing.
+            with contextlib.suppress(OSError):
+                path.unlink()
 
-    def _forget(self, parcel: Parcel) -> None:
-        if self._homeless.pop(parcel.proposal, None) is None:
-            self._path(parcel.proposal).unlink(missing_ok=True)
+    def set_aside(self, ending: Ending) -> None:
+        """Keep what the archive will never take for a person to look at, and try it no more."""
+        for path in [path for path, held in self._waiting.items() if held is ending]:
+            del self._waiting[path]
+            with contextlib.suppress(OSError):
+                path.replace(path.with_suffix(".refused"))
 
-    def _set_aside(self, parcel: Parcel) -> None:
-        path = self._path(parcel.proposal)
-        if self._homeless.pop(parcel.proposal, None) is None and path.exists():
-            path.rename(path.with_suffix(".refused"))
+    def _sweep(self) -> None:
+        """Remove the rests of writes that a kill cut off."""
+        for path in self.folder.glob(".*.part"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_mtime < time.time() - REST_SECONDS:
+                    path.unlink()
+
+    def _path(self, ending: Ending) -> Path:
+        # Ids hold characters that no file name may have; the digest also keeps attempts and archives apart.
+        text = f"{self.archive} {ending.id} {ending.token}"
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
-def _result_from(data: dict[str, Any]) -> Result:
-    saved = data.pop("checkpoint")
-    return Result(**data, checkpoint=Checkpoint(**saved) if saved else None)
+def _as_dict(ending: Ending) -> dict[str, Any]:
+    kept = asdict(ending)
+    return {"proposal": kept.pop("id"), **kept}
+
+
+def _from_dict(data: dict[str, Any]) -> Ending:
+    id_, token = data.pop("proposal"), data.pop("token")
+    if "result" not in data:
+        return Failure(id_, token, **data)
+    result = data.pop("result")
+    saved = result.pop("checkpoint")
+    return Completion(id_, token, Result(**result, checkpoint=Checkpoint(**saved) if saved else None), **data)

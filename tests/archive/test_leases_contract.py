@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from archive import leases
+from archive import claims
 from archive.architectures import Architectures
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
 from archive.proposals import Proposals
@@ -78,7 +78,7 @@ def test_workers_spread_over_the_head_of_the_queue(archive, monkeypatch):
         archive.proposals.claim(f"w{i}", study="study", lease_seconds=LONG)
     lengths = [len(head) for head in heads]
     assert lengths[:4] == [1, 3, 5, 7]
-    assert max(lengths) == lengths[-1] == leases.HEAD
+    assert max(lengths) == lengths[-1] == claims.HEAD
 
 
 def test_exactly_one_winner_each(archive, open_connection):

@@ -13,11 +13,14 @@ import time
 
 import archive
 from archive.trainer import data, tasks
-from archive.trainer.daemon import Options, Trainer
+from archive.trainer.daemon import Trainer
 from archive.trainer.data import Splits
+from archive.trainer.options import Options
 from archive.trainer.tasks import Protocol
 
 LONG = dataclasses.replace(tasks.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000)
+
+LONGER_PROTOCOL = dataclasses.replace(tasks.DIABETES.protocol(), name="longer/1", epochs=40, patience=40)
 
 
 def waits(protocol: Protocol) -> Splits:
@@ -26,6 +29,7 @@ def waits(protocol: Protocol) -> Splits:
 
 
 SLOW = dataclasses.replace(tasks.DIABETES, name="slow", protocols=(LONG,), loader=data.diabetes)
+LONGER = dataclasses.replace(tasks.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=data.diabetes)
 DELAYED = dataclasses.replace(tasks.DIABETES, name="delayed", loader=waits)
 
 

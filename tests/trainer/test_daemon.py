@@ -17,8 +17,9 @@ import pytest
 from archive.errors import StoreUnavailableError
 from archive.records import State, Study
 from archive.settings import environment
-from archive.trainer import checkpoint, tasks
-from archive.trainer.daemon import Options, Trainer
+from archive.trainer import checkpoint, events, tasks
+from archive.trainer.daemon import Trainer
+from archive.trainer.options import Options
 from tests.support import ROOT, wait_until
 from tests.trainer import faulty, serve
 from tests.trainer.nets import TINY_MLP, net
@@ -143,6 +144,9 @@ def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts) == (State.WAITING, 1)
     assert "no progress for 0.5 s" in proposal.reason
+    ((outcome, log),) = archive.query("MATCH ()-[c:CLAIMED]->() RETURN c.outcome, c.log").rows
+    assert outcome == "failed"
+    assert "in hangs" in log
 
 
 def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
@@ -158,12 +162,66 @@ def test_a_killed_trial_is_tried_again(archive, trainer):
     propose(archive, NETS[:1], "delayed")
     daemon = trainer(idle_seconds=0.5)
     thread = in_thread(daemon)
-    running = wait_until(lambda: daemon._running, 60, "the trial")
+    running = wait_until(lambda: daemon.running, 60, "the trial")
     os.kill(running[0].trial.pid, signal.SIGKILL)
     thread.join()
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts) == (State.COMPLETE, 1)
     assert (daemon.tally.complete, daemon.tally.failed) == (1, 1)
+
+
+def test_what_is_interrupted_goes_on_and_ends_as_if_it_had_not_been(archive, trainer, tmp_path):
+    """Handed back by one daemon, killed under the next, finished by the third: the same curve and value."""
+    serve.know(serve.LONGER)
+    for name in ("study", "undisturbed"):
+        propose(archive, NETS[:1], "longer", name=name)
+    happened = []
+    first = trainer(study="study", checkpoint_seconds=0.0)
+    first.observers.append(happened.append)
+    thread = in_thread(first)
+    wait_until(lambda: any(isinstance(event, events.Progressed) for event in happened), 60, "the first epoch")
+    first.stop()
+    thread.join()
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
+    assert [type(event) for event in happened if not isinstance(event, events.Progressed)] == [
+        events.Started, events.Claimed, events.Released, events.Left,
+    ]  # fmt: skip
+    assert not happened[-2].lost
+
+    second = trainer(study="study", checkpoint_seconds=0.0, once=True)
+    second.observers.append(
+        lambda event: isinstance(event, events.Progressed) and os.kill(second.running[0].trial.pid, 9)
+    )
+    assert second.run().failed == 1
+
+    done = []
+    third = trainer(idle_seconds=0.3)
+    third.observers.append(lambda event: isinstance(event, events.Progressed) and done.append(event.claim.study.name))
+    assert third.run().complete == 2
+    (disturbed,), (undisturbed,) = (archive.studies.evaluations(name) for name in ("study", "undisturbed"))
+    assert archive.proposals.list("study")[0].attempts == 1
+    assert disturbed.value == undisturbed.value
+    assert _without_time(disturbed) == _without_time(undisturbed)
+    # What was done before was not done again.
+    assert done.count("study") < done.count("undisturbed") == undisturbed.epochs
+    assert not list((tmp_path / "trainer" / "states").iterdir())
+
+
+def _without_time(evaluation):
+    return {name: values for name, values in evaluation.curve.items() if name != "seconds"}
+
+
+def test_an_observer_that_fails_ends_nothing(archive, trainer, caplog):
+    propose(archive, NETS[:1])
+    daemon = trainer(idle_seconds=0.3)
+
+    def broken(event):
+        raise ValueError("no such gauge")
+
+    daemon.observers.append(broken)
+    assert daemon.run().complete == 1
+    assert "observer failed event=Completed" in caplog.text
 
 
 def test_a_lost_lease_ends_the_trial(archive, trainer):
@@ -173,8 +231,8 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
     thread = in_thread(daemon)
     try:
         wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
-        pid = daemon._running[0].trial.pid
-        claim = daemon._running[0].claim
+        pid = daemon.running[0].trial.pid
+        claim = daemon.running[0].claim
         archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
         wait_until(lambda: daemon.tally.returned, 10, "the end of the trial")
     finally:
@@ -186,17 +244,17 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
 
 def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, run):
     propose(archive, NETS[:2])
-    complete = archive.proposals.complete
+    settle = archive.proposals.settle
 
     def away(*_):
         raise StoreUnavailableError("no server answers")
 
-    monkeypatch.setattr(archive.proposals, "complete", away)
+    monkeypatch.setattr(archive.proposals, "settle", away)
     run(once=True)
     assert states(archive) == [State.RUNNING, State.WAITING]
     assert "archive is away" in caplog.text
     # Another daemon, and a server that is back: what was finished is delivered, not trained again.
-    monkeypatch.setattr(archive.proposals, "complete", complete)
+    monkeypatch.setattr(archive.proposals, "settle", settle)
     tally = run()
     assert tally.complete == 1
     assert states(archive) == [State.COMPLETE] * 2
@@ -206,15 +264,15 @@ def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, 
 def test_an_outage_of_the_archive_does_not_end_the_trial(archive, monkeypatch, run):
     serve.know(serve.DELAYED)
     propose(archive, NETS[:1], "delayed")
-    report, failures = archive.proposals.report, []
+    settle, failures = archive.proposals.settle, []
 
     def unreliable(*arguments):
         if not failures:
             failures.append(1)
             raise StoreUnavailableError("no server answers")
-        return report(*arguments)
+        return settle(*arguments)
 
-    monkeypatch.setattr(archive.proposals, "report", unreliable)
+    monkeypatch.setattr(archive.proposals, "settle", unreliable)
     assert run(lease_seconds=3).complete == 1
 
 

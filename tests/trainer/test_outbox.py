@@ -1,12 +1,15 @@
-"""Results on their way: kept until they have arrived, whatever the archive or the disk does."""
+"""Ends of trials on their way: kept until they have arrived, whatever the archive or the disk does."""
 
 from __future__ import annotations
 
+import os
+import time
+
 import pytest
 
-from archive.errors import StoreUnavailableError, UnknownNameError
+from archive.notices import Completion, Failure
 from archive.records import Checkpoint, Result
-from archive.trainer.outbox import Outbox, Parcel
+from archive.trainer.outbox import Outbox
 
 RESULT = Result(
     0.9,
@@ -19,25 +22,11 @@ RESULT = Result(
     environment={"threads": 2},
     checkpoint=Checkpoint("file:///a", "ab", 3),
 )
-
-
-class Archive:
-    """Takes results, or is away, or knows nothing of them."""
-
-    def __init__(self):
-        self.taken, self.error = {}, None
-
-    def complete(self, proposal, token, result):
-        if self.error:
-            raise self.error
-        first = proposal not in self.taken
-        self.taken.setdefault(proposal, (token, result))
-        return first
-
-
-@pytest.fixture
-def archive():
-    return Archive()
+ENDINGS = [
+    Completion("s#00001", "token", RESULT),
+    Completion("s#00002", "token", Result(0.5), pruned=True),
+    Failure("s#00003", "token", "out of memory", retry=True, log="last words"),
+]
 
 
 @pytest.fixture
@@ -49,56 +38,86 @@ def files(outbox):
     return sorted(path.suffix for path in outbox.folder.iterdir())
 
 
-def test_a_result_arrives_whole_and_is_forgotten(outbox, archive):
-    outbox.put(Parcel("s#00001", "token", RESULT))
-    assert outbox.deliver(archive.complete) == 1
-    token, result = archive.taken["s#00001"]
-    assert token == "token"
-    assert str(result) == str(RESULT)  # a nan is not equal to itself
-    assert files(outbox) == []
-    assert outbox.deliver(archive.complete) == 0
+def test_another_daemon_finds_all_that_was_left(outbox):
+    for ending in ENDINGS:
+        outbox.put(ending)
+    other = Outbox(outbox.folder, "embedded")
+    assert len(other) == 0
+    assert other.adopt() == 3
+    # As text, for a nan is not equal to itself.
+    assert sorted(map(str, other.waiting)) == sorted(map(str, ENDINGS))
+    assert other.adopt() == 0
 
 
-def test_what_an_archive_that_is_away_did_not_take_waits(outbox, archive):
-    for number in range(2):
-        outbox.put(Parcel(f"s#{number}", "token", RESULT))
-    archive.error = StoreUnavailableError("away")
-    with pytest.raises(StoreUnavailableError):
-        outbox.deliver(archive.complete)
-    assert files(outbox) == [".json", ".json"]
-    archive.error = None
-    assert Outbox(outbox.folder, "embedded").deliver(archive.complete) == 2
+def test_what_has_arrived_is_forgotten(outbox):
+    for ending in ENDINGS:
+        outbox.put(ending)
+    outbox.forget(ENDINGS[0])
+    assert outbox.waiting == ENDINGS[1:]
+    assert len(files(outbox)) == len(outbox) == 2
+    outbox.forget(ENDINGS[0])
+    assert len(outbox) == 2
 
 
-def test_a_result_that_came_second_is_forgotten_too(outbox, archive):
-    archive.taken["s#1"] = ("other", RESULT)
-    outbox.put(Parcel("s#1", "token", RESULT))
-    assert outbox.deliver(archive.complete) == 0
-    assert files(outbox) == []
+def test_two_attempts_at_one_proposal_do_not_replace_each_other(outbox):
+    outbox.put(Completion("s#1", "first", RESULT))
+    outbox.put(Failure("s#1", "second", "NaN"))
+    assert len(files(outbox)) == 2
+    assert Outbox(outbox.folder, "embedded").adopt() == 2
 
 
-def test_a_refused_result_is_set_aside_not_thrown_away(outbox, archive):
-    archive.error = UnknownNameError("proposal", "s#1", ())
-    outbox.put(Parcel("s#1", "token", RESULT))
-    assert outbox.deliver(archive.complete) == 0
+def test_putting_it_again_writes_nothing(outbox):
+    outbox.put(ENDINGS[0])
+    (path,) = outbox.folder.iterdir()
+    before = path.stat().st_ino
+    outbox.put(ENDINGS[0])
+    assert path.stat().st_ino == before
+    assert len(outbox) == 1
+
+
+def test_what_a_living_daemon_is_about_to_deliver_is_left_to_it(outbox):
+    outbox.put(ENDINGS[0])
+    other = Outbox(outbox.folder, "embedded")
+    assert other.adopt(60) == 0
+    (path,) = outbox.folder.iterdir()
+    os.utime(path, (time.time() - 61,) * 2)
+    assert other.adopt(60) == 1
+
+
+def test_what_is_refused_is_set_aside_not_thrown_away(outbox):
+    outbox.put(ENDINGS[0])
+    outbox.set_aside(ENDINGS[0])
     assert files(outbox) == [".refused"]
+    assert len(outbox) == 0
+    assert Outbox(outbox.folder, "embedded").adopt() == 0
 
 
-def test_results_for_another_archive_are_left_alone(outbox, archive):
-    outbox.put(Parcel("s#1", "token", RESULT))
-    assert Outbox(outbox.folder, "neo4j://other").deliver(archive.complete) == 0
+def test_ends_for_another_archive_are_left_alone(outbox):
+    outbox.put(ENDINGS[0])
+    assert Outbox(outbox.folder, "neo4j://other").adopt() == 0
     assert files(outbox) == [".json"]
 
 
-def test_half_a_file_stops_nothing(outbox, archive):
-    outbox.put(Parcel("s#1", "token", RESULT))
+def test_half_a_file_stops_nothing(outbox):
+    outbox.put(ENDINGS[0])
     (outbox.folder / "0.json").write_text('{"archive": "embedded", "prop')
-    assert outbox.deliver(archive.complete) == 1
+    assert Outbox(outbox.folder, "embedded").adopt() == 1
 
 
-def test_a_full_disk_costs_no_result(tmp_path, archive):
+def test_rests_of_a_write_that_was_cut_off_go(outbox):
+    outbox.put(ENDINGS[0])
+    young, old = (outbox.folder / f".{name}.part" for name in ("young", "old"))
+    young.touch()
+    old.touch()
+    os.utime(old, (time.time() - 3600,) * 2)
+    outbox.adopt()
+    assert young.exists() and not old.exists()
+
+
+def test_a_full_disk_costs_no_result(tmp_path):
     (tmp_path / "outbox").write_text("a file where the folder should be")
     outbox = Outbox(tmp_path / "outbox", "embedded")
-    outbox.put(Parcel("s#1", "token", RESULT))
-    assert outbox.deliver(archive.complete) == 1
-    assert outbox.deliver(archive.complete) == 0
+    outbox.put(ENDINGS[0])
+    assert outbox.waiting == ENDINGS[:1]
+    outbox.forget(ENDINGS[0])
+    assert len(outbox) == 0

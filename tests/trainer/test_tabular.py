@@ -149,19 +149,30 @@ def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):
     from archive.errors import StoreUnavailableError
 
     propose(archive, table, CELLS[:2])
-    monkeypatch.setattr("archive.trainer.daemon.BACKOFF_SECONDS", 0.05)
-    complete, calls = archive.proposals.complete, []
+    monkeypatch.setattr("archive.trainer.queue.BACKOFF_SECONDS", 0.05)
+    settle, calls = archive.proposals.settle, []
 
     def away(*arguments):
         calls.append(arguments)
         if len(calls) == 1:
             raise StoreUnavailableError("away")
-        return complete(*arguments)
+        return settle(*arguments)
 
-    monkeypatch.setattr(archive.proposals, "complete", away)
+    monkeypatch.setattr(archive.proposals, "settle", away)
     Trainer(archive, Options(study="study", idle_seconds=0.3), home=tmp_path / "trainer").run()
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1]
     assert not list((tmp_path / "trainer" / "outbox").glob("*.json"))
+
+
+def test_answers_in_scaled_time_take_it(archive, table, tmp_path):
+    propose(archive, table, CELLS[:3])
+    patient = Trainer(archive, Options(study="study", slots=2, scale=1.0), home=tmp_path / "trainer")
+    patient.observers.append(lambda event: len(patient.running) == 1 and patient.stop())
+    assert patient.run().returned == 2
+    assert [(each.state, each.attempts) for each in archive.proposals.list("study")] == [(State.WAITING, 0)] * 3
+    hasty = Trainer(archive, Options(study="study", slots=2, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
+    assert hasty.run().complete == 3
+    assert [each.value for each in archive.studies.evaluations("study")] == [0, 1, 2]
 
 
 def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path, monkeypatch):

@@ -1,0 +1,59 @@
+"""Proposals as they stand, of a study or by id, and how soon they are wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from archive.errors import UnknownNameError
+from archive.records import Proposal, State
+from archive.rows import proposal_from
+
+if TYPE_CHECKING:
+    from archive.connection import Connection
+
+LIST = """
+MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+WHERE $states IS NULL OR p.state IN $states
+RETURN properties(p) AS proposal
+ORDER BY p.number
+"""
+
+GET = """
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
+RETURN properties(p) AS proposal
+ORDER BY p.number
+"""
+
+PRIORITISE = """
+MATCH (p:Proposal {id: $id})
+SET p.priority = $priority
+RETURN p.id AS id
+"""
+
+
+def of_study(connection: Connection, study: str, states: Iterable[State] | None = None) -> list[Proposal]:
+    """Return the proposals of a study by number, all or those in some states."""
+    wanted = None if states is None else [state.value for state in states]
+    rows = connection.read(lambda tx: tx.run(LIST, study=study, states=wanted).data())
+    return [proposal_from(row["proposal"]) for row in rows]
+
+
+def of_ids(connection: Connection, ids: Sequence[str]) -> list[Proposal]:
+    """Return the proposals of these ids that exist, by number."""
+    if not ids:
+        return []
+    rows = connection.read(lambda tx: tx.run(GET, ids=ids).data())
+    return [proposal_from(row["proposal"]) for row in rows]
+
+
+def prioritise(connection: Connection, id_: str, priority: float) -> None:
+    """Set the priority of a proposal.
+
+    Raises:
+        UnknownNameError: There is no such proposal.
+    """
+    row = connection.write(lambda tx: tx.run(PRIORITISE, id=id_, priority=priority).single())
+    if row is None:
+        raise UnknownNameError("proposal", id_, ())

@@ -1,0 +1,136 @@
+"""Notices: what a worker has to say of the proposals that it holds, any number of them in one transaction.
+
+    Report        the curve so far, or only that it still trains: the lease begins anew
+    Completion    the result
+    Failure       why there is none
+    Release       it goes back into the queue as if it had never been claimed
+
+Each is answered for itself: whether the result on record is the sender's, or why the notice was refused. The same
+notices again change nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from archive import evaluations, leases
+from archive.errors import ArchiveError, UnknownNameError
+from archive.leases import Change, Row
+from archive.records import Curve, Result, State
+from archive.rows import curve_properties, result_properties
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+LEASE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A trial goes on; `curve` is all of it so far, one value a metric and epoch, None where nothing is new."""
+
+    id: str
+    token: str
+    curve: Curve | None = None
+    lease_seconds: float = LEASE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A trial has its result."""
+
+    id: str
+    token: str
+    result: Result
+    pruned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A trial has none; with `retry`, another worker may try while attempts are left. `log` is its own log's end."""
+
+    id: str
+    token: str
+    reason: str
+    retry: bool = False
+    log: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A trial was not finished, through no fault of its own."""
+
+    id: str
+    token: str
+
+
+Notice = Report | Completion | Failure | Release
+Answer = bool | ArchiveError
+
+
+def check(notices: Sequence[Notice]) -> None:
+    """See that the notices can be stored, before anything is.
+
+    Raises:
+        UsageError: The lists of a curve differ in length.
+    """
+    for notice in notices:
+        if isinstance(notice, Report) and notice.curve is not None:
+            curve_properties(notice.curve)
+        elif isinstance(notice, Completion):
+            result_properties(notice.result)
+
+
+def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> list[Answer]:
+    """Store notices, in their order, and return an answer to each.
+
+    Args:
+        tx: The transaction.
+        notices: What to store.
+        limit: How many workers may lose a proposal.
+    """
+    rows = leases.lock(tx, [notice.id for notice in notices])
+    changes: list[Change] = []
+    results: list[tuple[str, Result]] = []
+    answers: list[Answer] = []
+    for notice in notices:
+        row = rows.get(notice.id)
+        if row is None:
+            answers.append(UnknownNameError("proposal", notice.id, ()))
+            continue
+        try:
+            change = _change(row, notice, limit)
+        except ArchiveError as error:
+            answers.append(error)
+            continue
+        answers.append(row["token"] == notice.token if change is None else True)
+        if change is not None:
+            changes.append(change)
+            rows[notice.id] = leases.after(row, change)
+            if isinstance(notice, Completion):
+                results.append((notice.id, notice.result))
+    leases.apply(tx, changes)
+    evaluations.record(tx, results)
+    return answers
+
+
+def _change(row: Row, notice: Notice, limit: int) -> Change | None:
+    """Return what a notice changes; None where nothing is left to change."""
+    match notice:
+        case Report():
+            return leases.renew(row, notice.token, milliseconds(notice.lease_seconds), notice.curve)
+        case Completion():
+            # The first result stays, and one is taken from a worker that has lost its lease, too.
+            state = State.PRUNED if notice.pruned else State.COMPLETE
+            return None if State(row["state"]).evaluated else leases.finish(row, notice.token, state)
+        case Failure():
+            return leases.fail(row, notice.token, notice.reason, limit, retry=notice.retry, log=notice.log)
+        case Release():
+            return leases.release(row, notice.token)
+
+
+def milliseconds(seconds: float) -> int:
+    """Return the whole milliseconds of a lease, at least one."""
+    return max(1, round(1000 * seconds))

@@ -1,0 +1,17 @@
+"""Workers that are killed while the server is, too: small enough for every day. The full size is `chaos.py` by hand."""
+
+import pytest
+
+from tests.faults.chaos import STORES, Plan, run
+
+
+@pytest.mark.parametrize("server", ["embedded"])
+def test_nothing_is_lost_or_doubled(tmp_path, server):
+    plan = Plan(workers=4, tabular=40, real=4, kills=6, restarts=1, lease=3.0, tasks=("diabetes",))
+    with STORES[server](tmp_path) as store:
+        outcome = run(plan, store)
+    assert outcome.wrong == []
+    assert outcome.counts["COMPLETE"] + outcome.counts.get("FAILED", 0) == 44
+    assert outcome.counts["COMPLETE"] >= 40
+    assert outcome.killed["server"] == 1
+    assert outcome.killed.total() > 1

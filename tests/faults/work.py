@@ -1,0 +1,55 @@
+"""Studies for workers to work through, of which is known what must come out."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from archive import codec, spaces
+from archive.archive import Archive
+from archive.graph import Architecture, Layer
+from archive.records import Study
+
+
+def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], home: Path, seed: int) -> dict[str, float]:
+    """Make the studies, and return the values that the table must have given, by proposal."""
+    rng = random.Random(seed)
+    agent = archive.proposals.register_agent("chaos", {}, "1")
+    cells = list(spaces.get("nasbench201").members()[:tabular])
+    table = home / "table.csv"
+    lines = [f"{codec.to_nasbench201(cell)},{at / 1000},{30 + at % 70}" for at, cell in enumerate(cells)]
+    table.write_text("\n".join(["arch_str,accuracy,train_time_s", *lines]))
+    _study(archive, "tabular", f"table:{table}#accuracy", "nasbench201", seed)
+    made = archive.proposals.create("tabular", agent, [Suggestion(cell) for cell in cells])
+    for task in tasks:
+        pairs = real // (2 * len(tasks))
+        networks = [_network(rng) for _ in range(pairs)]
+        for twin in ("a", "b"):
+            _study(archive, f"{task}-{twin}", task, "mlp", seed)
+            archive.proposals.create(f"{task}-{twin}", agent, [Suggestion(each) for each in networks], unique=False)
+    return {proposal.id: at / 1000 for at, proposal in enumerate(made)}
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A network to evaluate."""
+
+    architecture: Architecture
+
+
+def _study(archive: Archive, name: str, task: str, space: str, seed: int) -> None:
+    from archive.trainer import tasks
+
+    known = tasks.get(task)
+    protocol = known.protocol().name
+    archive.studies.create(
+        Study(name, task, protocol, space, known.objective, known.direction, budget=10_000, seed=seed)
+    )
+
+
+def _network(rng: random.Random) -> Architecture:
+    widths = [rng.randrange(8, 33) for _ in range(rng.randrange(1, 3))]
+    layers = [Layer("ip"), *(Layer("relu", width) for width in widths), Layer("linear"), Layer("op")]
+    return Architecture("mlp", layers, [(at, at + 1) for at in range(len(layers) - 1)])

@@ -1,0 +1,84 @@
+"""Where a daemon works: its folders and device, and what a trial there is told.
+
+    HOME/checkpoints/    weights of finished trials, unless they are kept elsewhere
+    HOME/states/         states of unfinished ones, for whoever goes on with them
+    HOME/logs/           what each trial printed
+    HOME/outbox/         how trials ended, until the archive has it
+
+Daemons that share a home go on with each other's trials.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from archive.records import Claim
+from archive.trainer import states, triallog
+from archive.trainer.job import Job
+from archive.trainer.options import Options
+from archive.trainer.outbox import Outbox
+from archive.trainer.tasks import Task
+
+STATE_SECONDS = 30 * 86_400.0
+"""Age at which a state that nobody came back for is removed."""
+
+
+class Workplace:
+    """The folders of a daemon, and the device that it trains on.
+
+    Args:
+        home: Folder of everything.
+        options: How the daemon works.
+        weights: Where weights are kept instead, a folder or an fsspec URL.
+
+    Attributes:
+        home: As given.
+        weights: Where weights are kept.
+        device: As torch names it, once it is known.
+    """
+
+    def __init__(self, home: Path, options: Options, weights: Path | str | None = None) -> None:
+        self.home, self.device = home, options.device
+        self.weights = home / "checkpoints" if weights is None else weights
+        self._options = options
+
+    def outbox(self, archive: str) -> Outbox:
+        """Return the outbox for an archive, which is named without a login."""
+        return Outbox(self.home / "outbox", archive)
+
+    def job(self, claim: Claim, task: Task) -> Job:
+        """Return what the trial of a claim is told.
+
+        Raises:
+            UnknownNameError: The task has no such protocol here.
+        """
+        return Job(
+            architecture=claim.architecture,
+            task=task,
+            protocol=task.protocol(claim.study.protocol),
+            seed=claim.study.seed,
+            device=self.device,
+            threads=self._threads(),
+            folder=self.weights,
+            about={"proposal": claim.id},
+            hyperparameters=claim.proposal.hyperparameters,
+            proposal=claim.id,
+            resume_folder=self.home / "states",
+            checkpoint_seconds=self._options.checkpoint_seconds,
+            log=triallog.path_of(self.home, claim.id),
+            precision=self._options.precision,
+        )
+
+    def forget(self, claim: Claim) -> None:
+        """Remove the state of a trial that nobody will go on with."""
+        states.forget(self.home / "states", claim.id)
+
+    def sweep(self) -> None:
+        """Remove states that nobody came back for."""
+        states.sweep(self.home / "states", STATE_SECONDS)
+
+    def _threads(self) -> int | None:
+        if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:
+            return None
+        return self._options.threads or max(1, len(os.sched_getaffinity(0)) // self._options.slots)
