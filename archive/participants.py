@@ -52,10 +52,15 @@ class Worker:
 def register_agent(connection: Connection, kind: str, config: Mapping[str, Any], version: str) -> str:
     """Store what an agent is and return its id, the same for the same kind, configuration and version."""
     text = to_json(config)
-    digest = hashlib.blake2b(f"{kind}\n{version}\n{text}".encode(), digest_size=6).hexdigest()
-    at = {"id": f"{kind}-{digest}", "kind": kind, "config": text, "version": version}
+    at = {"id": agent_id(kind, text, version), "kind": kind, "config": text, "version": version}
     connection.write(lambda tx: tx.run(AGENT, at).consume())
     return at["id"]
+
+
+def agent_id(kind: str, config: str, version: str) -> str:
+    """Return the id of an agent, its configuration as the text that is stored."""
+    digest = hashlib.blake2b(f"{kind}\n{version}\n{config}".encode(), digest_size=6).hexdigest()
+    return f"{kind}-{digest}"
 
 
 def beat(connection: Connection, worker: str, **properties: str | None) -> None:

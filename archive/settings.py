@@ -8,6 +8,7 @@
 | `user`         | `ARCHIVE_USER`          | user on that server (`neo4j`)                                    |
 | `password`     | `ARCHIVE_PASSWORD`      | password of that user                                            |
 |                | `ARCHIVE_PASSWORD_FILE` | a file of mode 0600 that holds the password                      |
+| `weights`      | `ARCHIVE_WEIGHTS`       | folder or fsspec URL of trained weights (`HOME/checkpoints`)     |
 | `patience`     | `ARCHIVE_PATIENCE`      | seconds to ride out an outage of the server (60)                 |
 | `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server leaves after this long without clients (600) |
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
@@ -36,6 +37,8 @@ from archive.errors import SettingsError
 SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 DEFAULT_HOME = "~/.archive"
 CONFIG_NAME = "config.toml"
+RUNTIME_SECRETS = Path("/run/secrets")
+"""Where Docker, Swarm and Podman put secrets: only the container's own processes see that folder."""
 
 _ENVIRONMENT = {
     "home": "ARCHIVE_HOME",
@@ -44,6 +47,7 @@ _ENVIRONMENT = {
     "user": "ARCHIVE_USER",
     "password": "ARCHIVE_PASSWORD",
     "password_file": "ARCHIVE_PASSWORD_FILE",
+    "weights": "ARCHIVE_WEIGHTS",
     "patience": "ARCHIVE_PATIENCE",
     "idle_seconds": "ARCHIVE_IDLE_SECONDS",
     "heap_mb": "ARCHIVE_HEAP_MB",
@@ -64,6 +68,7 @@ class Settings:
         patience: Seconds to ride out an outage of the server.
         idle_seconds: The embedded server leaves after this many seconds without clients.
         heap_mb: Bound on the embedded server's heap, in MiB.
+        weights: Folder or fsspec URL of trained weights; None means `checkpoints` in `home`.
     """
 
     home: Path
@@ -74,6 +79,7 @@ class Settings:
     patience: float = 60.0
     idle_seconds: float = 600.0
     heap_mb: int = 512
+    weights: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse an address or a number that cannot be used."""
@@ -85,6 +91,13 @@ class Settings:
             raise SettingsError(f"idle_seconds must be > 0, got {self.idle_seconds:g}")
         if self.heap_mb < 64:
             raise SettingsError(f"heap_mb must be >= 64, got {self.heap_mb}")
+
+    @property
+    def place_of_weights(self) -> Path | str:
+        """Where trained weights are kept: a folder, or an fsspec URL."""
+        if self.weights is None:
+            return self.home / "checkpoints"
+        return self.weights if "://" in self.weights else Path(self.weights).expanduser().absolute()
 
     @property
     def embedded(self) -> bool:
@@ -102,6 +115,7 @@ def load(
     patience: float | None = None,
     idle_seconds: float | None = None,
     heap_mb: int | None = None,
+    weights: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """Put the settings together: configuration file < environment < argument.
@@ -116,6 +130,7 @@ def load(
         patience: Seconds to ride out an outage.
         idle_seconds: Seconds without clients after which the embedded server leaves.
         heap_mb: Bound on the embedded server's heap, in MiB.
+        weights: Folder or fsspec URL of trained weights.
         environment: Stands in for `os.environ`.
 
     Raises:
@@ -124,6 +139,7 @@ def load(
     arguments: dict[str, Any] = {
         "home": home, "uri": uri, "database": database, "user": user, "password": password,
         "password_file": password_file, "patience": patience, "idle_seconds": idle_seconds, "heap_mb": heap_mb,
+        "weights": weights and str(weights),
     }  # fmt: skip
     layers = [_given(arguments), _from_environment(os.environ if environment is None else environment)]
     folder = Path(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).expanduser().absolute()
@@ -148,12 +164,13 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def read_secret(path: Path) -> str:
-    """The password in a file, which nobody but its owner may be able to read.
+    """The password in a file, which nobody but its owner may be able to read, unless a container has it as a secret.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.
     """
-    _check_private(path, "password file")
+    if RUNTIME_SECRETS not in path.resolve().parents:
+        _check_private(path, "password file")
     try:
         secret = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -31,10 +31,12 @@ def replaced(text: str) -> str:
 
 
 def _commands(ctx: click.Context) -> Iterator[click.Context]:
-    """Yield the context of every command that is no group, as if each had been typed."""
+    """Yield the context of every command that does something by itself, as if each had been typed."""
     if not isinstance(ctx.command, click.Group):
         yield ctx
         return
+    if ctx.command.invoke_without_command:
+        yield ctx
     for name in ctx.command.list_commands(ctx):
         child = ctx.command.get_command(ctx, name)
         if child is not None and not child.hidden:

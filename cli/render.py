@@ -73,6 +73,17 @@ def show(value: Any) -> str:
     return str(value).replace("[", r"\[")
 
 
+def span(seconds: float | None) -> str | None:
+    """Return a span of time in the two largest units that it fills."""
+    if seconds is None:
+        return None
+    whole = round(seconds)
+    for unit, size, next_unit, next_size in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // next_size} {next_unit}"
+    return f"{whole} s"
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}

@@ -1,4 +1,4 @@
-"""`archive study`: list studies, show one."""
+"""`archive study`: list studies, show one, tell what happened in it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from archive.cli import study_log
 from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
 
 
 @click.group()
 def study() -> None:
-    """List studies, or show one."""
+    """List studies, show one, or tell what happened in it."""
 
 
 @study.command("list")
@@ -94,3 +95,6 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     columns = ("number", "state", "architecture", "acquisition", "epochs", "value", "seconds", "reason")
     short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
     print_table(columns, [[row[column] for column in columns] for row in short])
+
+
+study.add_command(study_log.log)

@@ -123,6 +123,15 @@ def test_a_password_file_open_to_others(secret, mode):
     assert "from-the-file" not in str(caught.value)
 
 
+def test_a_secret_of_a_container_has_the_mode_that_its_runtime_gives_it(secret, monkeypatch):
+    secret.chmod(0o444)
+    monkeypatch.setattr("archive.settings.RUNTIME_SECRETS", secret.parent)
+    assert read_secret(secret) == "from-the-file"
+    monkeypatch.setattr("archive.settings.RUNTIME_SECRETS", secret.parent / "secret.d")
+    with pytest.raises(SettingsError, match="open to others"):
+        read_secret(secret)
+
+
 def test_a_password_file_that_is_missing_or_empty(tmp_path, secret):
     with pytest.raises(SettingsError, match="No such file"):
         read_secret(tmp_path / "missing")

@@ -1,0 +1,190 @@
+"""`archive study log`: what happened to each proposal, and what its trial wrote."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.render import json_option, messages, open_archive, out, print_json, show
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+    from archive.chronicle import Entry
+
+PAUSE = 1.0
+"""Seconds between two looks of --follow."""
+TAIL = 12
+"""Lines of a failed trial's log that are shown; with --proposal, all that is kept."""
+OVERLAP = 1024
+"""Bytes of a log by which its end is found again after it was cut."""
+COLOURS = {"complete": "green", "pruned": "yellow", "failed": "red", "lost": "yellow", "returned": "yellow"}
+
+
+@click.command("log")
+@click.argument("name", metavar="STUDY")
+@click.option("--proposal", metavar="ID", help="Only this one, by its id or number, with its trial's own log.")
+@click.option("--follow", is_flag=True, help="Go on with what happens, until the study, or the proposal, is done.")
+@json_option
+@click.pass_context
+def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_json: bool) -> None:
+    """Show what happened to each proposal of a study, the oldest first.
+
+    Who proposed it and on what basis, who claimed it, what came of each attempt: the value, or the reason with the
+    end of the trial's log. With --follow, JSON is one object a line.
+    """
+    from archive import chronicle
+
+    with open_archive(ctx) as archive:
+        one = _id(name, proposal)
+        entries = chronicle.read(archive.connection, name, one)
+        if as_json and not follow:
+            print_json([_as_json(entry) for entry in entries])
+            return
+        writer = Writer(archive.connection.settings.home, one, as_json)
+        for batch in _batches(archive, name, one, entries, follow):
+            writer.write(batch)
+
+
+def _id(study: str, proposal: str | None) -> str | None:
+    """Return the whole id of a proposal that is named by its number."""
+    from archive.admission import proposal_id
+
+    number = (proposal or "").removeprefix("#")
+    return proposal_id(study, int(number)) if number.isdecimal() else proposal
+
+
+def _batches(
+    archive: Archive, study: str, proposal: str | None, entries: list[Entry], follow: bool
+) -> Iterator[list[Entry]]:
+    """Yield what has happened, then what is new at each look, until nothing more can come."""
+    from archive import chronicle
+
+    if not follow:
+        yield entries
+        return
+    seen: set[tuple[Any, ...]] = set()
+    while True:
+        # Asked first: what ends between the two looks is still told.
+        done = _is_done(archive, study, proposal)
+        entries = chronicle.read(archive.connection, study, proposal)
+        yield [entry for entry in entries if (entry.at, entry.proposal, entry.event) not in seen]
+        seen |= {(entry.at, entry.proposal, entry.event) for entry in entries}
+        if done:
+            return
+        time.sleep(PAUSE)
+
+
+def _is_done(archive: Archive, study: str, proposal: str | None) -> bool:
+    if proposal is not None:
+        return archive.proposals.get(proposal).finished is not None
+    snapshot = archive.studies.snapshot(study)
+    open_ = sum(view.finished is None for view in snapshot.proposals)
+    failed = sum(view.state == "FAILED" for view in snapshot.proposals)
+    return not open_ and len(snapshot.proposals) - failed >= snapshot.study.budget
+
+
+class Writer:
+    """Writes entries, and the log of the one trial that was asked for as far as it has grown.
+
+    Args:
+        home: Folder of the archive on this machine.
+        proposal: Whose log to show; None shows none but what failures have left.
+        as_json: One object a line instead of text.
+    """
+
+    def __init__(self, home: Path, proposal: str | None, as_json: bool) -> None:
+        from archive.trainer import triallog
+
+        self.as_json, self.proposal = as_json, proposal
+        self.path = None if proposal is None else triallog.path_of(home, proposal)
+        self._shown, self._last = 0, b""
+
+    def write(self, entries: list[Entry]) -> None:
+        """Write entries, then what is new in the trial's own log."""
+        for entry in entries:
+            if self.as_json:
+                click.echo(json.dumps(_as_json(entry), ensure_ascii=False, default=str))
+            else:
+                self._print(entry)
+        self._write_own_log()
+
+    def _print(self, entry: Entry) -> None:
+        colour = COLOURS.get(entry.event, "default")
+        when = "–" * 19 if entry.at is None else f"{_time(entry.at).astimezone():%Y-%m-%d %H:%M:%S}"
+        text = f"{when}  #{entry.number:<4} [{colour}]{entry.event:<8}[/]  {show(_sentence(entry))}"
+        out().print(text, soft_wrap=True)
+        # With the whole log below, its end would be there twice.
+        if entry.log and not (self.path and self.path.exists()):
+            lines = entry.log.splitlines()
+            for line in lines if self.proposal else lines[-TAIL:]:
+                out().print(f"    | {line}", soft_wrap=True, markup=False, style="dim")
+
+    def _write_own_log(self) -> None:
+        if self.path is None or not self.path.exists():
+            return
+        if not self._shown and not self.as_json:
+            messages().print(f"log of the trial, {self.path}:", soft_wrap=True, markup=False)
+        text = self._news(self.path.read_bytes()).decode(errors="replace")
+        if self.as_json:
+            for line in text.splitlines():
+                click.echo(json.dumps({"proposal": self.proposal, "event": "log", "line": line}, ensure_ascii=False))
+        elif text:
+            click.echo(text, nl=not text.endswith("\n"))
+
+    def _news(self, content: bytes) -> bytes:
+        """Return what a log has beyond what was shown of it."""
+        at = self._shown
+        if len(content) < at:
+            # A log that grew too long has lost its beginning.
+            found = content.rfind(self._last)
+            at = 0 if found < 0 else found + len(self._last)
+        self._shown, self._last = len(content), content[-OVERLAP:]
+        return content[at:]
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    given = asdict(entry)
+    at, details = given.pop("at"), given.pop("details")
+    when = None if at is None else _time(at).isoformat(timespec="milliseconds")[:-6] + "Z"
+    return {"time": when, **{name: value for name, value in given.items() if value is not None}, **details}
+
+
+def _time(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _sentence(entry: Entry) -> str:
+    """Return what happened, in words."""
+    details = entry.details
+    who = "" if entry.who is None else f"by {entry.who}"
+    if entry.event == "proposed":
+        return ", ".join(filter(None, [f"{details['architecture'][:8]} {who}", *_basis(details)]))
+    if entry.event == "claimed":
+        return f"{who}, attempt {details['attempt']}"
+    if entry.event in ("complete", "pruned"):
+        cost = [
+            f"{show(details[name])} {unit}"
+            for name, unit in (("epochs", "epochs"), ("seconds", "s"))
+            if name in details
+        ]
+        if "answered_from" in details:
+            cost = [f"answered from {details['answered_from']}"]
+        return ", ".join([f"value {show(details.get('value'))} {who}".strip(), *cost])
+    return f"{who}: {details['reason']}" if "reason" in details else who
+
+
+def _basis(details: Any) -> Iterator[str]:
+    """Yield what an agent's suggestion rests on."""
+    for name in ("acquisition", "mean", "std", "fidelity", "hyperparameters"):
+        if name in details:
+            yield f"{name} {show(details[name])}"
+    seen = details.get("based_on", {}).get("observations")
+    if seen:
+        yield "knowing " + ", ".join(f"{study} {numbers}" for study, numbers in seen.items())

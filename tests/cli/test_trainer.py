@@ -1,0 +1,153 @@
+"""`archive trainer` as an operator runs it: real daemons, scraped, listed, logged and killed, on each server."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import signal
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from archive.records import State
+from archive.settings import load
+from tests.cli.processes import propose, shell, table
+from tests.support import wait_until
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path):
+    with shell(store_settings, tmp_path) as opened:
+        yield opened
+
+
+def scrape(said: str) -> dict[tuple[str, str], float]:
+    """Return what a trainer tells Prometheus, by name without its prefix and task."""
+    (address,) = re.findall(r"http://\S+/metrics", said)
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert answer.headers["Content-Type"].startswith("text/plain")
+        text = answer.read().decode()
+    return {
+        (sample.name.removeprefix("archive_trainer_"), sample.labels.get("task", "")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def workers(user, *arguments, code=0):
+    return json.loads(user.types("trainer", "status", "--json", *arguments, code=code).stdout)
+
+
+def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, tmp_path, store_settings):
+    task = table(tmp_path)
+    proposals = propose(archive, task, 3)
+    # In scaled time the three answers take an hour: what is seen meanwhile does not depend on luck.
+    daemon = user.starts(
+        *("trainer", "--study", "study", "--slots", "2", "--scale", "60"),
+        *("--log-format", "json", "--metrics-port", "0"),
+    )
+    wait_until(lambda: daemon.poll() is not None or len(running(archive)) == 2, 60)
+    assert daemon.poll() is None, user.said
+
+    (worker,) = workers(user)
+    assert (worker["state"], worker["pid"], worker["slots"]) == ("working", daemon.pid, 2)
+    assert (worker["host"], worker["study"]) == (platform.node(), "study")
+    assert {trial["proposal"] for trial in worker["trials"]} == set(running(archive))
+    shown = user.types("trainer", "status").stdout
+    assert worker["id"] in shown
+    assert all(id_ in shown for id_ in running(archive)), shown
+    user.types("trainer", "status", "--healthcheck")
+
+    found = scrape(user.said)
+    assert found["claimed_total", task] == found["running", task] == found["slots", ""] == 2
+    assert found["training_seconds_total", task] > 0
+    assert found["archive_away", ""] == found["outbox_results", ""] == 0
+    assert abs(found["last_contact_timestamp_seconds", ""] - archive_time(archive)) < 60
+    assert scrape(user.said)["training_seconds_total", task] > found["training_seconds_total", task]
+    assert ("completed_total", task) not in found
+
+    port = re.search(r":(\d+)/metrics", user.said)[1]
+    second = user.types("trainer", "--study", "study", "--metrics-port", port, code=2)
+    assert f"127.0.0.1:{port}: Address already in use" in second.stderr
+    assert len(workers(user)) == 1
+
+    lines = [json.loads(line) for line in user.said.splitlines()]
+    assert [line["event"] for line in lines[:2]] == ["metrics served", "started"]
+    assert all(line["worker"] == worker["id"] and line["level"] and line["time"].endswith("Z") for line in lines)
+    assert store_settings.password is None or store_settings.password not in user.said
+
+    daemon.kill()
+    daemon.wait()
+    wait_until(lambda: workers(user, "--stale", "0.2")[0]["state"] == "stale")
+    complaint = user.types("trainer", "status", "--healthcheck", "--stale", "0.2", code=1).stderr
+    assert complaint.splitlines() == [f"no trainer of {platform.node()} is at work"]
+    assert len(proposals) == 3
+
+
+def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path):
+    task = table(tmp_path)
+    propose(archive, task, 3)
+    done = user.runs("trainer", "--study", "study", "--idle", "0.1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"complete": 3, "failed": 0, "returned": 0}
+    assert "INFO started worker=" in done.stderr
+    (worker,) = workers(user)
+    assert (worker["state"], worker["trials"]) == ("left", [])
+    user.types("trainer", "status", "--healthcheck", code=1)
+
+
+def test_a_trainer_that_is_told_to_stop_hands_back(archive, user, tmp_path):
+    propose(archive, table(tmp_path), 1)
+    daemon = user.starts("trainer", "--study", "study", "--scale", "60")
+    wait_until(lambda: running(archive), 60)
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(60) == 0
+    assert [each.state for each in archive.proposals.list("study")] == [State.WAITING]
+    assert "1 handed back" in user.said
+    assert workers(user)[0]["state"] == "left"
+
+
+def test_an_archive_without_trainers(user):
+    assert workers(user) == []
+    assert "archive trainer" in user.types("trainer", "status").stderr
+    user.types("trainer", "status", "--healthcheck", code=1)
+
+
+def test_a_server_that_is_away_is_no_illness_of_the_trainer(tmp_path):
+    away = load(home=tmp_path, uri="bolt://127.0.0.1:9", environment={})
+    with shell(away, tmp_path) as user:
+        said = user.types("trainer", "status", "--healthcheck").stderr
+        assert "nothing is known" in said and "127.0.0.1:9" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (["--slots", "0"], ["--slots", "0"]),
+        (["--checkpoint", "0"], ["--checkpoint", "0"]),
+        (["--log-format", "xml"], ["--log-format", "xml"]),
+        (["--metrics-port", "70000"], ["--metrics-port", "70000"]),
+        (["--metrics-port", "0", "--metrics-address", "203.0.113.7"], ["203.0.113.7", "another port"]),
+        (["--study", "nowhere"], ["unknown study 'nowhere'"]),
+        (["statsu"], ["statsu"]),
+        (["--slots", "2", "status"], ["--slots", "archive trainer status", "after"]),
+        (["status", "--stale", "0"], ["--stale", "0"]),
+    ],
+)
+def test_a_mistake_is_one_line(user, arguments, fragments):
+    done = user.types("trainer", *arguments, code=2)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert all(fragment in line for fragment in fragments)
+    assert workers(user) == []
+
+
+def running(archive) -> list[str]:
+    return [each.id for each in archive.proposals.list("study", [State.RUNNING])]
+
+
+def archive_time(archive) -> float:
+    ((now,),) = archive.query("RETURN timestamp() AS now").rows
+    return now / 1000

@@ -1,0 +1,93 @@
+"""What the trainer says of itself: lines for people, or one JSON object a line for machines.
+
+    log.info("claimed proposal=%s attempt=%d", id, attempt)
+
+    text    2026-03-01 12:00:00,123 INFO claimed proposal=s#00003 attempt=1
+    json    {"time": "2026-03-01T12:00:00.123Z", "level": "info", "event": "claimed", "worker": …,
+             "proposal": "s#00003", "study": "s", "attempt": 1}
+
+Fields are read off the template, `name=%…` by `name=%…`, never out of the finished text: a value may hold anything,
+and keeps its type. What stands before the first field is the event.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO
+
+LogFormat = Literal["text", "json"]
+
+_PLACE = re.compile(r"(?:(?P<name>\w+)=)?%(?P<form>%|[-#0 +]*\d*(?:\.\d+)?[a-zA-Z])")
+
+
+def configure(form: LogFormat = "text", *, worker: str | None = None, stream: TextIO | None = None) -> None:
+    """Send what this process logs to a stream.
+
+    Args:
+        form: `text` for people, `json` for machines.
+        worker: Id of the worker that a JSON line names.
+        stream: Where to; stderr if None.
+    """
+    handler = logging.StreamHandler(stream)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonFormatter(worker) if form == "json" else text)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # The driver warns of every server outage that the trainer rides out and reports itself.
+    logging.getLogger("neo4j").setLevel(logging.ERROR)
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one line of JSON.
+
+    Args:
+        worker: Id of the worker that every line names.
+    """
+
+    def __init__(self, worker: str | None = None) -> None:
+        super().__init__()
+        self.worker = worker
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one JSON object without line breaks."""
+        event, fields = _event_of(record)
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "level": record.levelname.lower(),
+            "event": event,
+        }
+        if self.worker is not None:
+            line["worker"] = self.worker
+        line |= fields
+        if isinstance(proposal := fields.get("proposal"), str) and "#" in proposal:
+            line.setdefault("study", proposal.rpartition("#")[0])
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(_plain(line), ensure_ascii=False, default=str)
+
+
+def _event_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
+    """Return the event and its fields; what the template does not name is the `message`."""
+    template, values = str(record.msg), record.args
+    places = [place for place in _PLACE.finditer(template) if place["form"] != "%"]
+    if not isinstance(values, tuple) or len(places) != len(values):
+        return record.getMessage(), {}
+    event = template[: places[0].start()].strip(" :,") if places else template
+    fields = {place["name"]: value for place, value in zip(places, values, strict=True) if place["name"]}
+    if len(fields) < len(places):
+        fields["message"] = record.getMessage()
+    return event.replace("%%", "%"), fields
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    # JSON knows no NaN, and many a reader of logs chokes on one.
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
