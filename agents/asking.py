@@ -72,7 +72,9 @@ class Study:
         """The study as it is stored: task, objective, direction, budget, seed."""
         return self.archive.studies.get(self.name)
 
-    def ask(self, agent: str | Agent, n: int = 1, *, lease_seconds: float = LEASE_SECONDS) -> list[Asked]:
+    def ask(
+        self, agent: str | Agent, n: int = 1, *, lease_seconds: float = LEASE_SECONDS, retrain: bool = False
+    ) -> list[Asked]:
         """Return what to evaluate next, held for this process.
 
         What waits in the study comes first (enqueued, or given up by another worker), then what the agent proposes
@@ -83,6 +85,8 @@ class Study:
             n: How many.
             lease_seconds: How long they are kept without a report. Then others may have them; a result that is told
                 later still counts, unless another came first.
+            retrain: Return networks too whose result under the study's protocol the archive has from another study.
+                Otherwise those are answered: evaluations of this study, within its budget, that nobody is asked for.
 
         Returns:
             At most `n`, by number; fewer where the budget or the space is spent.
@@ -95,7 +99,7 @@ class Study:
         searcher = self._agent(agent)
         asked = self._claim(n, lease_seconds)
         while len(asked) < n:
-            made = self._propose(searcher, n - len(asked))
+            made = self._propose(searcher, n - len(asked), retrain)
             fresh = self._claim(n - len(asked), lease_seconds)
             asked += fresh
             if not made and not fresh:
@@ -244,13 +248,16 @@ class Study:
     def _claim(self, n: int, lease_seconds: float) -> list[Asked]:
         asked: list[Asked] = []
         while len(asked) < n:
-            claim = self.archive.proposals.claim(self._worker, study=self.name, lease_seconds=lease_seconds)
-            if claim is None:
+            wanted = n - len(asked)
+            claims = self.archive.proposals.claim_many(
+                self._worker, wanted, study=self.name, lease_seconds=lease_seconds
+            )
+            if not claims:
                 break
-            asked.append(Asked(claim.proposal, claim.architecture, claim.token))
+            asked += [Asked(claim.proposal, claim.architecture, claim.token) for claim in claims]
         return asked
 
-    def _propose(self, agent: Agent, n: int) -> int:
+    def _propose(self, agent: Agent, n: int, retrain: bool) -> int:
         """Let an agent propose as many as the budget has room for, and return how many were new."""
         record = self.record
         counts = self.archive.studies.snapshot(self.name).counts
@@ -258,7 +265,7 @@ class Study:
         if room < 1:
             return 0
         agent_id = self.archive.proposals.register_agent(agent.kind, agent.config, __version__)
-        return loop.propose(self.archive, record, agent, agent_id, room)[1]
+        return loop.propose(self.archive, record, agent, agent_id, room, retrain=retrain)[1]
 
     def _proposal(self, told: Asked | Proposal | Architecture | str) -> Proposal:
         """Return the proposal as it stands, made for a network that has none."""

@@ -12,13 +12,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.kernels.gram import Gram
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,11 @@ class Agent(ABC):
         """What the agent was made with besides the space, JSON-able; `agents.get(kind, space, **config)` remakes it."""
         names = list(inspect.signature(type(self)).parameters)[1:]
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def grams(self) -> tuple[Gram[Any], ...]:
+        """Memories of distances that a loop may fill from the archive: they speed up, and change no suggestion."""
+        return ()
 
     @abstractmethod
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:

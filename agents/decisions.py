@@ -16,7 +16,7 @@ lists may describe one network. `encode` gives one of them, the same for all rel
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -133,6 +133,28 @@ def decisions_of(space: Space, agent: str) -> Decisions:
     if space.name not in kinds:
         raise UsageError(f"agent {agent} needs networks made of decisions ({', '.join(kinds)}), got space {space.name}")
     return kinds[space.name](space)
+
+
+def from_choices(decisions: Decisions, named: Mapping[str, object]) -> tuple[Architecture, dict[str, object]]:
+    """Return the network that named choices make, and what is named beside them.
+
+    Raises:
+        UsageError: A choice is missing, is none of the decision's, or they make no network.
+    """
+    made: list[int] = []
+    for decision in decisions.decisions:
+        if not decisions.needed(made):
+            made.append(ABSENT)
+            continue
+        if named.get(decision.name) not in decision.choices:
+            known = ", ".join(decision.choices[:8]) + (", …" if len(decision.choices) > 8 else "")
+            raise UsageError(f"{decision.name!r} must be one of {known}, got {named.get(decision.name)!r}")
+        made.append(decision.choices.index(str(named[decision.name])))
+    network = decisions.decode(tuple(made))
+    if network is None:
+        raise UsageError(f"the choices make no network of the space {decisions.space.name}")
+    own = {decision.name for decision in decisions.decisions}
+    return network, {name: value for name, value in named.items() if name not in own}
 
 
 @final

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from archive.agents import basis
 from archive.agents.base import Agent, History
-from archive.agents.pairwise import SPACES, keep_distances
+from archive.agents.pairwise import SPACES, Keeper
 from archive.errors import SearchError
 from archive.records import State
 
@@ -36,6 +36,7 @@ def run(
     *,
     version: str,
     batch: int = 1,
+    retrain: bool = False,
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Snapshot]:
@@ -47,6 +48,7 @@ def run(
         agent: Who proposes.
         version: Of the software, recorded with the agent.
         batch: How many proposals are kept open at a time.
+        retrain: Train networks too whose result under the study's protocol the archive has; see `archive.answers`.
         pause: Seconds between two looks at the archive.
         wait: Stands in for `time.sleep`.
 
@@ -58,6 +60,7 @@ def run(
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
+    keeper = Keeper(archive, agent.grams)
     measured = 0
     exhausted = False
     while True:
@@ -66,10 +69,9 @@ def run(
         study, counts = snapshot.study, snapshot.counts
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         waiting = counts[State.WAITING] + counts[State.RUNNING]
-        # Reading every evaluation again is worth it only where distances are kept.
         if evaluated > measured and study.space in SPACES:
-            own = archive.studies.evaluations(study.name)
-            keep_distances(archive, {seen.architecture.key: seen.architecture for seen in own})
+            own = [proposal.architecture_key for proposal in snapshot.proposals if proposal.state.evaluated]
+            keeper.keep(archive.architectures.get_many(own))
             measured = evaluated
         yield snapshot
         if not waiting and (evaluated >= study.budget or exhausted):
@@ -78,7 +80,7 @@ def run(
         wanted = min(batch - waiting, study.budget - evaluated - waiting)
         made = 0
         if wanted > 0 and not exhausted:
-            suggested, made = propose(archive, study, agent, agent_id, wanted)
+            suggested, made = propose(archive, study, agent, agent_id, wanted, retrain=retrain, keeper=keeper)
             exhausted = not suggested
         if not made:
             # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
@@ -90,15 +92,31 @@ def history_of(archive: Archive, study: Study) -> History:
     return basis.history_of(archive, study)[0]
 
 
-def propose(archive: Archive, study: Study, agent: Agent, agent_id: str, wanted: int) -> tuple[int, int]:
-    """Ask the agent for proposals and write them; how many it suggested, and how many the archive took."""
+def propose(
+    archive: Archive,
+    study: Study,
+    agent: Agent,
+    agent_id: str,
+    wanted: int,
+    *,
+    retrain: bool = False,
+    keeper: Keeper | None = None,
+) -> tuple[int, int]:
+    """Ask the agent for proposals and write them; how many it suggested, and how many the archive took.
+
+    What the archive knows already under the study's protocol is written with its answer, unless `retrain` is given.
+    """
     history, known = basis.history_of(archive, study)
+    if keeper is not None and agent.grams:
+        # Those of other studies are needed by agents that compare networks, and stored for the next one.
+        keeper.keep({seen.architecture.key: seen.architecture for seen in history.usable})
     began = time.process_time()
     suggestions = agent.propose(history, wanted, basis.generator(study.seed, history))
     seconds = time.process_time() - began
     asked = {**known, "wanted": wanted}
-    made = archive.proposals.create(
-        study.name, agent_id, suggestions, budget=study.budget, basis=asked, seconds=seconds
+    answers = [None] * len(suggestions) if retrain else archive.answers.known(study, suggestions)
+    made = archive.answers.create(
+        study.name, agent_id, suggestions, answers, budget=study.budget, basis=asked, seconds=seconds
     )
     return len(suggestions), len(made)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,11 @@ from archive.agents.batch import BatchSelection
 from archive.agents.candidate_sources import CandidateSource
 from archive.agents.candidates import Ranked
 from archive.agents.random_search import samples
+from archive.agents.stacked import Stacked
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.errors import UsageError
 from archive.graph import Architecture
+from archive.kernels.gram import Gram
 from archive.kernels.path_graph import live_layers
 from archive.spaces.base import Space
 
@@ -72,6 +75,14 @@ class ModelBased(Agent):
         if method.shortlist < 1:
             raise UsageError(f"shortlist must be >= 1, got {method.shortlist}")
         self.n_initial, self.method = n_initial, method
+
+    @property
+    def grams(self) -> tuple[Gram[Any], ...]:
+        """See `Agent.grams`."""
+        pairwise = getattr(self.method.surrogate, "pairwise", None)
+        if isinstance(pairwise, Stacked):
+            return tuple(pairwise.grams)
+        return (pairwise,) if isinstance(pairwise, Gram) else ()
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,13 @@ class Nasbot(Agent):
         if self._acquisition.joint:
             raise UsageError(f"nasbot ranks candidates a generation at a time, {acquisition} must rank all at once")
         # The memory of distances speeds later calls up and changes none of their results.
-        self._surrogate = DistanceGP(Gram(OTMANN()), nasbot_covariance(), SliceSampling(Schedule(samples)))
+        self._gram = Gram(OTMANN())
+        self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(Schedule(samples)))
+
+    @property
+    def grams(self) -> tuple[Gram[Any], ...]:
+        """See `Agent.grams`."""
+        return (self._gram,)
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""

@@ -1,48 +1,159 @@
-"""Pairwise distances of what a study has evaluated: computed once, by whoever needs them first, kept for all."""
+"""Pairwise distances of what a study has evaluated: computed once, by whoever needs them first, kept for all.
+
+    evaluated networks ── read the rows of the new ones ──> stored already by another agent or study: remembered
+                                       └─────────────────> missing: computed in one block, stored, remembered
+
+The loop of a search asks after every evaluation; what it has seen whole it does not ask for again, so that one more
+network costs one row: one read, one block of n - 1 pairs, n - 1 relationships added. Which distances are kept:
+`archive.kernels.stored`; OTMANN's for every study of networks of layers, the others where the agent uses them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archive import kernels
 from archive.graph import Architecture
+from archive.kernels.base import PairDistance
+from archive.kernels.stored import SPACES, kinds, worth_storing
 
 if TYPE_CHECKING:
     from archive.archive import Archive
+    from archive.kernels.gram import Gram
 
-SPACES = ("cnn", "mlp")
-"""Spaces whose networks have layer masses and label penalties, hence OTMANN distances."""
+__all__ = ["ALL_PAIRS", "NEAREST", "SPACES", "Keeper"]
 
 ALL_PAIRS = 2000
 """Largest number of architectures whose pairs are all stored: two million relationships."""
 
+NEAREST = 64
+"""How many distances of each further architecture are stored, the smallest ones."""
 
-def keep_distances(archive: Archive, architectures: Mapping[str, Architecture]) -> int:
-    """Compute and store the OTMANN distances that the archive lacks between these architectures.
+Pairs = list[tuple[str, str]]
+
+
+class Keeper:
+    """Keeps the distances of a search in the archive, and fills the agent's memories with them.
 
     Safe to interrupt and to run in several processes at a time: what is stored is whole pairs, and a pair that two
-    processes compute has one value.
+    processes compute has one value, computed with the smaller key first.
 
     Args:
         archive: Where they are kept.
-        architectures: Key to architecture, all of one space.
-
-    Returns:
-        How many pairs were stored.
+        grams: Memories of the agent that uses distances (`Agent.grams`).
     """
-    if not 2 <= len(architectures) <= ALL_PAIRS or next(iter(architectures.values())).space not in SPACES:
-        return 0
-    missing = archive.distances.missing(architectures, "otmann")
-    if not missing:
-        return 0
-    otmann = kernels.OTMANN()
-    keys = sorted({key for pair in missing for key in pair})
+
+    def __init__(self, archive: Archive, grams: Iterable[Gram[Any]] = ()) -> None:
+        """Begin knowing of no pair."""
+        self._archive = archive
+        self._grams = list(grams)
+        self._networks: dict[str, Architecture] = {}
+        self._whole: dict[str, set[str]] = {}
+
+    def keep(self, architectures: Mapping[str, Architecture]) -> int:
+        """Compute and store the distances that the archive lacks between these architectures and those seen before.
+
+        Beyond `ALL_PAIRS` architectures, those that come while the search runs get their `NEAREST` smallest ones.
+
+        Args:
+            architectures: Key to architecture; all calls of one space.
+
+        Returns:
+            How many pairs were stored, those of each distance counted.
+        """
+        space = next(iter(architectures.values())).space if architectures else ""
+        if space not in SPACES:
+            return 0
+        self._networks.update(architectures)
+        return sum(self._keep(distance, grams) for distance, grams in self._distances(space))
+
+    def _distances(self, space: str) -> list[tuple[PairDistance[Any], list[Gram[Any]]]]:
+        """Return each distance to keep with the memories that hold it."""
+        found: dict[str, tuple[PairDistance[Any], list[Gram[Any]]]] = {}
+        for distance, grams in [
+            (kernels.get("otmann"), []),
+            *((gram.distance, [gram]) for gram in self._grams),
+        ]:
+            if worth_storing(distance, space):
+                assert isinstance(distance, PairDistance)
+                found.setdefault(next(iter(kinds(distance))), (distance, []))[1].extend(grams)
+        return list(found.values())
+
+    def _keep(self, distance: PairDistance[Any], grams: Sequence[Gram[Any]]) -> int:
+        many = len(self._networks) > ALL_PAIRS
+        # Of a long history that another search left behind, only what comes from now on is worth hours of computing.
+        whole = self._whole.setdefault(next(iter(kinds(distance))), set(self._networks) if many else set())
+        new, keys = sorted(self._networks.keys() - whole), sorted(self._networks)
+        if not new:
+            return 0
+        stack = self._stored(distance, new, keys)
+        pairs = _unordered(new, keys, stack)
+        if pairs:
+            values = _compute(distance, self._networks, pairs)
+            _fill(stack, new, keys, pairs, values)
+            kept = _nearest(pairs, values[0], new) if many else np.arange(len(pairs))
+            pairs = [pairs[at] for at in kept]
+            parts = {name: values[part][:, kept].T for name, part in kinds(distance).items()}
+            columns = {name: part[:, 0] if part.shape[1] == 1 else part for name, part in parts.items()}
+            self._archive.distances.store(pairs, columns)
+        for gram in grams:
+            gram.remember([self._networks[key] for key in new], [self._networks[key] for key in keys], stack)
+        whole.update(new)
+        return len(pairs)
+
+    def _stored(self, distance: PairDistance[Any], new: Sequence[str], keys: Sequence[str]) -> NDArray[np.float64]:
+        """Return (c, m, n) distances, NaN where missing."""
+        stack = np.full((len(distance.components), len(new), len(keys)), np.nan)
+        store = self._archive.distances
+        for name, part in kinds(distance).items():
+            block = store.matrix(keys, name) if list(new) == list(keys) else store.rows(new, keys, name)
+            inner = block if block.ndim == 3 else block[None]
+            if inner.shape == stack[part].shape:
+                stack[part] = inner
+        return stack
+
+
+def _unordered(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
+    """Return the pairs that a (c, m, n) block lacks, each once, smaller key first."""
+    missing = np.isnan(stack).any(axis=0)
+    found = {(min(new[i], keys[j]), max(new[i], keys[j])) for i, j in np.argwhere(missing) if new[i] != keys[j]}
+    return sorted(found)
+
+
+def _compute(
+    distance: PairDistance[Any], architectures: Mapping[str, Architecture], pairs: Pairs
+) -> NDArray[np.float64]:
+    """Return (c, q) distances."""
+    keys = sorted({key for pair in pairs for key in pair})
     place = {key: at for at, key in enumerate(keys)}
-    networks = [otmann.prepare(architectures[key]) for key in keys]
-    stack = otmann.pairs(networks, np.array([[place[a], place[b]] for a, b in missing], np.int64))
-    k = otmann.unnormalised
-    archive.distances.store(missing, {"otmann": stack[:k].T, "otmann_normalised": stack[k:].T})
-    return len(missing)
+    networks = [distance.prepare(architectures[key]) for key in keys]
+    return distance.pairs(networks, np.array([[place[a], place[b]] for a, b in pairs], np.int64))
+
+
+def _nearest(pairs: Pairs, values: NDArray[np.float64], new: Sequence[str]) -> NDArray[np.int64]:
+    """Return the positions of the pairs that are among the nearest of one of the new keys."""
+    of: dict[str, list[int]] = {key: [] for key in new}
+    for at, pair in enumerate(pairs):
+        for key in pair:
+            if key in of:
+                of[key].append(at)
+    kept = {at for places in of.values() for at in sorted(places, key=lambda place: values[place])[:NEAREST]}
+    return np.array(sorted(kept), np.int64)
+
+
+def _fill(
+    stack: NDArray[np.float64],
+    new: Sequence[str],
+    keys: Sequence[str],
+    pairs: Pairs,
+    values: NDArray[np.float64],
+) -> None:
+    """Put (c, q) distances of pairs where the (c, m, n) block has their rows and columns."""
+    row, column = ({key: at for at, key in enumerate(side)} for side in (new, keys))
+    for a, b in ((0, 1), (1, 0)):
+        at = [q for q, pair in enumerate(pairs) if pair[a] in row]
+        stack[:, [row[pairs[q][a]] for q in at], [column[pairs[q][b]] for q in at]] = values[:, at]

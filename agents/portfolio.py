@@ -70,7 +70,7 @@ class Portfolio(Agent):
         self,
         space: Space,
         members: Sequence[str] | None = None,
-        n_design: int = 6,
+        n_design: int = 10,
         prior: float = 1.0,
         acquisition: str = "ei",
         kappa: float = 2.0,
@@ -87,8 +87,8 @@ class Portfolio(Agent):
         self.transforms = None if transforms is None else list(transforms)
         self.candidates, self.batch_rule = candidates, batch_rule
         models = [model(name, space) for name in self.members or defaults(space)]
-        # Designs ask for distances of hundreds of networks that are never evaluated.
-        self._drawing = next((one for one in models if one.cheap), models[0])
+        # Designs ask for distances of hundreds of networks that are never evaluated: these take milliseconds.
+        self._drawing = model("structure", space)
         committee = Committee(
             [_member(one, transform) for one in models for transform in self.transforms or TRANSFORMS], prior
         )

@@ -11,7 +11,7 @@ from archive.agents import loop
 from archive.agents.asked import Asked, real
 from archive.agents.asking import UNBOUNDED, Study
 from archive.agents.base import Agent
-from archive.agents.pairwise import keep_distances
+from archive.agents.pairwise import Keeper
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
 from archive.graph import Architecture
 from archive.records import State
@@ -39,7 +39,7 @@ def run(study: Study, objective: Objective, budget: int | None, agent: str | Age
         else:
             break
     found = study.evaluations()
-    keep_distances(study.archive, {each.architecture.key: each.architecture for each in found})
+    Keeper(study.archive).keep({each.architecture.key: each.architecture for each in found})
 
 
 def _set_budget(study: Study, budget: int | None) -> None:

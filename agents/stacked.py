@@ -56,7 +56,7 @@ class Stacked:
         self.members = members or ()
         self.components = sum(len(kind.components) for kind in self.kinds)
         # Room for all members, and as many others again.
-        self._grams = [Gram(kind, max_networks=max(8192, 2 * len(self.members))) for kind in self.kinds]
+        self.grams = [Gram(kind, max_networks=max(8192, 2 * len(self.members))) for kind in self.kinds]
         self._position = {member.key: at for at, member in enumerate(self.members)}
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._most_rows = most_bytes // max(4 * self.components * len(self.members), 1)
@@ -119,7 +119,7 @@ class Stacked:
         return [pair for kind in self.kinds for pair in _vectors(kind, self.members)]
 
     def _compute(self, first: Sequence[Architecture], second: Sequence[Architecture] | None) -> Array:
-        parts = [gram.distances(first, second).stack for gram in self._grams]
+        parts = [gram.distances(first, second).stack for gram in self.grams]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _components(self, stack: Array) -> Components:

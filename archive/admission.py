@@ -45,7 +45,8 @@ class Request:
         token: Of the wish.
         basis: What the agent knew when it suggested.
         seconds: What the agent took to suggest.
-        outcomes: What each suggestion gave, where that is known already: a result, or the reason why there is none.
+        outcomes: What each suggestion gave, where that is known already: a result, or the reason why there is none;
+            None for a suggestion that is to be evaluated.
         after: How many proposals the study must have; None allows any number.
     """
 
@@ -57,7 +58,7 @@ class Request:
     token: str
     basis: Mapping[str, Any] | None = None
     seconds: float | None = None
-    outcomes: Sequence[Result | str] | None = None
+    outcomes: Sequence[Result | str | None] | None = None
     after: int | None = None
 
 
@@ -176,7 +177,7 @@ def _state(outcome: Result | str | None) -> State:
     return State.FAILED if isinstance(outcome, str) else State.COMPLETE
 
 
-def _results(rows: Iterable[Mapping[str, Any]], outcomes: Iterable[Result | str]) -> list[tuple[str, Result]]:
+def _results(rows: Iterable[Mapping[str, Any]], outcomes: Iterable[Result | str | None]) -> list[tuple[str, Result]]:
     both = zip(rows, outcomes, strict=True)
     return [(row["id"], outcome) for row, outcome in both if isinstance(outcome, Result)]
 

@@ -1,7 +1,8 @@
 """The architectures of the archive: one node a network, one a layer, however many agents find it.
 
 An architecture is stored in its canonical order, in one transaction with all its layers and edges: a node that
-exists is whole. Nothing about its graph ever changes afterwards, so readers keep what they have read.
+exists is whole. The node says the same again as one text (`archive.stored_code`), for whoever wants the whole network.
+Nothing about its graph ever changes afterwards, so readers keep what they have read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from archive import stored_code
 from archive.errors import UnknownNameError, UsageError
 from archive.graph import Architecture, Layer
 from archive.mass import total_mass
@@ -26,7 +28,9 @@ Item = TypeVar("Item")
 
 # Measured: beyond a few hundred a transaction gains nothing, and its locks and memory last longer.
 BATCH = 250
-KEPT = 20_000
+READ_BATCH = 5000
+# About 1.5 kB each: the history of a large archive is read once, not for every proposal.
+KEPT = 250_000
 
 ADD = """
 UNWIND $rows AS row
@@ -50,6 +54,13 @@ RETURN a.key AS key
 """
 
 READ = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+RETURN collect([a.key, a.space, a.functional_key, a.code]) AS found
+"""
+
+# What was stored before there were codes.
+READ_LAYERS = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})
 RETURN a.key AS key, a.space AS space,
@@ -119,11 +130,11 @@ class Architectures:
         return found[key]
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Architecture]:
-        """Return the architectures of those keys that exist, in one read for each 500 not read before."""
+        """Return the architectures of those keys that exist, in one read for each 5,000 not read before."""
         wanted = list(dict.fromkeys(keys))
         with self._guard:
             found = {key: self._kept[key] for key in wanted if key in self._kept}
-        for part in batched([key for key in wanted if key not in found], 2 * BATCH):
+        for part in batched([key for key in wanted if key not in found], READ_BATCH):
             read = self._connection.read(partial(load, keys=part))
             found.update(read)
             self._keep(read)
@@ -155,7 +166,8 @@ class Architectures:
         row = self._connection.read(lambda tx: tx.run(DETAILS, key=key).single())
         if row is None:
             raise UnknownNameError("architecture", key, self._beginning_with(key[:4]), "the archive has none yet")
-        return {**row["properties"], "parents": sorted(row["parents"]), "children": sorted(row["children"])}
+        properties = {name: value for name, value in row["properties"].items() if name != "code"}
+        return {**properties, "parents": sorted(row["parents"]), "children": sorted(row["children"])}
 
     def record_morph(self, parent: Architecture, child: Architecture, operations: Sequence[str]) -> None:
         """Store both and note that these operations turned one into the other; the first note of a pair stays."""
@@ -200,7 +212,13 @@ def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
 
 def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]:
     """Read architectures within a transaction, by key."""
-    return {row["key"]: _architecture(row["space"], row["layers"]) for row in tx.run(READ, keys=list(keys))}
+    # One list: the driver takes longer over a row than over what is in it.
+    rows = tx.run(READ, keys=list(keys)).single(strict=True)["found"]
+    found = {row[0]: stored_code.decode(*row) for row in rows if row[3] is not None}
+    old = [row[0] for row in rows if row[3] is None]
+    if old:
+        found.update({row["key"]: _architecture(row["space"], row["layers"]) for row in tx.run(READ_LAYERS, keys=old)})
+    return found
 
 
 def lock(tx: ManagedTransaction, keys: Iterable[str]) -> None:
@@ -231,6 +249,7 @@ def _row(architecture: Architecture) -> dict[str, Any]:
             "layers": len(architecture.layers),
             "edges": len(architecture.edges),
             "mass": total_mass(architecture),
+            "code": stored_code.encode(architecture),
         },
         "layers": [
             {"id": f"{key}:{index}", "index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}

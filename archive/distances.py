@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,6 +55,15 @@ RETURN count(d) AS written
 READ = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
+WHERE $wanted[b.key] IS NOT NULL AND d[$property] IS NOT NULL
+RETURN key, collect(b.key) AS others, collect(d[$property]) AS found
+"""
+
+
+# The pairs of a few architectures, from whichever end.
+READ_ROWS = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})-[d:DISTANCE]-(b:Architecture)
 WHERE $wanted[b.key] IS NOT NULL AND d[$property] IS NOT NULL
 RETURN key, collect(b.key) AS others, collect(d[$property]) AS found
 """
@@ -112,20 +121,45 @@ class Distances:
         order = [at[key] for key in keys]
         return np.moveaxis(full[np.ix_(order, order)], (0, 1), (-2, -1))
 
-    def _read(self, keys: Sequence[str], kind: str) -> list[tuple[str, str, Any]]:
+    def rows(self, first: Sequence[str], second: Sequence[str], kind: str) -> NDArray[np.float64]:
+        """Return the distances of some architectures from others: a row each, for one relationship a pair.
+
+        Args:
+            first: m different keys.
+            second: n different keys.
+            kind: Kind of distance.
+
+        Returns:
+            (m, n), or (components, m, n): 0 where both keys are the same, NaN where nothing is stored.
+        """
+        row, column = ({key: at for at, key in enumerate(keys)} for keys in (first, second))
+        found = self._read(list(first), kind, READ_ROWS, second)
+        inner = np.shape(found[0][2]) if found else ()
+        block = np.full((len(first), len(second), *inner), np.nan)
+        if found:
+            at = [row[a] for a, _, _ in found], [column[b] for _, b, _ in found]
+            block[at] = np.array([value for _, _, value in found])
+        same = [(row[key], column[key]) for key in row.keys() & column.keys()]
+        for place in same:
+            block[place] = 0.0
+        return np.moveaxis(block, (0, 1), (-2, -1))
+
+    def _read(
+        self, keys: Sequence[str], kind: str, query: LiteralString = READ, others: Iterable[str] | None = None
+    ) -> list[tuple[str, str, Any]]:
         # A parameter map is looked up in constant time; `IN $list` would be searched for each pair.
-        wanted = dict.fromkeys(keys, True)
+        wanted = dict.fromkeys(keys if others is None else others, True)
         found: list[tuple[str, str, Any]] = []
         for part in batched(keys, KEYS):
-            for row in self._connection.read(partial(_present, keys=part, wanted=wanted, kind=kind)):
+            for row in self._connection.read(partial(_present, query=query, keys=part, wanted=wanted, kind=kind)):
                 found += [(row["key"], *pair) for pair in zip(row["others"], row["found"], strict=True)]
         return found
 
 
 def _present(
-    tx: ManagedTransaction, keys: Sequence[str], wanted: Mapping[str, bool], kind: str
+    tx: ManagedTransaction, query: LiteralString, keys: Sequence[str], wanted: Mapping[str, bool], kind: str
 ) -> list[dict[str, Any]]:
-    return tx.run(READ, keys=keys, wanted=wanted, property=kind).data()
+    return tx.run(query, keys=keys, wanted=wanted, property=kind).data()
 
 
 def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, dict[str, Any]]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.architectures import Architectures, batched
 from archive.records import Evaluation, Result
-from archive.rows import evaluation_from, result_properties
+from archive.rows import evaluation_from, plain, result_properties
 
 if TYPE_CHECKING:
+    import numpy as np
     from neo4j import ManagedTransaction
+    from numpy.typing import NDArray
 
     from archive.connection import Connection
 
@@ -42,14 +45,23 @@ SET c.sha256 = row.sha256, c.bytes = row.bytes
 CREATE (e)-[:SAVED]->(c)
 """
 
+# The task comes before the proposals: after them, it would be looked up for each. One list a study instead of one row
+# an evaluation: the driver takes longer over a row than over all that is in it.
 OF_STUDIES = """
 UNWIND $studies AS name
+MATCH (s:Study {name: name})-[:ON]->(t:Task)
+MATCH (s)-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
+RETURN s.name AS study, s.direction AS direction, t.name AS task, t.protocol AS protocol,
+       collect([p.number, p.agent, p.architecture, p.hyperparameters, properties(e)]) AS found
+ORDER BY study
+"""
+FOUND = ("number", "agent", "architecture", "hyperparameters", "evaluation")
+
+OBSERVED = """
+UNWIND $studies AS name
 MATCH (s:Study {name: name})-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
-MATCH (s)-[:ON]->(t:Task)
-RETURN properties(e) AS evaluation, s.name AS study, s.direction AS direction, p.number AS number,
-       p.agent AS agent, p.architecture AS architecture, t.name AS task, t.protocol AS protocol,
-       p.hyperparameters AS hyperparameters
-ORDER BY study, number
+RETURN name, s.direction AS direction, collect([p.number, p.architecture, e.value]) AS found
+ORDER BY name
 """
 
 OF_TASK = """
@@ -80,6 +92,25 @@ CREATE (e)-[:ON]->(t)
 """
 
 
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """What studies found, as arrays of n evaluations, by study and number.
+
+    Attributes:
+        studies: (n,) names.
+        numbers: (n,) int64, of the proposals.
+        architectures: (n,) keys.
+        values: (n,) float64, the objective in the task's own unit.
+        scores: (n,) float64, the values with their sign such that larger is better.
+    """
+
+    studies: NDArray[np.str_]
+    numbers: NDArray[np.int64]
+    architectures: NDArray[np.str_]
+    values: NDArray[np.float64]
+    scores: NDArray[np.float64]
+
+
 class Evaluations:
     """Reads results with their architectures, and imports those of others."""
 
@@ -90,7 +121,27 @@ class Evaluations:
 
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
-        return self._read(OF_STUDIES, studies=list(names))
+        groups = self._connection.read(lambda tx: plain(tx.run(OF_STUDIES, studies=list(names))))
+        return self._with_networks([row for group in groups for row in _rows_of(group)])
+
+    def observed(self, names: Sequence[str]) -> Observed:
+        """Return what these studies found, without the networks themselves."""
+        # The trainer reads no history: it is not to wait for numpy.
+        import numpy as np
+
+        groups = self._connection.read(lambda tx: plain(tx.run(OBSERVED, studies=list(names))))
+        rows = [row for group in groups for row in sorted(group["found"], key=lambda row: int(row[0]))]
+        numbers, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
+        sizes = [len(group["found"]) for group in groups]
+        signs = [-1.0 if group["direction"] == "minimise" else 1.0 for group in groups]
+        found = np.array(values, np.float64)
+        return Observed(
+            np.repeat(np.array([group["name"] for group in groups], np.str_), sizes),
+            np.array(numbers, np.int64),
+            np.array(keys, np.str_),
+            found,
+            np.repeat(np.array(signs), sizes) * found,
+        )
 
     def of_task(self, task: str | None, space: str | None, protocol: str | None) -> list[Evaluation]:
         """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any."""
@@ -112,9 +163,18 @@ class Evaluations:
             self._connection.write(partial(_import, task=at, rows=table))
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
-        rows = self._connection.read(lambda tx: tx.run(query, parameters).data())
+        return self._with_networks(self._connection.read(lambda tx: plain(tx.run(query, parameters))))
+
+    def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
         networks = self._architectures.get_many(row["architecture"] for row in rows)
         return [evaluation_from(row, networks[row["architecture"]]) for row in rows]
+
+
+def _rows_of(group: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one row an evaluation of a study, by number."""
+    study = {name: group[name] for name in ("study", "direction", "task", "protocol")}
+    rows = [{**study, **dict(zip(FOUND, found, strict=True))} for found in group["found"]]
+    return sorted(rows, key=lambda row: int(row["number"]))
 
 
 def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:

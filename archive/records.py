@@ -158,6 +158,7 @@ class Result:
         device: Where it ran.
         environment: Versions and settings that the value may depend on.
         checkpoint: The weights that were kept, if any.
+        answered_from: Id of the evaluation that this one repeats without a training; None where there was one.
     """
 
     value: float
@@ -169,6 +170,7 @@ class Result:
     device: str | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
+    answered_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ class Evaluation:
         device: Where it ran.
         created: When it was recorded.
         hyperparameters: Training settings of its proposal that differ from the protocol.
+        answered_from: Id of the evaluation that it repeats without a training; None where there was one.
     """
 
     id: str
@@ -212,6 +215,7 @@ class Evaluation:
     device: str | None = None
     created: int | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    answered_from: str | None = None
 
     @property
     def score(self) -> float:

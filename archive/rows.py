@@ -9,17 +9,29 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.records import Curve, Evaluation, Proposal, Result, State, Study
+
+if TYPE_CHECKING:
+    import neo4j
 
 Row = Mapping[str, Any]
 
 CURVE = "curve_"
 METRIC = "metric_"
 EPOCH = "epoch"
+
+
+def plain(result: neo4j.Result) -> list[dict[str, Any]]:
+    """Return the rows of a query whose values are numbers, text, lists and maps.
+
+    `neo4j.Result.data` looks through every list and map for nodes, which takes longer than all else.
+    """
+    columns = result.keys()
+    return [dict(zip(columns, row.values(), strict=True)) for row in result]
 
 
 def to_json(settings: Mapping[str, Any]) -> str:
@@ -59,6 +71,7 @@ def result_properties(result: Result) -> dict[str, Any]:
         "seed": None if result.seed is None else int(result.seed),
         "device": result.device,
         "environment": to_json(result.environment),
+        "answered_from": result.answered_from,
         **{METRIC + name: float(value) for name, value in result.metrics.items()},
         **curve,
     }
@@ -111,6 +124,12 @@ def proposal_from(node: Row) -> Proposal:
 def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
     """Make an Evaluation of its node's properties, its neighbours' names and its architecture."""
     node = row["evaluation"]
+    # Both kinds of lists in one pass: a history has a hundred thousand of these.
+    named: dict[str, dict[str, Any]] = {METRIC: {}, CURVE: {}}
+    for name in sorted(node):
+        prefix, underscore, rest = name.partition("_")
+        if underscore and prefix + underscore in named:
+            named[prefix + underscore][rest] = node[name]
     return Evaluation(
         id=node["id"],
         study=row["study"],
@@ -121,14 +140,15 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
         value=node["value"],
         direction=row["direction"] or "maximise",
         agent=row["agent"],
-        metrics=with_prefix(METRIC, node),
-        curve=with_prefix(CURVE, node),
+        metrics=named[METRIC],
+        curve=named[CURVE],
         epochs=node.get("epochs"),
         seconds=node.get("seconds"),
         seed=node.get("seed"),
         device=node.get("device"),
         created=node.get("created"),
         hyperparameters=from_json(row.get("hyperparameters")),
+        answered_from=node.get("answered_from"),
     )
 
 

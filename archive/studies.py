@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from archive.architectures import Architectures
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.evaluations import Evaluations, task_id
+from archive.evaluations import Evaluations, Observed, task_id
 from archive.records import Evaluation, State, Study
 from archive.rows import study_from, to_json
 from archive.snapshots import Snapshot, read_snapshot
@@ -209,6 +209,10 @@ class Studies:
             and protocol in (None, evaluation.protocol)
             and space in (None, evaluation.architecture.space)
         ]
+
+    def observed(self, names: str | Sequence[str]) -> Observed:
+        """Return what studies found as arrays: keys and scores, without the networks; for long histories."""
+        return self._evaluations.observed([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
         """Return a study's own evaluations, then those of the studies that it started warm from."""

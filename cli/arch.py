@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.architecture_argument import architecture_of
+from archive.cli.architecture_argument import architecture_of, is_key
 from archive.cli.assignments import assignments
 from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
 from archive.errors import InvalidArchitectureError, UsageError
@@ -23,6 +23,7 @@ ORDER BY task, evaluation
 
 
 DISTANCE_COLUMNS = ("kernel", "component", "distance")
+NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations")
 
 
 @click.group()
@@ -83,6 +84,49 @@ def distance(
         print_json([dict(zip(DISTANCE_COLUMNS, row, strict=True)) for row in rows])
     else:
         print_table(DISTANCE_COLUMNS, rows)
+
+
+@arch.command()
+@click.argument("key")
+@click.option("-k", "--k", type=click.IntRange(1), default=10, show_default=True, help="How many.")
+@click.option("--kind", default="otmann", show_default=True, help="A kernel's name.")
+@click.option("--component", help="The component that counts [the mean of those not normalised].")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting of the kernel; may be repeated.")
+@click.option("--study", help="Only what this study has evaluated.")
+@json_option
+@click.pass_context
+def nearest(
+    ctx: click.Context,
+    key: str,
+    k: int,
+    kind: str,
+    component: str | None,
+    given: tuple[str, ...],
+    study: str | None,
+    as_json: bool,
+) -> None:
+    """Show the architectures of the archive that are nearest to one, by any kernel.
+
+    KEY is a key of the archive or its beginning, a file of JSON, or a NAS-Bench-201 string. All studies are searched,
+    for architectures of the same space: others have no distance.
+    """
+    from archive.agents.nearest import Nearest
+
+    settings = assignments(given, "a setting")
+    network = key if is_key(key) else architecture_of(ctx, key)
+    with open_archive(ctx) as archive:
+        search = Nearest(archive, notify=messages().print)
+        found = search.similar(network, k, kind, component=component, study=study, **settings)
+    rows = [vars(neighbour) for neighbour in found.neighbours]
+    if as_json:
+        print_json({"neighbours": rows, **{name: getattr(found, name) for name in ("certain", "compared", "among")}})
+        return
+    print_table(NEIGHBOUR_COLUMNS, [list(row.values()) for row in rows])
+    if not found.exact:
+        messages().print(
+            f"[yellow]{found.compared} of {found.among} architectures were compared: the first {found.certain} are "
+            "certain, others may be nearer than the rest[/]"
+        )
 
 
 def _distances(kernel: Any, first: Architecture, second: Architecture, *, asked: bool) -> list[tuple[str, str, float]]:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from archive.graph import Architecture
 
 
+def is_key(text: str) -> bool:
+    """Return whether an argument is a key of the archive, or the beginning of one."""
+    return not text.startswith("|") and not Path(text).suffix and not Path(text).is_file()
+
+
 def architecture_of(ctx: click.Context, text: str) -> Architecture:
     """Return what an argument describes; the archive is opened for a key only.
 
@@ -29,12 +34,12 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
     """
     from archive import codec
 
+    if is_key(text):
+        with open_archive(ctx) as archive:
+            return archive.architectures.get(archive.architectures.find(text))
     if text.startswith("|"):
         return codec.from_nasbench201(text)
-    if Path(text).suffix or Path(text).is_file():
-        return codec.from_json(_read(Path(text)))
-    with open_archive(ctx) as archive:
-        return archive.architectures.get(archive.architectures.find(text))
+    return codec.from_json(_read(Path(text)))
 
 
 def _read(path: Path) -> str:

@@ -24,7 +24,7 @@ TABLE_PAUSE = 0.01
 
 @click.command()
 @click.option("--agent", "agent_name", default="nasbot", show_default=True, help="Who proposes.")
-@click.option("--task", "task_name", default="digits", show_default=True, help="What is learned, or table:PATH#COLUMN.")
+@click.option("--task", "task_name", default="digits", show_default=True, help="What is learned: a name, csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.")
 @click.option("--protocol", "protocol_name", help="How it is trained and measured [the task's first].")
 @click.option("--space", "space_name", help="Where to search [the task's first].")
 @click.option("--study", "study_name", help="Name of the study [AGENT-SPACE-TASK]; one that exists is resumed.")
@@ -34,6 +34,7 @@ TABLE_PAUSE = 0.01
 @click.option("--trainers", type=click.IntRange(0), default=1, show_default=True, help="Local trainers to start.")
 @click.option("--device", help="Where they train [auto].")
 @click.option("--seed", type=click.IntRange(0), help="Seed of the study [0].")
+@click.option("--retrain", is_flag=True, help="Train networks too whose result other studies have.")
 @json_option
 @click.pass_context
 def search(
@@ -49,12 +50,14 @@ def search(
     trainers: int,
     device: str | None,
     seed: int | None,
+    retrain: bool,
     as_json: bool,
 ) -> None:
     """Search for architectures: an agent proposes, a trainer trains, the archive keeps everything.
 
     The same command again resumes the study: --budget is the total number of evaluations. Nothing that finished is
-    lost when a process is killed.
+    lost when a process is killed. Networks that any study evaluated on the same task and protocol are answered from the
+    archive, unless --retrain is given.
     """
     from archive import agents
     from archive.agents.opening import open_study
@@ -63,6 +66,7 @@ def search(
 
     task = tasks.get(task_name)
     protocol = task.protocol(protocol_name)
+    tasks.prepare(task, protocol)
     space = task.search_space(space_name)
     agent = agents.get(agent_name, space)
     asked = Study(
@@ -77,7 +81,7 @@ def search(
     )
     with open_archive(ctx) as archive:
         study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start))
-        last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device)
+        last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device, retrain)
         result = _outcome(archive, last.study, agent_name, task, last)
     if as_json:
         print_json(result)
@@ -103,6 +107,7 @@ def _search(
     trainers: int,
     batch: int,
     device: str | None,
+    retrain: bool,
 ) -> Snapshot:
     """Run the loop with its trainers and its view, and return the last snapshot."""
     from archive.agents import loop
@@ -123,7 +128,12 @@ def _search(
     pause = TABLE_PAUSE if isinstance(protocol, Reading) else loop.PAUSE
     with Interruption() as interruption, view, local:
         snapshots = loop.run(
-            archive, study, agent, version=__version__, batch=batch, pause=pause, wait=interruption.wait
+            *(archive, study, agent),
+            version=__version__,
+            batch=batch,
+            retrain=retrain,
+            pause=pause,
+            wait=interruption.wait,
         )
         for snapshot in snapshots:
             interruption.check()
@@ -166,6 +176,7 @@ def _outcome(archive: Archive, study: Study, agent: str, task: Task | TabularTas
         "space": study.space,
         "objective": study.objective,
         "evaluations": last.counts[State.COMPLETE],
+        "answered": archive.answers.count(study.name),
         "failed": last.counts[State.FAILED],
         "budget": study.budget,
         "warm_started_from": list(archive.studies.sources(study.name)),
@@ -196,6 +207,9 @@ def _print_outcome(result: dict[str, Any]) -> None:
     where = f" on validation data, {held_out} on held-out test data" if trained else ""
     console.print(f"\n[bold]best architecture[/]  {best['architecture']}  (proposal {best['proposal']})")
     console.print(f"{metric:<17}  {best['value']:.4g}{where}", soft_wrap=True)
+    if result["answered"]:
+        counted = f"{result['answered']} of {result['evaluations']} evaluations came from the archive"
+        console.print(f"answered           {counted} and were not trained (--retrain does)")
     console.print(f"stored in          {result['server']}, study {result['study']}")
     if best["checkpoint"]:
         console.print(f"weights            {best['checkpoint']}", soft_wrap=True)

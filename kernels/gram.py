@@ -69,6 +69,23 @@ class Gram(Generic[P]):
                 self._networks.popitem(last=False)
             return self._block(rows, columns)
 
+    def remember(self, first: Sequence[Architecture], second: Sequence[Architecture], stack: Floats) -> None:
+        """Take distances that are known from elsewhere, of a `PairDistance`.
+
+        Args:
+            first: m networks.
+            second: n networks.
+            stack: (c, m, n), as `distances` returns it; what is NaN is not known.
+        """
+        with self._lock:
+            i = np.array([self._prepared(architecture)[0] for architecture in first], np.int64)
+            j = np.array([self._prepared(architecture)[0] for architecture in second], np.int64)
+            low, high = np.minimum.outer(i, j), np.maximum.outer(i, j)
+            rows, columns = np.nonzero((low < high) & ~np.isnan(stack).any(axis=0))
+            codes = (low[rows, columns] << 32) | high[rows, columns]
+            distinct, at = np.unique(codes, return_index=True)
+            self._pairs.keep(distinct.tolist(), stack[:, rows[at], columns[at]])
+
     @property
     def remembered(self) -> tuple[int, int]:
         """Numbers of networks and of pairs in memory."""
@@ -117,7 +134,12 @@ class Gram(Generic[P]):
     def _compute(self, networks: dict[int, P], pairs: Integers) -> Floats:
         assert isinstance(self.distance, PairDistance)
         numbers, positions = np.unique(pairs, return_inverse=True)
-        return self.distance.pairs([networks[int(number)] for number in numbers], positions.reshape(pairs.shape))
+        chosen = [networks[int(number)] for number in numbers]
+        # The smaller key first, as in the archive: no digit depends on who computed a distance.
+        rank = np.argsort(np.argsort([network.key for network in chosen]))
+        ordered = positions.reshape(pairs.shape)
+        swapped = rank[ordered[:, 0]] > rank[ordered[:, 1]]
+        return self.distance.pairs(chosen, np.where(swapped[:, None], ordered[:, ::-1], ordered))
 
 
 class _Memory:

@@ -1,0 +1,192 @@
+"""How an archive of many evaluations behaves, for `archive bench store --architectures N`.
+
+    ten studies of N/10 different cells of ten layers, in the words of NAS-Bench-101, every cell evaluated once
+        load -> disk, memory -> each saved query -> histories into arrays -> a warm start -> an agent's step -> nearest
+
+Everything is written as a search writes it, with proposals, layers, edges and evaluations, in batches of 250.
+Accuracies are made up: what is measured is the store. All of it happens in a temporary folder with a server of its own,
+unless settings name another archive, which must be empty.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from archive import agents, saved_queries, schema, server, settings, spaces
+from archive.agents import loop
+from archive.agents.base import Suggestion
+from archive.agents.nearest import Nearest
+from archive.architectures import batched
+from archive.archive import Archive
+from archive.connection import Connection
+from archive.errors import QueryError, UsageError
+from archive.figures import Figure
+from archive.graph import Architecture, Layer
+from archive.records import Result, Study
+from archive.settings import Settings
+
+T = TypeVar("T")
+
+SPACE, TASK, PROTOCOL = "nasbench101", "scale", "scale/1"
+STUDIES = 10
+BATCH = 250
+CURVE = {"valid_accuracy": [0.25, 0.5, 0.75, 0.875]}
+OPERATIONS = ("conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3")
+LAYERS = 10
+AGENT = "random"
+KINDS = ("otmann", "tree-wasserstein")
+
+# Seconds that a hundred thousand may take on two cores, and those of one question whatever the size.
+LOAD, ARRAYS, QUESTION = 900.0, 5.0, 0.5
+GOAL_SIZE = 100_000
+PATIENCE = 60.0
+"""Seconds after which a question is given up."""
+
+
+def measure(count: int, own: Settings | None = None, notify: Callable[[str], None] = print) -> list[Figure]:
+    """Fill an archive and measure it; 100,000 take minutes.
+
+    Args:
+        count: Architectures, each evaluated once.
+        own: Settings of an empty archive; None for a server of its own, which is gone afterwards.
+        notify: Is told how far it is.
+
+    Raises:
+        UsageError: The count is less than ten, or the archive is not empty.
+    """
+    if count < STUDIES:
+        raise UsageError(f"a large archive has at least {STUDIES} architectures, got {count}")
+    if own is not None:
+        return list(_measure(own, count, notify))
+    with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
+        temporary = settings.load(home=folder, environment={})
+        try:
+            return list(_measure(temporary, count, notify))
+        finally:
+            server.stop(temporary)
+
+
+@dataclass
+class _Watch:
+    """Takes times: the seconds of the last call are kept."""
+
+    seconds: float = 0.0
+
+    def __call__(self, work: Callable[[], T]) -> T:
+        begin = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds = time.perf_counter() - begin
+
+
+def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterator[Figure]:
+    notify(f"drawing {count:,} cells")
+    networks = _networks(count)
+    layers = sum(len(network.layers) for network in networks)
+    watch, share = _Watch(), count / GOAL_SIZE
+    with Connection.open(own) as connection:
+        schema.migrate(connection)
+        archive = Archive(connection)
+        if archive.studies.names():
+            raise UsageError(f"the archive at {connection.address} is not empty")
+        watch(lambda: _load(archive, networks, notify))
+        name = f"load of {count:,} evaluated architectures, {layers:,} layers"
+        yield Figure(name, watch.seconds, "s", f"<= {LOAD * share:g}")
+        if own.embedded:
+            yield Figure("disk", _bytes(own.home) / 2**20, "MiB")
+            yield Figure("resident memory of the server", server.status(own).rss_bytes / 2**20, "MiB")
+        for question in saved_queries.names():
+            notify(f"asking {question}")
+            answered = watch(partial(_ask, connection, question))
+            name = f"question {question}" + ("" if answered else ", given up")
+            yield Figure(name, watch.seconds, "s", f"<= {QUESTION:g}")
+        yield from _histories(Archive(connection), count, watch, notify)
+        yield from _near(Archive(connection), networks[0], watch, notify)
+
+
+def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure what a new study reads, first of all and again, and one step of its agent."""
+    names = archive.studies.names()
+    share = f"<= {ARRAYS * max(count / GOAL_SIZE, 0.1):g}"
+    notify("reading histories")
+    found = watch(lambda: archive.studies.observed(names))
+    yield Figure(f"history of {len(found.scores):,} evaluations into arrays", watch.seconds, "s", share)
+    new = archive.studies.create(Study("new", TASK, PROTOCOL, SPACE, budget=1_000_000))
+    archive.studies.warm_start(new.name, "all")
+    watch(lambda: loop.history_of(archive, new))
+    yield Figure("warm start: all of it with its networks, the first time", watch.seconds, "s", share)
+    watch(lambda: loop.history_of(archive, new))
+    yield Figure("warm start: all of it again", watch.seconds, "s", share)
+    agent = agents.get(AGENT, spaces.get(SPACE))
+    id_ = archive.proposals.register_agent(agent.kind, agent.config, "1")
+    watch(lambda: loop.propose(archive, new, agent, id_, 1))
+    yield Figure(f"one step of {AGENT}: read, decide, write", watch.seconds, "s", share)
+
+
+def _near(archive: Archive, network: Architecture, watch: _Watch, notify: Callable[[str], None]) -> Iterator[Figure]:
+    for kind in KINDS:
+        search = Nearest(archive, notify)
+        watch(partial(search.similar, network, 10, kind))
+        yield Figure(f"ten nearest by {kind}, all prepared first", watch.seconds, "s")
+        watch(partial(search.similar, network, 10, kind))
+        yield Figure(f"ten nearest by {kind}", watch.seconds, "s", "<= 2")
+
+
+def _networks(count: int) -> list[Architecture]:
+    """Return that many different cells: chains with three shortcuts, of which there are more than enough."""
+    rng = np.random.default_rng(0)
+    chain = {(at, at + 1) for at in range(LAYERS - 1)}
+    found: dict[str, Architecture] = {}
+    while len(found) < count:
+        inner = [Layer(OPERATIONS[at]) for at in rng.integers(len(OPERATIONS), size=LAYERS - 2)]
+        shortcuts = {tuple(sorted(rng.choice(LAYERS, 2, replace=False).tolist())) for _ in range(3)}
+        network = Architecture(SPACE, [Layer("ip"), *inner, Layer("op")], sorted(chain | shortcuts))
+        found.setdefault(network.functional_key, network)
+    return list(found.values())
+
+
+def _load(archive: Archive, networks: list[Architecture], notify: Callable[[str], None]) -> None:
+    agent = archive.proposals.register_agent("random", {}, "1")
+    rng = np.random.default_rng(1)
+    begin, done = time.perf_counter(), 0
+    for at, part in enumerate(batched(networks, -(-len(networks) // STUDIES))):
+        name = f"scale-{at}"
+        archive.studies.create(Study(name, TASK, PROTOCOL, SPACE, budget=len(part)))
+        for number, some in enumerate(batched(part, BATCH)):
+            answered = [(Suggestion(network), _result(rng)) for network in some]
+            archive.proposals.create_answered(name, agent, answered, after=number * BATCH)
+        done += len(part)
+        notify(f"{done:,} of {len(networks):,} in {time.perf_counter() - begin:.0f} s")
+
+
+def _result(rng: np.random.Generator) -> Result:
+    value = float(rng.normal(0.9, 0.03))
+    metrics = {"accuracy": value, "test_accuracy": value - 0.01, "params": float(rng.integers(10**5, 10**7))}
+    return Result(value, metrics, CURVE, seconds=100.0, seed=0)
+
+
+def _ask(connection: Connection, question: str) -> bool:
+    """Ask a saved query of one study where it can be; whether there was an answer in time."""
+    try:
+        saved_queries.run(connection, question, _parameters(question), limit=1000, timeout=PATIENCE)
+    except QueryError:
+        return False
+    return True
+
+
+def _parameters(question: str) -> dict[str, Any]:
+    given = {"study": "scale-0", "task": TASK}
+    return {name: given[name] for name in saved_queries.get(question).parameters if name in given}
+
+
+def _bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

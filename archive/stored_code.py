@@ -1,0 +1,51 @@
+"""A network as one text on its node, so that whoever reads whole networks reads one property each.
+
+    [["ip",["conv3",16],["conv3",16,2],"op"],[[0,1],[1,2],[2,3]]]       layers: op, or op, units and stride; then edges
+
+Layers and edges are nodes and relationships as well, for queries. Gathering them took the embedded server 0.2 ms a
+network; the text takes a tenth of that. Its layers stand in canonical order.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from archive.graph import Architecture, Layer
+
+
+def encode(architecture: Architecture) -> str:
+    """Return the text of a network in canonical order."""
+    layers = [_plain(layer) for layer in architecture.layers]
+    return json.dumps([layers, architecture.edges], separators=(",", ":"))
+
+
+def decode(key: str, space: str, functional_key: str, code: str) -> Architecture:
+    """Return the network of a text that `encode` wrote.
+
+    Its keys are not computed again, nor is it checked: what is stored has passed the checks, which take several times
+    as long as the rest.
+    """
+    layers, edges = json.loads(code)
+    found = Architecture.__new__(Architecture)
+    found.__dict__.update(
+        space=space,
+        layers=tuple([_layer(each) if isinstance(each, str) else _layer(*each) for each in layers]),
+        edges=tuple([(tail, head) for tail, head in edges]),
+        key=key,
+        functional_key=functional_key,
+    )
+    return found
+
+
+def _plain(layer: Layer) -> Any:
+    if layer.stride != 1:
+        return [layer.op, layer.units, layer.stride]
+    return layer.op if layer.units is None else [layer.op, layer.units]
+
+
+@lru_cache(maxsize=2**16)
+def _layer(op: str, units: int | None = None, stride: int = 1) -> Layer:
+    # A hundred thousand networks have a few hundred different layers.
+    return Layer(op, units, stride)
