@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from archive import schema, settings
+from archive import saved_queries, schema, settings
+from archive.answers import Answers
 from archive.architectures import Architectures
 from archive.checkpoints import Checkpoints
 from archive.connection import Connection
 from archive.distances import Distances
 from archive.errors import SettingsError, StoreUnavailableError
+from archive.lineage import Lineage
 from archive.proposals import Proposals
 from archive.query import QueryResult
+from archive.retention import Retention
 from archive.settings import Settings
 from archive.studies import Studies
 
 if TYPE_CHECKING:
     import py2neo
+
+    from archive.agents.nearest import Nearest, Similar
+    from archive.graph import Architecture
 
 
 class Archive:
@@ -31,8 +37,11 @@ class Archive:
         architectures: Architectures with their layers and edges, and how they came from each other.
         studies: Studies and their evaluations.
         proposals: Proposals, leases and results.
+        answers: What is known of networks that are proposed again.
         distances: Distances of pairs of architectures.
         checkpoints: Saved weights.
+        lineage: Which architectures came from which, and whose weights they can begin with.
+        retention: Which weights are kept for what, and which may be let go.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -41,8 +50,12 @@ class Archive:
         self.architectures = Architectures(connection)
         self.studies = Studies(connection, self.architectures)
         self.proposals = Proposals(connection, self.architectures)
+        self.answers = Answers(connection)
         self.distances = Distances(connection)
         self.checkpoints = Checkpoints(connection)
+        self._nearest: Nearest | None = None
+        self.lineage = Lineage(connection)
+        self.retention = Retention(connection)
 
     def query(
         self,
@@ -51,10 +64,29 @@ class Archive:
         *,
         write: bool = False,
         limit: int | None = None,
+        skip: int = 0,
         timeout: float | None = None,
     ) -> QueryResult:
         """Answer a Cypher query, which cannot change anything unless `write` is given; see `Connection.query`."""
-        return self.connection.query(cypher, parameters, write=write, limit=limit, timeout=timeout)
+        return self.connection.query(cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
+
+    def named(self, name: str, **parameters: Any) -> QueryResult:
+        """Answer a saved query; see `archive.saved_queries`.
+
+        Raises:
+            UnknownNameError: There is no such query, or it has no such parameter.
+            UsageError: A parameter is missing.
+        """
+        return saved_queries.run(self.connection, name, parameters)
+
+    def similar(self, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any) -> Similar:
+        """Return the architectures that are nearest to one; see `archive.agents.nearest.Nearest.similar`."""
+        # The one door from the store to what lives on it, for who has the archive in his hands.
+        from archive.agents.nearest import Nearest
+
+        if self._nearest is None:
+            self._nearest = Nearest(self)
+        return self._nearest.similar(architecture, k, kind, **how)
 
     def py2neo(self) -> py2neo.Graph:
         """A connected `py2neo.Graph`, for notebooks that have one; py2neo is at its end of life.

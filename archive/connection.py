@@ -138,6 +138,7 @@ class Connection:
         *,
         write: bool = False,
         limit: int | None = None,
+        skip: int = 0,
         timeout: float | None = None,
     ) -> QueryResult:
         """Answer a user's query, which cannot change anything unless `write` is given.
@@ -147,13 +148,14 @@ class Connection:
             parameters: Values of its `$parameters`.
             write: Let it write; such a query runs once, in a transaction of its own, and is not repeated.
             limit: Most rows to return; more are cut off, and the result says so.
+            skip: Rows to leave out first; a query of several pages needs an ORDER BY of its own.
             timeout: Seconds after which the server gives up on it.
 
         Raises:
             ReadOnlyError: The query could write, and `write` was not given.
             QueryError: The server rejected it, or it took too long.
         """
-        return run_query(self, cypher, dict(parameters or {}), write=write, limit=limit, timeout=timeout)
+        return run_query(self, cypher, dict(parameters or {}), write=write, limit=limit, timeout=timeout, skip=skip)
 
     def session(self, *, write: bool) -> neo4j.Session:
         """A session on the archive's database, for code of this package that manages its own transaction."""

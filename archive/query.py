@@ -32,6 +32,9 @@ _TIMED_OUT = (
     "Neo.TransientError.Transaction.Terminated",
 )
 
+Page = tuple[int, int | None]
+"""Rows to leave out first, and how many to return at most."""
+
 _MARK = re.compile(r"\n?/\* [0-9a-f]{16} \*/")
 
 
@@ -60,10 +63,13 @@ def run_query(
     write: bool,
     limit: int | None,
     timeout: float | None,
+    skip: int = 0,
 ) -> QueryResult:
     """Answer a query; the contract stands on `Connection.query`."""
     if limit is not None and limit < 1:
         raise QueryError(f"limit must be >= 1, got {limit}")
+    if skip < 0:
+        raise QueryError(f"skip must be >= 0, got {skip}")
     if timeout is not None and timeout <= 0:
         raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
     statement = without_end_mark(cypher)
@@ -71,20 +77,20 @@ def run_query(
         require_read_only(cypher)
     try:
         if write:
-            return _once(connection, statement, parameters, limit, timeout)
-        return connection.with_recovery(lambda: _rolled_back(connection, statement, parameters, limit, timeout))
+            return _once(connection, statement, parameters, (skip, limit), timeout)
+        return connection.with_recovery(lambda: _rolled_back(connection, statement, parameters, (skip, limit), timeout))
     except QueryError as error:
         # The watchdog's mark is ours: a user who is shown it would look for it in the query.
         raise QueryError(_MARK.sub("", str(error)).strip()) from None
 
 
 def _rolled_back(
-    connection: Connection, cypher: str, parameters: dict[str, Any], limit: int | None, timeout: float | None
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
     with connection.session(write=False) as session, _time_limit(connection, cypher, timeout) as text:
         transaction = session.begin_transaction(timeout=timeout)
         try:
-            return _collect(transaction.run(text, parameters), limit)
+            return _collect(transaction.run(text, parameters), *page)
         finally:
             # A transaction that the server ended by itself has nothing left to roll back.
             with contextlib.suppress(DriverError, Neo4jError):
@@ -92,24 +98,26 @@ def _rolled_back(
 
 
 def _once(
-    connection: Connection, cypher: str, parameters: dict[str, Any], limit: int | None, timeout: float | None
+    connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
     # An auto-commit transaction: the only form that `CALL { … } IN TRANSACTIONS` and schema commands accept, and
     # one that is never repeated, since a user's write need not be idempotent.
     def attempt() -> QueryResult:
         with connection.session(write=True) as session, _time_limit(connection, cypher, timeout) as text:
-            return _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), limit)
+            return _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
 
     connection.ping()
     connection.require_space()
     return connection.with_recovery(attempt, patience=-1.0)
 
 
-def _collect(result: neo4j.Result, limit: int | None) -> QueryResult:
+def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:
     columns = list(result.keys())
     rows: list[tuple[Any, ...]] = []
     truncated = False
-    for record in result:
+    for place, record in enumerate(result):
+        if place < skip:
+            continue
         if limit is not None and len(rows) == limit:
             truncated = True
             break

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import LiteralString, NamedTuple
 
 import neo4j
 from neo4j.exceptions import Neo4jError
 
+from archive import conversions
 from archive.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
 
@@ -44,6 +45,7 @@ class Migration(NamedTuple):
         unique: Properties that identify a node: `(label, property)`.
         indexed: Properties that nodes are looked up by: `(label, property)`.
         relationships: Types of relationship that it introduces.
+        convert: Changes data that an earlier release wrote; runs after the rest, and may run again.
     """
 
     version: int
@@ -51,6 +53,7 @@ class Migration(NamedTuple):
     unique: tuple[tuple[str, str], ...] = ()
     indexed: tuple[tuple[str, str], ...] = ()
     relationships: tuple[str, ...] = ()
+    convert: Callable[[Connection], None] | None = None
 
 
 MIGRATIONS = (
@@ -84,6 +87,7 @@ MIGRATIONS = (
             "RESULTED_IN", "SAVED", "WARM_STARTED_FROM",
         ),
     ),
+    Migration(2, "networks as one text on their nodes", convert=conversions.write_codes),
 )  # fmt: skip
 CURRENT_VERSION = MIGRATIONS[-1].version
 
@@ -133,6 +137,8 @@ def _apply(connection: Connection, migration: Migration) -> None:
         connection.write(lambda transaction: _introduce(transaction, migration.relationships))
     else:
         connection.read(lambda transaction: transaction.run("CALL db.awaitIndexes(120)").consume())
+    if migration.convert is not None:
+        migration.convert(connection)
 
     def record(transaction: neo4j.ManagedTransaction) -> None:
         transaction.run(_RECORD, version=migration.version, name=migration.name).consume()

@@ -9,7 +9,9 @@ from typing import Any
 import click
 
 from archive.cli.bench.search import search
+from archive.cli.main import settings_of
 from archive.cli.render import json_option, messages, print_json, print_table
+from archive.errors import UsageError
 
 
 @click.group()
@@ -24,12 +26,68 @@ bench.add_command(search)
 @click.option(
     "--table", type=click.Path(path_type=Path), help="NAS-Bench-201 as CSV [nb201.csv.gz of ARCHIVE_DATA_DIR]."
 )
+@click.option(
+    "--architectures",
+    type=click.IntRange(10),
+    metavar="N",
+    help="Measure an archive of N evaluated architectures instead: load, disk, memory, questions, histories.",
+)
 @json_option
-def store(table: Path | None, as_json: bool) -> None:
-    """Measure the embedded server: start, memory, bulk import, claims, whole life cycles."""
+def store(table: Path | None, architectures: int | None, as_json: bool) -> None:
+    """Measure the embedded server: start, memory, bulk import, claims, whole life cycles.
+
+    An archive of 100,000 architectures takes minutes to fill, and 2 GB of disk while it is measured.
+    """
+    if architectures is not None:
+        from archive.agents.benchmarks.scale import measure as measure_scale
+
+        if table is not None:
+            raise UsageError("--architectures makes up its own, got --table as well")
+        _print({"scale": measure_scale(architectures, notify=messages().print)}, as_json)
+        return
     from archive.benchmark_store import measure
 
     _print({"store": measure(table)}, as_json)
+
+
+@bench.command()
+@click.option("--workers", multiple=True, type=click.IntRange(1), help="Processes; may be repeated [1 and 8].")
+@json_option
+@click.pass_context
+def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> None:
+    """Measure life cycles a second (propose, claim, three reports, complete) beside Optuna's storages.
+
+    On an embedded server of its own, or on the database of --db, which is left as it was but for the networks.
+    """
+    from archive import settings
+    from archive.trainer.benchmarks.throughput import WORKERS, measure
+
+    own = settings.load(**settings_of(ctx))
+    _print({"throughput": measure(own, workers or WORKERS)}, as_json)
+
+
+@bench.command()
+@click.option("--turns", type=click.IntRange(1), default=8, show_default=True, help="How often each loop trains.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda …; auto takes a GPU if there is one.")
+@json_option
+def trainer(turns: int, device: str, as_json: bool) -> None:
+    """Measure trials: inputs a second beside a plain loop, what is spent around it, what a start costs."""
+    from archive.trainer.benchmarks.overhead import measure
+
+    _print({"trainer": measure(turns, device=device)}, as_json)
+
+
+@bench.command()
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the chain and its trainings.")
+@json_option
+def morphism(seed: int, as_json: bool) -> None:
+    """Train a chain of networks, each from its parent's weights, and each of them from scratch.
+
+    On Fashion-MNIST; takes minutes.
+    """
+    from archive.trainer.benchmarks.morphism import measure
+
+    _print({"morphism": measure(seed=seed, say=messages().print)}, as_json)
 
 
 @bench.command()

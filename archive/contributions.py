@@ -1,0 +1,74 @@
+"""Who used whose points: what each agent's proposals were based on, counted by who had proposed it.
+
+A proposal names the results that its agent knew (`archive.agents.basis`): numbers of proposals, by study. Each of them
+was somebody's. A result counts as used by a proposal when its agent knew it; what the agent makes of it is its own
+affair.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from archive.query import QueryResult
+
+COLUMNS = ["study", "agent", "used", "proposals", "points", "mean_points", "best_point"]
+
+
+@dataclass
+class _Used:
+    proposals: int = 0
+    known: int = 0
+    points: set[tuple[str, int]] = field(default_factory=set)
+
+
+def contributions(rows: QueryResult) -> QueryResult:
+    """Return one row for each study, agent, and agent whose results it knew.
+
+    Args:
+        rows: `study`, `direction`, `number`, `agent`, `value` and `based_on` of every proposal.
+
+    Returns:
+        `study` and `agent` that proposed; `used`, who had proposed what it knew; `proposals`, how many were based on
+        such a result; `points`, how many different results those were; `mean_points` of one proposal; `best_point`,
+        the best value among them.
+    """
+    table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
+    known = {(row["study"], row["number"]): row for row in table}
+    last = {row["study"]: row["number"] for row in table}
+    used: dict[tuple[str, str, str], _Used] = defaultdict(_Used)
+    for row in table:
+        makers: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for point in _points(row["based_on"], last):
+            if point in known:
+                makers[known[point]["agent"] or "?"].add(point)
+        for maker, points in makers.items():
+            entry = used[row["study"], row["agent"] or "?", maker]
+            entry.proposals += 1
+            entry.known += len(points)
+            entry.points |= points
+    found = [
+        (*names, entry.proposals, len(entry.points), entry.known / entry.proposals, _best(entry, known))
+        for names, entry in sorted(used.items())
+    ]
+    return QueryResult(COLUMNS, found)
+
+
+def _points(based_on: str | None, last: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    observed = json.loads(based_on).get("observations") if based_on else None
+    for study, numbers in observed.items() if isinstance(observed, dict) else ():
+        for part in numbers.split(",") if isinstance(numbers, str) and numbers else ():
+            first, _, end = part.partition("-")
+            for number in range(int(first), min(int(end or first), last.get(study, -1)) + 1):
+                yield study, number
+
+
+def _best(entry: _Used, known: Mapping[tuple[str, int], Mapping[str, Any]]) -> float | None:
+    rows = [known[point] for point in entry.points]
+    values = [row["value"] for row in rows if row["value"] is not None and not math.isnan(row["value"])]
+    better = min if rows[0]["direction"] == "minimise" else max
+    return better(values, default=None)

@@ -1,0 +1,148 @@
+"""An archive, or some of its studies, as one file: to keep, to send, to merge with another archive.
+
+    dump(connection, Path("mine.jsonl.gz"))                        everything
+    dump(connection, Path("one.jsonl.gz"), studies=["one"])        a study with all that it refers to
+
+A study brings its proposals with their results, states and basis, agents, workers, networks, what those were made
+from, their stored distances, and the studies that it started warm from. Weights stay where they are; their addresses
+and digests are part. Only names are held in memory. Equal archives give equal files; `archive.load` reads them back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archive import dump_reading as reading
+from archive import schema
+from archive.architectures import batched
+from archive.dump_file import DumpWriter, Record
+from archive.dump_records import check
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.connection import Connection
+
+__all__ = ["dump"]
+
+Read = Callable[[Iterable[str]], Iterator[tuple[str, Record]]]
+
+
+def dump(
+    connection: Connection,
+    path: Path,
+    *,
+    studies: Sequence[str] | None = None,
+    distances: bool = True,
+    force: bool = False,
+) -> dict[str, int]:
+    """Write an archive, or some of its studies, to one file. Others may go on writing to the archive meanwhile.
+
+    Args:
+        connection: The archive.
+        path: Where the file is to be; it appears there when it is whole.
+        studies: Names of studies; None for everything, results without a study included.
+        distances: Whether to write the stored distances, which are many and can be computed again.
+        force: Whether to replace a file that is there.
+
+    Returns:
+        Kind of record to how many were written.
+
+    Raises:
+        UnknownNameError: There is no study of a name.
+        UsageError: The file is there already, or cannot be written.
+    """
+    names = reading.chosen(reading.asking(connection), studies)
+    asked = None if studies is None else sorted(set(studies))
+    with DumpWriter(path, schema.version(connection), asked, force=force) as file:
+        writing = _Writing(connection, file)
+        writing.studies(names)
+        for name in names:
+            writing.proposals(name)
+        if studies is None:
+            writing.the_rest()
+        writing.relations(distances=distances)
+    return file.counts
+
+
+class _Writing:
+    """Writes each record once, after everything that it names."""
+
+    def __init__(self, connection: Connection, file: DumpWriter) -> None:
+        self.ask, self.file = reading.asking(connection), file
+        self.read: dict[str, Read] = {
+            "agent": partial(reading.agents, self.ask),
+            "worker": partial(reading.workers, self.ask),
+            "architecture": partial(reading.networks, connection),
+            "evaluation": partial(reading.evaluations, self.ask),
+        }
+        self.written: dict[str, set[str]] = {kind: set() for kind in self.read}
+
+    def studies(self, names: Sequence[str]) -> None:
+        for record in reading.studies(self.ask, names):
+            self._put("study", record)
+        for record in reading.warm_starts(self.ask, names):
+            # A study that is created while the dump is under way is not part of it.
+            if record["source"] in names:
+                self._put("warm_start", record)
+
+    def proposals(self, study: str) -> None:
+        for page in reading.proposals(self.ask, study):
+            self._agents(record["agent"] for record in page if record["agent"])
+            self._workers(worker for record in page for worker, _, _ in record["claims"])
+            self._architectures(record["architecture"] for record in page)
+            self._evaluations(record["result"] for record in page if record["result"])
+            for record in page:
+                self._put("proposal", record)
+
+    def the_rest(self) -> None:
+        """Write what belongs to no study."""
+        self._agents(reading.every(self.ask, "agent"))
+        self._workers(reading.every(self.ask, "worker"))
+        self._architectures(reading.every(self.ask, "architecture"))
+        for page in batched(reading.every(self.ask, "evaluation"), reading.PAGE):
+            self._evaluations(page)
+
+    def relations(self, *, distances: bool) -> None:
+        for page in reading.morphs(self.ask, sorted(self.written["architecture"])):
+            self._architectures(record["parent"] for record in page)
+            for record in page:
+                self._put("morph", record)
+        if distances:
+            keys = self.written["architecture"]
+            for record in reading.distances(self.ask, sorted(keys), keys):
+                self._put("distances", record)
+
+    def _put(self, kind: str, record: Record) -> None:
+        try:
+            check(kind, record)
+        except UsageError as error:
+            # Said now rather than by whoever needs the file.
+            raise UsageError(f"the archive holds what no dump can: {error}") from None
+        self.file.write(kind, record)
+
+    def _agents(self, ids: Iterable[str]) -> None:
+        self._write("agent", ids)
+
+    def _workers(self, ids: Iterable[str]) -> None:
+        self._write("worker", ids)
+
+    def _architectures(self, keys: Iterable[str]) -> None:
+        self._write("architecture", keys)
+
+    def _evaluations(self, ids: Iterable[str]) -> None:
+        new = list(self._new("evaluation", ids))
+        self._architectures(record["architecture"] for record in new)
+        for record in new:
+            self._put("evaluation", record)
+
+    def _write(self, kind: str, ids: Iterable[str]) -> None:
+        for record in self._new(kind, ids):
+            self._put(kind, record)
+
+    def _new(self, kind: str, ids: Iterable[str]) -> Iterator[Record]:
+        for id_, record in self.read[kind](set(ids) - self.written[kind]):
+            self.written[kind].add(id_)
+            yield record

@@ -1,0 +1,297 @@
+"""The file of a dump: compressed lines of JSON that say where they begin, what they hold, and where they end.
+
+    line 1      {"dump": "nas-archive", "version": 1, "schema": 1, "release": "0.1.0", "studies": ["one"]}
+    line 2 …    {"record": "study", …}                   each kind is described in `archive.dump_records`
+    last line   {"counts": {"study": 1, …}, "sha256": "…"}      of every byte before this line
+
+The same archive gives the same bytes: a file holds neither its own date nor its name. A file appears under its name
+when it is whole. Reading needs memory for one line, whatever the file unpacks to; whoever made it, the answer is
+records or one `UsageError`. Numbers that JSON has no word for are written as `{"float": "nan"}`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import json
+import math
+import os
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+from archive import __version__
+from archive.errors import UsageError
+
+FORMAT = "nas-archive"
+VERSION = 1
+
+MOST_BYTES = 64 * 2**30
+"""What a file may unpack to unless its reader allows more."""
+MOST_LINE = 16 * 2**20
+"""The longest line: ten times what the largest network, or 500 rows of distances, take."""
+MOST_RATIO = 250
+"""A dump of repetitive curves packs 40 to 1; what packs much better was made to fill a disk or an afternoon."""
+_UNSUSPICIOUS = 64 * 2**20
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a dump says of itself in its first line.
+
+    Attributes:
+        version: Of the format.
+        schema: Of the database that it was written from.
+        release: Of the program that wrote it.
+        studies: Names of the studies that it was asked for; None for a whole archive.
+    """
+
+    version: int
+    schema: int
+    release: str
+    studies: list[str] | None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a whole, unaltered dump holds: its header, how many records of each kind, the digest of its lines."""
+
+    header: Header
+    counts: Mapping[str, int]
+    sha256: str
+
+
+class DumpWriter:
+    """Writes a dump beside its place and puts it there when the block ends well; use it in a `with` block.
+
+    Args:
+        path: Where the dump is to be.
+        schema: Version of the database's schema.
+        studies: Names of the studies that it holds; None for a whole archive.
+        force: Whether to replace a file that is there.
+
+    Raises:
+        UsageError: There is such a file, or it cannot be written.
+    """
+
+    def __init__(self, path: Path, schema: int, studies: list[str] | None, *, force: bool = False) -> None:
+        """Keep what to write."""
+        self._path, self._force = path, force
+        self._head = {
+            "dump": FORMAT, "version": VERSION, "schema": schema, "release": __version__, "studies": studies
+        }  # fmt: skip
+        self._counts: Counter[str] = Counter()
+        self._digest = hashlib.sha256()
+
+    def __enter__(self) -> Self:
+        """Begin the file."""
+        if self._path.exists() and not self._force:
+            raise UsageError(f"{self._path} exists: choose another name, or replace it with --force (force=True)")
+        with _told(f"cannot write {self._path}"):
+            handle, self._name = tempfile.mkstemp(prefix=f".{self._path.name}-", suffix=".part", dir=self._path.parent)
+            self._raw = os.fdopen(handle, "wb")
+        self._packed = gzip.GzipFile("", "wb", 6, self._raw, mtime=0)
+        self._line(self._head)
+        return self
+
+    def write(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Add one record.
+
+        Raises:
+            UsageError: The disk is full.
+        """
+        self._line({"record": kind, **record})
+        self._counts[kind] += 1
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Finish the file and put it in its place; after an error, leave nothing."""
+        try:
+            if kind is None:
+                self._line({"counts": dict(sorted(self._counts.items())), "sha256": self._digest.hexdigest()})
+                with _told(f"cannot write {self._path}"):
+                    self._packed.close()
+                    self._raw.flush()
+                    os.fsync(self._raw.fileno())
+                    # What mkstemp makes is for the owner alone; a dump is a file like any other.
+                    umask = os.umask(0)
+                    os.umask(umask)
+                    os.chmod(self._name, 0o666 & ~umask)
+                    os.replace(self._name, self._path)
+        finally:
+            with contextlib.suppress(OSError):
+                self._packed.close()
+            self._raw.close()
+            Path(self._name).unlink(missing_ok=True)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many records of each kind have been written."""
+        return dict(self._counts)
+
+    def _line(self, record: Mapping[str, Any]) -> None:
+        line = text_of(record).encode() + b"\n"
+        self._digest.update(line)
+        with _told(f"cannot write {self._path}"):
+            self._packed.write(line)
+
+
+def text_of(record: Any) -> str:
+    """Return the one line that a record is written as, equal for equal records."""
+    return json.dumps(_finite(record), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
+    """Read a whole dump and return what it holds, if every byte of it is as it was written.
+
+    Raises:
+        UsageError: It is no dump, cut off, altered, of a newer format, or larger than allowed.
+    """
+    reader = DumpReader(path, most_bytes=most_bytes)
+    for _ in reader:
+        pass
+    return reader.contents
+
+
+class DumpReader:
+    """Reads the records of a dump, one after the other; what it gave is to be trusted once it has come to the end.
+
+    Args:
+        path: The file.
+        most_bytes: What it may unpack to.
+
+    Attributes:
+        contents: What the dump holds; there once it has been read to its end.
+    """
+
+    contents: Contents
+
+    def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
+        """Keep what to read."""
+        self.path, self.most_bytes = path, most_bytes
+
+    def __iter__(self) -> Iterator[tuple[int, str, Record]]:
+        """Yield the number of the line, the kind and the rest of each record.
+
+        Raises:
+            UsageError: See `contents`.
+        """
+        counts: Counter[str] = Counter()
+        digest = hashlib.sha256()
+        header: Header | None = None
+        whole: Contents | None = None
+        for number, line in self._lines():
+            record = _parsed(self.path, number, line)
+            if whole is not None:
+                raise UsageError(f"{self.path} is no dump: it goes on after its last line")
+            if header is None:
+                header = self._header(record)
+            elif "record" in record:
+                kind = str(record.pop("record"))
+                counts[kind] += 1
+                yield number, kind, record
+            else:
+                self._check_end(record, counts, digest.hexdigest())
+                # What follows is read as well: gzip compares its own checksum where a file ends.
+                whole = Contents(header, dict(counts), digest.hexdigest())
+            digest.update(line)
+        if whole is None:
+            raise UsageError(f"{self.path} is cut off: it has no last line with its digest")
+        self.contents = whole
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        size = 0
+        with _told(f"cannot read {self.path}"), self.path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
+            number = 0
+            while line := packed.readline(MOST_LINE + 1):
+                number += 1
+                size += len(line)
+                self._check_size(line, number, size, raw)
+                yield number, line
+
+    def _check_size(self, line: bytes, number: int, size: int, raw: IO[bytes]) -> None:
+        if len(line) > MOST_LINE:
+            raise UsageError(f"{self.path} is no dump: line {number} has more than {MOST_LINE:,} bytes")
+        if size > self.most_bytes:
+            raise UsageError(f"{self.path} unpacks to more than {self.most_bytes:,} bytes, the most allowed")
+        if size > _UNSUSPICIOUS and size > MOST_RATIO * raw.tell():
+            raise UsageError(f"{self.path} is no dump: it unpacks to more than {MOST_RATIO} times its size")
+        if not line.endswith(b"\n"):
+            raise UsageError(f"{self.path} is cut off in line {number}")
+
+    def _header(self, record: Record) -> Header:
+        if record.get("dump") != FORMAT:
+            raise UsageError(f"{self.path} is no dump of an archive: its first line does not say so")
+        version = record.get("version")
+        if version != VERSION:
+            raise UsageError(
+                f"{self.path} has version {_brief(version)} of the format, this release reads {VERSION}: "
+                "upgrade with pip install --upgrade nas-archive"
+            )
+        studies, schema, release = (record.get(name) for name in ("studies", "schema", "release"))
+        named = studies is None or (isinstance(studies, list) and all(isinstance(name, str) for name in studies))
+        if not named or not isinstance(schema, int) or not isinstance(release, str):
+            raise UsageError(f"{self.path} is no dump: its first line names no schema, release or studies")
+        return Header(VERSION, schema, release, studies)
+
+    def _check_end(self, record: Record, counts: Mapping[str, int], digest: str) -> None:
+        if record.get("sha256") != digest:
+            raise UsageError(f"{self.path} was altered: its lines do not hash to the digest in its last line")
+        if record.get("counts") != dict(counts):
+            raise UsageError(f"{self.path} was altered: its lines are not as many as its last line says")
+
+
+def _parsed(path: Path, number: int, line: bytes) -> Record:
+    try:
+        record = json.loads(line, object_hook=_float_or_map, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        why = "it nests too deep" if isinstance(error, RecursionError) else f"{error}"
+        raise UsageError(f"line {number} of {path} is no JSON: {_brief(why)}") from None
+    if not isinstance(record, dict):
+        raise UsageError(f"line {number} of {path} must be a JSON object, got {_brief(record)}")
+    return record
+
+
+def _finite(value: Any) -> Any:
+    """Replace numbers that JSON has no word for."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def _float_or_map(found: Record) -> Any:
+    if found.keys() == {"float"} and found["float"] in ("nan", "inf", "-inf"):
+        return float(found["float"])
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"JSON has no {name}")
+
+
+def _brief(value: Any) -> str:
+    text = value if isinstance(value, str) else ascii(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@contextlib.contextmanager
+def _told(what: str) -> Iterator[None]:
+    """Turn whatever a file can do wrong into one line."""
+    try:
+        yield
+    except EOFError:
+        raise UsageError(f"{what}: it is cut off") from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UsageError(f"{what}: it is not as gzip wrote it ({error})") from None
+    except OSError as error:
+        raise UsageError(f"{what}: {error.strerror or error}") from None

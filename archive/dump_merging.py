@@ -1,0 +1,159 @@
+"""What becomes of a record that an archive has and a dump brings: the same, whichever of the two came first.
+
+Merging is commutative, associative and idempotent for every kind, so that archives that exchange dumps in any order
+agree in the end. Nothing that was measured is ever replaced: where two records cannot both be true (a study that
+went on in two copies, two results under one name), merging is refused, and the way out is another name for the study.
+
+    agent, evaluation     the earlier time of creation
+    study                 the larger budget
+    proposal              the state that is further; of two that wait, what is larger
+    worker                as last heard of
+    morph                 fewer operations, then alphabetically
+    all other properties  those of both; of two values, the larger
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from archive.dump_file import text_of
+from archive.dump_records import Record
+from archive.errors import StudyConflictError, UsageError
+from archive.records import State
+
+_SAME_STUDY = ("task", "protocol", "space", "space_config")
+_SAME_SEARCH = ("objective", "direction", "seed", "created")
+_RENAME = "load the file's under another name with --rename"
+
+
+def merged(kind: str, there: Record, given: Record) -> Record:
+    """Return what two records of one identity become.
+
+    Raises:
+        UsageError: They cannot both be true.
+    """
+    return _RULES[kind](there, given)
+
+
+def _agent(there: Record, given: Record) -> Record:
+    return {**given, "created": _earlier([there["created"], given["created"]])}
+
+
+def _worker(there: Record, given: Record) -> Record:
+    return max(there, given, key=lambda record: (record["properties"]["heartbeat"], text_of(record)))
+
+
+def _study(there: Record, given: Record) -> Record:
+    name = given["name"]
+    pairs = [(at, there[at], given[at]) for at in _SAME_STUDY]
+    pairs += [(at, there["properties"].get(at), given["properties"].get(at)) for at in _SAME_SEARCH]
+    for at, ours, theirs in pairs:
+        if ours != theirs:
+            raise StudyConflictError(
+                f"the archive has another study {name!r}, with {at} {ours}, the file's has {theirs}: "
+                f"{_RENAME} {name}=NAME"
+            )
+    return {**given, "properties": _larger(there["properties"], given["properties"])}
+
+
+def _evaluation(there: Record, given: Record) -> Record:
+    id_ = given["id"]
+    for at in ("task", "protocol", "architecture"):
+        if there[at] != given[at]:
+            raise UsageError(f"evaluation {id_} has the {at} {there[at]} in the archive, {given[at]} in the file")
+    ours, theirs = there["properties"], given["properties"]
+    for at in sorted(ours.keys() & theirs.keys() - {"created"}):
+        if text_of(ours[at]) != text_of(theirs[at]):
+            raise StudyConflictError(
+                f"evaluation {id_} has {at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file: "
+                f"two copies of its study went on; {_RENAME} STUDY=NAME"
+            )
+    saved = [each["checkpoint"] for each in (there, given) if each["checkpoint"]]
+    return {
+        **given,
+        "properties": {**_larger(ours, theirs), "created": _earlier([ours.get("created"), theirs.get("created")])},
+        "checkpoint": max(saved, key=text_of, default=None),
+    }
+
+
+def _proposal(there: Record, given: Record) -> Record:
+    name = f"proposal {given['number']} of study {given['study']!r}"
+    for at in ("architecture", "agent", "result"):
+        if there[at] != given[at] and not (at == "result" and None in (there[at], given[at])):
+            raise StudyConflictError(
+                f"{name} has the {at} {there[at]} in the archive, {given[at]} in the file: two copies of the study "
+                f"went on; {_RENAME} {given['study']}=NAME"
+            )
+    ahead = max(there, given, key=_progress)
+    properties = ahead["properties"]
+    if _rank(there) == _rank(given) == 0:
+        times = [each["properties"].get("created") for each in (there, given)]
+        properties = {**_larger(there["properties"], given["properties"]), "created": _earlier(times)}
+    claims: dict[tuple[str, int], Record] = {}
+    for worker, at, about in (*there["claims"], *given["claims"]):
+        claims[worker, at] = _larger(claims.get((worker, at), {}), about)
+    listed = sorted(([*claim, about] for claim, about in claims.items()), key=text_of)
+    return {**ahead, "properties": properties, "claims": listed}
+
+
+def _rank(record: Record) -> int:
+    state = State(record["properties"]["state"])
+    return 2 if state.evaluated else 1 if state is State.FAILED else 0
+
+
+def _progress(record: Record) -> tuple[int, int, str]:
+    properties = record["properties"]
+    return _rank(record), properties.get("finished") or 0, text_of(properties)
+
+
+def _morph(there: Record, given: Record) -> Record:
+    return min(there, given, key=lambda record: (len(record["operations"]), record["operations"]))
+
+
+def _with_properties(there: Record, given: Record) -> Record:
+    return {**given, "properties": _larger(there["properties"], given["properties"])}
+
+
+def _distances(there: Record, given: Record) -> Record:
+    """Merge distances from one network; each pair has properties of its own."""
+    return {**given, "to": {key: _larger(there["to"].get(key, {}), kinds) for key, kinds in given["to"].items()}}
+
+
+_RULES: dict[str, Callable[[Record, Record], Record]] = {
+    "agent": _agent,
+    "worker": _worker,
+    "study": _study,
+    "warm_start": _with_properties,
+    "architecture": _with_properties,
+    "morph": _morph,
+    "evaluation": _evaluation,
+    "proposal": _proposal,
+    "distances": _distances,
+}
+
+
+def _larger(ours: Record, theirs: Record) -> Record:
+    """Return the properties of both, of two values the larger."""
+    return {
+        name: max((each[name] for each in (ours, theirs) if name in each), key=_order)
+        for name in sorted(ours.keys() | theirs.keys())
+    }
+
+
+def _order(value: Any) -> tuple[Any, ...]:
+    """Order all values there are, numbers by their size and NaN last; equal only where the text is."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        unknown = math.isnan(value)
+        return 0, unknown, 0.0 if unknown else value, text_of(value)
+    return 1, False, 0.0, text_of(value)
+
+
+def _earlier(times: Iterable[int | None]) -> int | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def _brief(value: Any) -> str:
+    text = text_of(value)
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,278 @@
+"""What a dump reads from the database: records by their names, a page at a time, each page one transaction.
+
+Reading goes on while others write. A proposal, its state and the name of its result are one row; evaluations and
+networks are never removed, so what a row names is found afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from archive import architectures, codec
+from archive.admission import proposal_id
+from archive.architectures import batched
+from archive.dump_file import text_of
+from archive.dump_records import SHAPES, Record
+from archive.dump_values import CLAIM_OWN
+from archive.errors import UnknownNameError
+from archive.records import State
+from archive.rows import CURVE
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+Ask = Callable[..., list[dict[str, Any]]]
+"""Answers a query with named parameters: of a connection, a transaction a page; or of a transaction under way."""
+
+PAGE = 250
+NEIGHBOURS = 10
+"""Networks whose distances are read at a time: each may have as many as the archive has networks."""
+PAIRS = 500
+
+NAMES = "MATCH (s:Study) RETURN s.name AS name, s.created AS created ORDER BY created, name"
+
+STUDIES = """
+UNWIND $names AS name
+MATCH (s:Study {name: name})
+MATCH (s)-[:ON]->(t:Task)
+MATCH (s)-[:IN]->(space:Space)
+RETURN name, t.name AS task, t.protocol AS protocol, space.name AS space, space.config AS space_config,
+       properties(s) AS properties
+"""
+
+SOURCES = """
+UNWIND $names AS name
+MATCH (s:Study {name: name})-[w:WARM_STARTED_FROM]->(source:Study)
+RETURN name AS study, source.name AS source, properties(w) AS properties
+ORDER BY study, source
+"""
+
+LAST = "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN max(p.number) AS last"
+
+PROPOSALS = """
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN properties(p) AS properties, e.id AS result,
+       [(w:Worker)-[c:CLAIMED]->(p) | [w.id, c.at, properties(c)]] AS claims
+ORDER BY p.number
+"""
+
+AGENTS = """
+UNWIND $ids AS id
+MATCH (g:Agent {id: id})
+RETURN id, g.kind AS kind, g.version AS version, g.config AS config, g.created AS created
+"""
+
+WORKERS = """
+UNWIND $ids AS id
+MATCH (w:Worker {id: id})
+RETURN id, properties(w) AS properties
+"""
+
+NETWORKS = """
+UNWIND $ids AS key
+MATCH (a:Architecture {key: key})
+RETURN key, properties(a) AS properties
+"""
+
+EVALUATIONS = """
+UNWIND $ids AS id
+MATCH (e:Evaluation {id: id})
+MATCH (e)-[:OF]->(a:Architecture)
+MATCH (e)-[:ON]->(t:Task)
+OPTIONAL MATCH (e)-[:SAVED]->(c:Checkpoint)
+RETURN id, t.name AS task, t.protocol AS protocol, a.key AS architecture, properties(e) AS properties,
+       c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes
+"""
+
+MORPHS = """
+UNWIND $ids AS key
+MATCH (child:Architecture {key: key})
+MATCH (parent:Architecture)-[m:MORPHED_INTO]->(child)
+RETURN parent.key AS parent, key AS child, m.operations AS operations
+ORDER BY child, parent
+"""
+
+DISTANCES = """
+UNWIND $ids AS key
+MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
+RETURN key, b.key AS other, properties(d) AS properties
+ORDER BY key, other
+"""
+
+EVERY = {
+    "agent": "MATCH (n:Agent) RETURN n.id AS id ORDER BY id",
+    "worker": "MATCH (n:Worker) RETURN n.id AS id ORDER BY id",
+    "architecture": "MATCH (n:Architecture) RETURN n.key AS id ORDER BY id",
+    "evaluation": "MATCH (n:Evaluation) WHERE NOT EXISTS { (n)<-[:RESULTED_IN]-() } RETURN n.id AS id ORDER BY id",
+}
+"""Names of all records of a kind that nothing else leads to."""
+
+# Of a moment, or of a server: what a waiting proposal is once it waits somewhere else.
+_PASSING = frozenset(["state", "worker", "started", "finished", "reason"])
+
+
+def asking(connection: Connection) -> Ask:
+    """Return what answers queries, each in a transaction of its own."""
+
+    def ask(query: str, **parameters: Any) -> list[dict[str, Any]]:
+        return connection.read(lambda tx: tx.run(query, parameters).data())
+
+    return ask
+
+
+def asking_within(tx: ManagedTransaction) -> Ask:
+    """Return what answers queries within a transaction."""
+    return lambda query, **parameters: tx.run(query, parameters).data()
+
+
+def chosen(ask: Ask, asked: Sequence[str] | None) -> list[str]:
+    """Return the names of studies to dump, oldest first: all, or those asked for and what they started warm from.
+
+    Raises:
+        UnknownNameError: There is no study of a name.
+    """
+    known = [row["name"] for row in ask(NAMES)]
+    if asked is None:
+        return known
+    wanted: set[str] = set()
+    waiting = list(asked)
+    while waiting:
+        name = waiting.pop()
+        if name not in known:
+            raise UnknownNameError("study", name, known, "the archive has none yet")
+        if name not in wanted:
+            wanted.add(name)
+            waiting += [row["source"] for row in ask(SOURCES, names=[name])]
+    return [name for name in known if name in wanted]
+
+
+def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
+    """Yield studies, in the order of their names as given."""
+    for page in batched(names, PAGE):
+        rows = {row["name"]: row for row in ask(STUDIES, names=page)}
+        for name in page:
+            if name in rows:
+                yield {**rows[name], "properties": _told("study", rows[name]["properties"])}
+
+
+def warm_starts(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
+    """Yield which of these studies started from which."""
+    for page in batched(names, PAGE):
+        yield from ask(SOURCES, names=page)
+
+
+def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
+    """Yield the proposals of a study by number, a page at a time."""
+    last = ask(LAST, name=study)[0]["last"]
+    for numbers in batched(range(0 if last is None else int(last) + 1), PAGE):
+        # By id rather than by number: a page is found in an index, whatever the number of pages.
+        ids = [proposal_id(study, number) for number in numbers]
+        yield [proposal_of(row) for row in ask(PROPOSALS, ids=ids)]
+
+
+def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
+    """Return the properties and the result of a proposal as they are anywhere: without a result, it waits."""
+    told = _told("proposal", properties)
+    state = State(told["state"])
+    if state.evaluated and result is not None:
+        return told, result
+    if state is State.FAILED:
+        return told, None
+    kept = {name: value for name, value in told.items() if name not in _PASSING and not name.startswith(CURVE)}
+    return {**kept, "state": State.WAITING.value}, None
+
+
+def agents(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
+    """Yield agents with their ids."""
+    for row in _by_id(ask, AGENTS, ids):
+        yield row.pop("id"), row
+
+
+def workers(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
+    """Yield workers with their ids."""
+    for row in _by_id(ask, WORKERS, ids):
+        yield row["id"], {**row, "properties": _told("worker", row["properties"])}
+
+
+def networks(connection: Connection, keys: Iterable[str]) -> Iterator[tuple[str, Record]]:
+    """Yield architectures with their keys."""
+    for page in batched(sorted(set(keys)), PAGE):
+        found = connection.read(partial(architectures.load, keys=page))
+        for key, properties in properties_of_networks(asking(connection), page):
+            yield key, {"key": key, "architecture": codec.to_dict(found[key]), "properties": properties}
+
+
+def properties_of_networks(ask: Ask, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield keys of architectures with those of their properties that do not follow from their layers."""
+    for page in batched(sorted(set(keys)), PAGE):
+        for row in sorted(ask(NETWORKS, ids=page), key=lambda row: str(row["key"])):
+            yield row["key"], _told("architecture", row["properties"])
+
+
+def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
+    """Yield evaluations with their ids."""
+    for row in _by_id(ask, EVALUATIONS, ids):
+        uri, sha256, size = row.pop("uri"), row.pop("sha256"), row.pop("bytes")
+        row["properties"] = _told("evaluation", row["properties"])
+        row["checkpoint"] = None if uri is None else {"uri": uri, "sha256": sha256, "bytes": size}
+        yield row["id"], row
+
+
+def morphs(ask: Ask, children: Iterable[str]) -> Iterator[list[Record]]:
+    """Yield what networks were made from, a page of children at a time."""
+    for page in batched(children, PAGE):
+        yield [{**row, "operations": list(row["operations"] or [])} for row in ask(MORPHS, ids=page)]
+
+
+def distances(ask: Ask, keys: Sequence[str], among: Mapping[str, Any] | set[str]) -> Iterator[Record]:
+    """Yield the stored distances between networks."""
+    for page in batched(keys, NEIGHBOURS):
+        found: dict[str, list[tuple[str, Any]]] = {}
+        for row in ask(DISTANCES, ids=page):
+            if row["other"] in among:
+                found.setdefault(row["key"], []).append((row["other"], row["properties"]))
+        for key in page:
+            for part in batched(found.get(key, []), PAIRS):
+                yield {"of": key, "to": dict(part)}
+
+
+def every(ask: Ask, kind: str) -> list[str]:
+    """Return the names of all records of a kind that nothing else leads to."""
+    return [row["id"] for row in ask(EVERY[kind])]
+
+
+def proposal_of(row: Mapping[str, Any]) -> Record:
+    """Return the record of a row of `PROPOSALS`."""
+    node = row["properties"]
+    properties, result = settled(node, row["result"])
+    return {
+        "study": node["study"],
+        "number": node["number"],
+        "architecture": node["architecture"],
+        "agent": node.get("agent"),
+        "properties": properties,
+        "result": result,
+        "claims": sorted((_claim(*claim) for claim in row["claims"] if claim[1] is not None), key=text_of),
+    }
+
+
+def _claim(worker: str, at: int, properties: Mapping[str, Any]) -> list[Any]:
+    told = {name: value for name, value in properties.items() if name not in CLAIM_OWN and value is not None}
+    return [worker, at, told]
+
+
+def _told(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that a file may hold."""
+    own = SHAPES[kind].own
+    return {name: value for name, value in properties.items() if name not in own and value is not None}
+
+
+def _by_id(ask: Ask, query: str, ids: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for page in batched(sorted(set(ids)), PAGE):
+        yield from sorted(ask(query, ids=page), key=lambda row: str(row["id"]))

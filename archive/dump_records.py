@@ -1,0 +1,208 @@
+"""What the records of a dump hold, and what a reader makes sure of before the archive sees them.
+
+    record         fields                                                                     identity
+    agent          kind, version, config, created                                             all but created
+    worker         id, properties                                                             id
+    study          name, task, protocol, space, space_config, properties                      name
+    warm_start     study, source, properties                                                  both
+    architecture   key, architecture (see `archive.codec`), properties                        key
+    morph          parent, child, operations                                                  both
+    evaluation     id, task, protocol, architecture, properties, checkpoint                   id
+    proposal       study, number, architecture, agent, properties, result, claims             study, number
+    distances      of, to {key: {kind of distance: number or numbers}}                        pair
+
+Every record names only what stands in lines before it. `properties` are those of the node, except what follows from
+the rest: keys, ids and counts of layers are computed anew by whoever loads, so a file cannot lie about them. What
+belongs to a moment and a server (tokens, leases, curves of running trials) is not written: a proposal without a result
+waits. Properties that this release does not know pass as they are, if a database can hold them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from archive import codec
+from archive.dump_values import (
+    is_basis,
+    is_checkpoint,
+    is_claims,
+    is_distances,
+    is_key,
+    is_map,
+    is_name,
+    is_property,
+    is_real,
+    is_reals,
+    is_settings,
+    is_study,
+    is_text,
+    is_texts,
+    is_whole,
+    is_wholes,
+)
+from archive.errors import ArchiveError, UsageError
+from archive.graph import Architecture
+from archive.records import State
+from archive.rows import CURVE, EPOCH, METRIC
+
+Record = dict[str, Any]
+Check = Callable[[Any], bool]
+
+
+class Shape(NamedTuple):
+    """One kind of record.
+
+    Attributes:
+        fields: Field to check; all of them are needed.
+        known: Property to check; those whose names begin with a prefix of curves or metrics have checks of their own.
+        needed: Properties that must be there.
+        own: Properties that the store works out by itself, and a file may not set.
+    """
+
+    fields: Mapping[str, Check]
+    known: Mapping[str, Check] = MappingProxyType({})
+    needed: tuple[str, ...] = ()
+    own: frozenset[str] = frozenset()
+
+
+def _or_none(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+_PROPOSAL_OWN = frozenset(
+    "id study number architecture functional_key agent token lease lease_until suspected touched".split()
+)
+_NUMBERS = dict.fromkeys(("acquisition", "mean", "std", "fidelity", "seconds", "priority"), is_real)
+_TIMES = dict.fromkeys(("created", "started", "finished"), is_whole)
+
+SHAPES: Mapping[str, Shape] = MappingProxyType(
+    {
+        "agent": Shape(
+            {"kind": is_name, "version": is_text, "config": is_settings, "created": _or_none(is_whole)},
+        ),
+        "worker": Shape(
+            {"id": is_name, "properties": is_map},
+            {"host": is_text, "device": is_text, "heartbeat": is_whole},
+            ("heartbeat",),
+            frozenset(["id"]),
+        ),
+        "study": Shape(
+            {
+                "name": is_study, "task": is_name, "protocol": is_name, "space": is_name,
+                "space_config": is_settings, "properties": is_map,
+            },
+            {
+                "objective": is_name, "direction": lambda value: value in ("maximise", "minimise"),
+                "budget": is_whole, "config": is_settings, "seed": is_whole, "created": is_whole,
+            },
+            ("objective", "direction", "budget", "created"),
+            frozenset(["name", "revision"]),
+        ),
+        "warm_start": Shape({"study": is_study, "source": is_study, "properties": is_map}),
+        "architecture": Shape(
+            {"key": is_key, "architecture": is_map, "properties": is_map},
+            {"params": is_real, "flops": is_real},
+            own=frozenset("key functional_key space depth layers edges mass code revision".split()),
+        ),
+        "morph": Shape({"parent": is_key, "child": is_key, "operations": is_texts}),
+        "evaluation": Shape(
+            {
+                "id": is_name, "task": is_name, "protocol": is_name, "architecture": is_key,
+                "properties": is_map, "checkpoint": is_checkpoint,
+            },
+            {
+                "value": is_real, "epochs": is_whole, "seconds": is_real, "seed": is_whole, "device": is_text,
+                "environment": is_settings, "created": is_whole, "answered_from": is_name,
+            },
+            ("value", "created"),
+            frozenset(["id"]),
+        ),
+        "proposal": Shape(
+            {
+                "study": is_study, "number": lambda value: is_whole(value) and value >= 0, "architecture": is_key,
+                "agent": _or_none(is_name), "properties": is_map, "result": _or_none(is_name), "claims": is_claims,
+            },
+            {
+                "state": lambda value: value in set(State) - {State.RUNNING}, "attempts": is_whole,
+                "hyperparameters": is_settings, "based_on": is_basis, "request": is_text, "worker": is_text,
+                "reason": is_text, **_NUMBERS, **_TIMES,
+            },
+            ("state", "created", "attempts"),
+            _PROPOSAL_OWN,
+        ),
+        "distances": Shape({"of": is_key, "to": is_distances}),
+    }
+)  # fmt: skip
+"""Kind of record to its shape, in the order in which they are written to a database."""
+
+
+def check(kind: str, record: Record) -> None:
+    """Make sure that a record is one that this release can store.
+
+    Raises:
+        UsageError: It is not; the message names the field and shows the value.
+    """
+    if kind not in SHAPES:
+        raise UsageError(f"there is no record {kind!r:.60}")
+    shape = SHAPES[kind]
+    for name, right in shape.fields.items():
+        if name not in record:
+            raise UsageError(f"{kind} has no field {name!r}")
+        if not right(record[name]):
+            raise UsageError(f"{kind} has a {name} that cannot be: {_brief(record[name])}")
+    for name in record:
+        if name not in shape.fields:
+            raise UsageError(f"{kind} has no field {name!r:.60}")
+    if "properties" in record:
+        _check_properties(kind, shape, record["properties"])
+    if kind == "proposal" and (record["result"] is None) == State(record["properties"]["state"]).evaluated:
+        raise UsageError(f"proposal is {record['properties']['state']} with the result {_brief(record['result'])}")
+
+
+def _check_properties(kind: str, shape: Shape, properties: Mapping[str, Any]) -> None:
+    for name in shape.needed:
+        if name not in properties:
+            raise UsageError(f"{kind} has no property {name!r}")
+    lengths = set()
+    for name, value in properties.items():
+        if not is_name(name) or name in shape.own or not _right(shape, name)(value):
+            raise UsageError(f"{kind} has a property that cannot be: {_brief(name)} = {_brief(value)}")
+        if name.startswith(CURVE):
+            lengths.add(len(value))
+    if len(lengths) > 1:
+        raise UsageError(f"{kind} has a curve whose lists have the lengths {sorted(lengths)}")
+
+
+def _right(shape: Shape, name: str) -> Check:
+    if name == CURVE + EPOCH:
+        return is_wholes
+    if name.startswith(CURVE):
+        return is_reals
+    if name.startswith(METRIC):
+        return is_real
+    return shape.known.get(name, is_property)
+
+
+def architecture_of(record: Record) -> Architecture:
+    """Return the network of an architecture record.
+
+    Raises:
+        UsageError: Its layers are no network, or are not those of its key.
+    """
+    try:
+        network = codec.from_dict(record["architecture"])
+    except ArchiveError as error:
+        raise UsageError(f"architecture {record['key']} cannot be read: {error}") from None
+    if network.key != record["key"]:
+        raise UsageError(f"architecture {record['key']} has layers whose key is {network.key}")
+    return network
+
+
+def _brief(value: Any) -> str:
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."

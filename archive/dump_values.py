@@ -1,0 +1,152 @@
+"""What a value in a dump must be so that both servers can hold it, and this release can read it back.
+
+A file may come from anywhere. Each function says whether a value, read from JSON, is of one kind; none of them raises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+CLAIM_OWN = frozenset(["at", "token"])
+"""Properties of a claim that are not told beside it: its time is, and a token is a secret of two that met."""
+
+_MOST_NESTED = 50
+_MOST_NAME = 500
+_LARGEST = 2**63
+_RANGES = re.compile(r"(\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*)?")
+
+
+def is_text(value: Any) -> bool:
+    """Whether a value is text that a database can hold."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value is text to find something by."""
+    return is_text(value) and 0 < len(value) <= _MOST_NAME
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number that a database can hold."""
+    return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is a number, NaN and infinities included."""
+    return isinstance(value, float) or is_whole(value)
+
+
+def is_settings(value: Any) -> bool:
+    """Whether a value is the text of a JSON object of reasonable depth."""
+    if not is_text(value):
+        return False
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and _depth(found) <= _MOST_NESTED
+
+
+def is_basis(value: Any) -> bool:
+    """Whether a value is the text of what a proposal was based on: numbers of proposals, by study."""
+    if not is_settings(value):
+        return False
+    basis = json.loads(value)
+    observed = basis.get("observations")
+    numbers = [basis.get("pending"), basis.get("failed"), *(observed.values() if is_map(observed) else [observed])]
+    return all(_RANGES.fullmatch(text) for text in numbers if isinstance(text, str))
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [item for items in inner for item in items]
+    return depth
+
+
+def is_key(value: Any) -> bool:
+    """Whether a value looks like the key of an architecture."""
+    return isinstance(value, str) and len(value) == 32 and not set(value) - set("0123456789abcdef")
+
+
+def is_property(value: Any) -> bool:
+    """Whether a value is one that both servers can hold."""
+    if isinstance(value, list):
+        return any(all(check(item) for item in value) for check in (is_whole, is_real, is_text, is_truth))
+    return is_real(value) or is_text(value) or is_truth(value)
+
+
+def is_truth(value: Any) -> bool:
+    """Whether a value is true or false."""
+    return isinstance(value, bool)
+
+
+def is_reals(value: Any) -> bool:
+    """Whether a value is a list of numbers."""
+    return isinstance(value, list) and all(is_real(item) for item in value)
+
+
+def is_wholes(value: Any) -> bool:
+    """Whether a value is a list of whole numbers."""
+    return isinstance(value, list) and all(is_whole(item) for item in value)
+
+
+def is_texts(value: Any) -> bool:
+    """Whether a value is a list of texts."""
+    return isinstance(value, list) and all(is_text(item) for item in value)
+
+
+def is_claims(value: Any) -> bool:
+    """Whether a value is a list of who claimed a proposal, when, and what else is known of the claim."""
+    given = isinstance(value, list) and all(isinstance(item, list) and len(item) == 3 for item in value)
+    return given and all(is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value)
+
+
+def _is_claim(about: Any) -> bool:
+    return is_map(about) and all(
+        is_name(name) and name not in CLAIM_OWN and is_property(value) for name, value in about.items()
+    )
+
+
+def is_checkpoint(value: Any) -> bool:
+    """Whether a value says where weights are, or that there are none."""
+    return value is None or (
+        isinstance(value, dict)
+        and value.keys() == {"uri", "sha256", "bytes"}
+        and is_name(value["uri"])
+        and is_text(value["sha256"])
+        and is_whole(value["bytes"])
+    )
+
+
+def is_distances(value: Any) -> bool:
+    """Whether a value is kinds of distance with their values, by key."""
+    return isinstance(value, dict) and all(
+        is_key(key) and isinstance(kinds, dict) and all(is_name(k) and is_distance(v) for k, v in kinds.items())
+        for key, kinds in value.items()
+    )
+
+
+def is_distance(value: Any) -> bool:
+    """Whether a value is a distance, with components or without."""
+    return is_real(value) or is_reals(value)
+
+
+def is_map(value: Any) -> bool:
+    """Whether a value is an object."""
+    return isinstance(value, dict)
+
+
+def is_study(value: Any) -> bool:
+    """Whether a value is the name of a study."""
+    return is_name(value) and "#" not in value

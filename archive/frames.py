@@ -1,0 +1,141 @@
+"""The archive as pandas data frames, for notebooks: `pip install 'nas-archive[pandas]'`.
+
+    frames.studies(store)                     one row a study
+    frames.evaluations(store, "my-study")     one row an evaluation, a column a metric
+    frames.curves(store, "my-study")          one row an epoch of an evaluation
+    frames.proposals(store, "my-study")       one row a proposal, whatever became of it
+    frames.answer(store.named("cost"))        the rows of any query
+
+Frames are copies: changing one changes nothing in the archive. Times are in UTC, values in the task's own unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import SettingsError
+from archive.records import Evaluation, State
+from archive.rows import EPOCH
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from archive.archive import Archive
+    from archive.query import QueryResult
+
+_EVALUATION = (
+    *("study", "number", "task", "protocol", "value", "score", "agent", "epochs", "seconds", "seed", "device"),
+    *("answered_from", "created"),
+)
+_PROPOSAL = (
+    *("study", "number", "agent", "priority", "acquisition", "mean", "std", "fidelity", "attempts", "worker"),
+    *("reason", "seconds", "hyperparameters", "created", "started", "finished"),
+)
+_TIMES = ("created", "started", "finished")
+
+
+def studies(archive: Archive) -> pd.DataFrame:
+    """Return the studies, oldest first, by their names: what they search for, counts of proposals, the best value."""
+    rows = []
+    for summary in archive.studies.list():
+        study = summary.study
+        names = ("task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
+        counts = {state.value.lower(): summary.counts.get(state, 0) for state in State}
+        rows.append({"study": study.name, **{name: getattr(study, name) for name in names}, **counts})
+        rows[-1]["best"] = summary.best
+    return _frame(rows, "study", [], ())
+
+
+def evaluations(
+    archive: Archive,
+    names: str | Sequence[str] | None = None,
+    *,
+    task: str | None = None,
+    space: str | None = None,
+    protocol: str | None = None,
+) -> pd.DataFrame:
+    """Return evaluations by their ids; arguments as those of `Studies.evaluations`.
+
+    Columns: those of an `archive.records.Evaluation`, the architecture as its key with its space, number of layers
+    and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
+    """
+    found = archive.studies.evaluations(names, task=task, space=space, protocol=protocol)
+    rows = [
+        {
+            "evaluation": each.id,
+            **{name: getattr(each, name) for name in _EVALUATION},
+            "architecture": each.architecture.key,
+            "space": each.architecture.space,
+            "layers": len(each.architecture.layers),
+            "edges": len(each.architecture.edges),
+            **{f"metric_{name}": value for name, value in each.metrics.items()},
+            **{f"hyperparameter_{name}": value for name, value in each.hyperparameters.items()},
+        }
+        for each in found
+    ]
+    return _frame(rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], ("number", "epochs"))
+
+
+def curves(archive: Archive, names: str | Sequence[str] | None = None, *, task: str | None = None) -> pd.DataFrame:
+    """Return the training curves of evaluations by id and epoch, a column a metric; without a curve, no rows."""
+    found = archive.studies.evaluations(names, task=task)
+    return _frame([row for each in found for row in _epochs(each)], ["evaluation", EPOCH], [], ())
+
+
+def proposals(archive: Archive, study: str) -> pd.DataFrame:
+    """Return the proposals of a study by their ids.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    archive.studies.get(study)
+    rows = [
+        {
+            "proposal": each.id,
+            "state": each.state.value,
+            "architecture": each.architecture_key,
+            **{name: getattr(each, name) for name in _PROPOSAL},
+        }
+        for each in archive.proposals.list(study)
+    ]
+    return _frame(rows, "proposal", ["state", "architecture", *_PROPOSAL], ())
+
+
+def answer(result: QueryResult) -> pd.DataFrame:
+    """Return the rows of a query."""
+    return _pandas().DataFrame(result.rows, columns=result.columns)
+
+
+def _epochs(each: Evaluation) -> list[dict[str, Any]]:
+    epochs = each.curve.get(EPOCH, [])
+    others = {name: values for name, values in each.curve.items() if name != EPOCH}
+    return [
+        {"evaluation": each.id, EPOCH: int(epoch), **{name: values[at] for name, values in others.items()}}
+        for at, epoch in enumerate(epochs)
+    ]
+
+
+def _frame(
+    rows: Sequence[dict[str, Any]], index: str | list[str], columns: Sequence[str], whole: Sequence[str]
+) -> pd.DataFrame:
+    """Return a frame that has its columns even where there are no rows."""
+    pandas = _pandas()
+    by = [index] if isinstance(index, str) else index
+    given = list(dict.fromkeys(name for row in rows for name in row)) or [*by, *columns]
+    frame = pandas.DataFrame(rows, columns=given)
+    for name in _TIMES:
+        if name in frame:
+            frame[name] = pandas.to_datetime(frame[name], unit="ms", utc=True)
+    for name in whole:
+        # Without it, one missing number would turn all of them into floats.
+        frame[name] = frame[name].astype("Int64")
+    return frame.set_index(index)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise SettingsError("data frames need pandas: pip install 'nas-archive[pandas]'") from None
+    return pandas

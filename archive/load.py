@@ -1,0 +1,202 @@
+"""A dump, brought into an archive: checked as a whole first, then merged with what is there.
+
+    load(connection, Path("theirs.jsonl.gz"))
+    load(connection, Path("theirs.jsonl.gz"), rename={"first": "first-of-ann"})
+
+The first reading makes sure that every byte is as it was written, that every network is the one of its key, that
+every record names what stands before it, and that nothing contradicts the archive; only then the second one writes,
+in transactions of some hundred records. A load that was killed has stored whole records, and the same load again
+stores the rest. Loading twice, or several files in any order, gives the same archive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive import dump_records as records
+from archive.dump_file import MOST_BYTES, Contents, DumpReader, Record, text_of
+from archive.dump_reading import asking
+from archive.errors import UsageError
+from archive.load_writing import compare, identity, store
+from archive.rows import from_json, to_json
+
+if TYPE_CHECKING:
+    from archive.connection import Connection
+
+__all__ = ["load", "verify"]
+
+BATCH = 400
+BATCH_BYTES = 2**20
+
+
+def load(
+    connection: Connection, path: Path, *, rename: Mapping[str, str] | None = None, most_bytes: int = MOST_BYTES
+) -> tuple[Contents, dict[str, int]]:
+    """Merge a dump into an archive.
+
+    Args:
+        connection: The archive.
+        path: The file.
+        rename: Name of a study in the file to the name that it is to have here.
+        most_bytes: What the file may unpack to.
+
+    Returns:
+        What the file holds, and kind of record to how many were new or changed what was there; distances count pairs.
+
+    Raises:
+        UsageError: The file is no whole, unaltered dump of a format that this release reads, or contradicts itself.
+        StudyConflictError: A study or a result in it cannot be true beside what the archive has. Nothing is stored.
+    """
+    names = _names(rename)
+    ask = asking(connection)
+    reader = _Checked(path, names, most_bytes)
+    for batch in _batches(reader):
+        compare(ask, batch)
+    reader.check_renamed()
+    changed: Counter[str] = Counter()
+    for batch in _batches(_Checked(path, names, most_bytes)):
+        changed.update(connection.write(partial(store, batch=batch)))
+    return reader.contents, dict(changed)
+
+
+def verify(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
+    """Read a dump as `load` does before it writes anything, without an archive, and return what it holds.
+
+    Raises:
+        UsageError: It is no dump that could be loaded.
+    """
+    reader = _Checked(path, {}, most_bytes)
+    for _ in reader:
+        pass
+    return reader.contents
+
+
+class _Checked:
+    """The records of a file, each of which can be stored, and names only what came before it."""
+
+    def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:
+        self.path, self.names = path, names
+        self.reader = DumpReader(path, most_bytes=most_bytes)
+        self.seen: dict[str, dict[Any, Any]] = {kind: {} for kind in records.SHAPES}
+
+    @property
+    def contents(self) -> Contents:
+        return self.reader.contents
+
+    def __iter__(self) -> Iterator[tuple[str, Record]]:
+        for line, kind, record in self.reader:
+            try:
+                records.check(kind, record)
+                _renamed(kind, record, self.names)
+                self._check_references(kind, record)
+            except UsageError as error:
+                raise UsageError(f"line {line} of {self.path}: {error}") from None
+            yield kind, record
+
+    def check_renamed(self) -> None:
+        """Refuse a new name for a study that the file does not hold.
+
+        Raises:
+            UsageError: It does not.
+        """
+        for old, new in self.names.items():
+            if new not in self.seen["study"]:
+                held = ", ".join(sorted(self.seen["study"])) or "none"
+                raise UsageError(f"{self.path} holds no study {old!r} to rename: it holds {held}")
+
+    def _check_references(self, kind: str, record: Record) -> None:
+        for named, name in _references(kind, record):
+            if name not in self.seen[named]:
+                raise UsageError(f"{kind} names {named} {name!r:.80}, which no line before it holds")
+        if kind == "distances" and any(key <= record["of"] for key in record["to"]):
+            raise UsageError(f"distances are kept with the smaller key, got some to smaller ones with {record['of']}")
+        if kind == "morph" and record["parent"] == record["child"]:
+            raise UsageError(f"morph makes {record['parent']} of itself")
+        if kind == "proposal" and record["result"] is not None:
+            self._check_result(record)
+        self.seen[kind][identity(kind, record)] = self._told(kind, record)
+
+    def _check_result(self, record: Record) -> None:
+        networks = (record["architecture"], self.seen["evaluation"][record["result"]])
+        one, other = (self.seen["architecture"][key] for key in networks)
+        if one != other:
+            raise UsageError(f"proposal of {networks[0]} has the result {record['result']!r:.80} of another network")
+
+    def _told(self, kind: str, record: Record) -> Any:
+        """Return what later records are compared with."""
+        if kind == "architecture":
+            return records.architecture_of(record).functional_key
+        return record["architecture"] if kind == "evaluation" else None
+
+
+def _references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
+    """Return the kinds and names of what a record names."""
+    if kind == "warm_start":
+        return [("study", record["study"]), ("study", record["source"])]
+    if kind == "morph":
+        return [("architecture", record["parent"]), ("architecture", record["child"])]
+    if kind == "evaluation":
+        return [("architecture", record["architecture"])]
+    if kind == "distances":
+        return [("architecture", key) for key in (record["of"], *record["to"])]
+    if kind != "proposal":
+        return []
+    named = [("study", record["study"]), ("architecture", record["architecture"])]
+    named += [(what, record[at]) for what, at in (("agent", "agent"), ("evaluation", "result")) if record[at]]
+    return named + [("worker", worker) for worker, _, _ in record["claims"]]
+
+
+def _names(rename: Mapping[str, str] | None) -> dict[str, str]:
+    names = dict(rename or {})
+    for new in names.values():
+        if not new or "#" in new:
+            raise UsageError(f"a study needs a name without '#', got {new!r}")
+    if len(set(names.values())) < len(names):
+        raise UsageError(f"two studies cannot have one name, got {', '.join(sorted(names.values()))}")
+    return names
+
+
+def _renamed(kind: str, record: Record, names: Mapping[str, str]) -> None:
+    """Put the new names of studies into a record, wherever it names one."""
+    if not names:
+        return
+    field = {"study": ("name",), "warm_start": ("study", "source"), "proposal": ("study",)}.get(kind, ())
+    for name in field:
+        record[name] = names.get(record[name], record[name])
+    for name in {"evaluation": ("id",), "proposal": ("result",)}.get(kind, ()):
+        record[name] = _renamed_id(record[name], names)
+    if kind == "evaluation" and "answered_from" in record["properties"]:
+        record["properties"]["answered_from"] = _renamed_id(record["properties"]["answered_from"], names)
+    if kind == "proposal" and "based_on" in record["properties"]:
+        record["properties"]["based_on"] = _renamed_basis(record["properties"]["based_on"], names)
+
+
+def _renamed_id(id_: str | None, names: Mapping[str, str]) -> str | None:
+    study, mark, number = (id_ or "").rpartition("#")
+    return f"{names[study]}#{number}" if mark and study in names else id_
+
+
+def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
+    basis = from_json(text)
+    observed = basis.get("observations")
+    if isinstance(observed, dict):
+        basis["observations"] = {names.get(study, study): numbers for study, numbers in observed.items()}
+    return to_json(basis)
+
+
+def _batches(found: Iterable[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
+    """Cut records into what one transaction stores: not too many, and not too large."""
+    batch: list[tuple[str, Record]] = []
+    size = 0
+    for kind, record in found:
+        batch.append((kind, record))
+        size += len(text_of(record))
+        if len(batch) >= BATCH or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -1,0 +1,160 @@
+"""Studies of Optuna whose trials hold architectures, added to the archive as studies.
+
+| Optuna | archive |
+|---|---|
+| study, direction | study, direction; an agent of the kind `optuna` made its proposals |
+| trial, complete | proposal with its evaluation; value, duration, intermediate values as the curve |
+| trial, failed or pruned | proposal FAILED, with the reason; a pruned trial's last value measures another training |
+| trial, running or waiting | left out until it has finished |
+| parameters of the architecture | the architecture |
+| other parameters | hyperparameters of the proposal |
+| numbers among the user attributes | metrics |
+
+Who calls says how a trial's architecture is read. A trial is added once: importing again adds those that have
+finished since. Where the study came from is not kept, for its address may hold a password.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive import __version__
+from archive.admission import Request, admit
+from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
+from archive.graph import Architecture
+from archive.records import Direction, Result, Study
+
+if TYPE_CHECKING:
+    import optuna
+
+    from archive.archive import Archive
+
+KIND = "optuna"
+
+Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
+"""Parameters and user attributes of a trial, to its architecture and to the parameters that are not part of it."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial as a suggestion, see `archive.admission.Suggestion`."""
+
+    architecture: Architecture
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+def open_study(reference: str) -> optuna.Study:
+    """Open a study of Optuna.
+
+    Args:
+        reference: `URL#STUDY`: a storage as Optuna names it (`sqlite:///study.db`), and the study's name.
+
+    Raises:
+        UsageError: The text names no study, or the storage cannot be read.
+        UnknownNameError: The storage has no such study.
+        SettingsError: Optuna is not installed.
+    """
+    url, separator, name = reference.rpartition("#")
+    if not separator or not url or not name:
+        raise UsageError(f"a study of Optuna is named as URL#STUDY, got {_without_password(reference)!r}")
+    try:
+        import optuna
+    except ImportError:
+        raise SettingsError("reading studies of Optuna needs it: pip install nas-archive[bench]") from None
+    file = Path(url.removeprefix("sqlite:///"))
+    if url.startswith("sqlite:///") and not file.is_file():
+        # Optuna would make an empty one.
+        raise UsageError(f"there is no file {file}")
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        storage = optuna.storages.RDBStorage(url)
+        names = optuna.get_all_study_names(storage)
+        if name not in names:
+            raise UnknownNameError("study of Optuna", name, names)
+        return optuna.load_study(study_name=name, storage=storage)
+    except ArchiveError:
+        raise
+    except Exception as error:
+        # Whatever a database driver raises; its text may hold the address with its password.
+        what = type(error).__name__
+        raise UsageError(f"Optuna cannot read the storage {_without_password(url)}: {what}") from None
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def import_study(archive: Archive, found: optuna.Study, study: Study, read: Read) -> dict[str, int]:
+    """Add the finished trials of a study to the archive.
+
+    Args:
+        archive: The archive.
+        found: The study of Optuna.
+        study: What it becomes: name, task, protocol, space; its direction and budget are those of `found`.
+        read: Reads the architecture of a trial.
+
+    Returns:
+        How many trials are `evaluated`, `failed`, and `left_out`: unfinished, or failed without an architecture.
+
+    Raises:
+        UsageError: It has several objectives, or a trial's parameters describe no architecture.
+        StudyConflictError: The archive has another study of this name.
+    """
+    if len(found.directions) != 1:
+        raise UsageError(f"the study {found.study_name!r} has {len(found.directions)} objectives, one can be imported")
+    trials = found.get_trials(deepcopy=False)
+    suggestions = {trial.number: seen for trial in trials if (seen := _suggestion(trial, read)) is not None}
+    direction: Direction = "maximise" if found.direction.name == "MAXIMIZE" else "minimise"
+    made = Study(
+        study.name, study.task, study.protocol, study.space, study.objective, direction, len(trials),
+        {"optuna": found.study_name}, study.space_config,
+    )  # fmt: skip
+    archive.studies.create(made)
+    if archive.studies.get(study.name).budget < len(trials):
+        archive.studies.set_budget(study.name, len(trials))
+    agent = archive.proposals.register_agent(KIND, {"study": found.study_name}, __version__)
+    counts = {"evaluated": 0, "failed": 0, "left_out": len(trials) - len(suggestions)}
+    for trial in trials:
+        if trial.number in suggestions:
+            outcome = _outcome(trial, study.objective)
+            token = f"{KIND}/{found.study_name}/{trial.number}"
+            request = Request(study.name, agent, [suggestions[trial.number]], None, False, token, outcomes=[outcome])
+            archive.connection.write(partial(admit, request=request))
+            counts["failed" if isinstance(outcome, str) else "evaluated"] += 1
+    return counts
+
+
+def _suggestion(trial: optuna.trial.FrozenTrial, read: Read) -> Trial | None:
+    if not trial.state.is_finished():
+        return None
+    try:
+        return Trial(*read(trial.params, trial.user_attrs))
+    except ArchiveError as error:
+        if trial.state.name != "COMPLETE":
+            return None
+        raise UsageError(f"trial {trial.number} holds no architecture: {error}") from None
+
+
+def _outcome(trial: optuna.trial.FrozenTrial, objective: str) -> Result | str:
+    steps = sorted(trial.intermediate_values)
+    if trial.state.name == "PRUNED":
+        return f"pruned by Optuna after step {steps[-1]}" if steps else "pruned by Optuna"
+    if trial.state.name != "COMPLETE" or trial.value is None:
+        return str(trial.system_attrs.get("fail_reason") or "failed in Optuna")
+    numbers = {name: value for name, value in trial.user_attrs.items() if type(value) in (int, float)}
+    return Result(
+        value=trial.value,
+        metrics={**numbers, objective: trial.value},
+        curve={"epoch": steps, objective: [trial.intermediate_values[step] for step in steps]} if steps else {},
+        seconds=trial.duration.total_seconds() if trial.duration else None,
+        environment={"optuna": trial.number},
+    )
+
+
+def _without_password(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    _, at, place = rest.rpartition("@")
+    return f"{scheme}{separator}…@{place}" if at else url

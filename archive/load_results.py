@@ -1,0 +1,77 @@
+"""Results of others, added to the archive as evaluations without a study: what tables and benchmark files hold.
+
+An evaluation's id says where it comes from, so that the same source, or a file that holds more of it, adds only what
+is new; a batch is one transaction, and an interrupted import goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from archive.architectures import batched, store
+from archive.evaluations import Evaluations
+from archive.graph import Architecture
+from archive.records import Result
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.archive import Archive
+
+BATCH = 250
+
+COSTS = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.key})
+SET a.params = coalesce(a.params, row.params), a.flops = coalesce(a.flops, row.flops)
+"""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One result of others.
+
+    Attributes:
+        id: Of the evaluation; equal for the same result of the same source.
+        architecture: The network.
+        result: What was found.
+        params: Weights of the network, if known.
+        flops: Operations of one forward pass, if known.
+    """
+
+    id: str
+    architecture: Architecture
+    result: Result
+    params: int | None = None
+    flops: int | None = None
+
+
+def add(archive: Archive, task: str, protocol: str, findings: Iterable[Finding]) -> int:
+    """Add results to the archive, and return how many were named; those that are there stay as they are.
+
+    Args:
+        archive: The archive.
+        task: Name of the task.
+        protocol: How it was measured.
+        findings: Any number; they are read one batch at a time.
+    """
+    count = 0
+    evaluations = Evaluations(archive.connection, archive.architectures)
+    for part in batched(findings, BATCH):
+        networks = [finding.architecture for finding in part]
+        sizes = {each.architecture.key: {"params": each.params, "flops": each.flops} for each in part}
+        costs = {key: size for key, size in sizes.items() if set(size.values()) != {None}}
+        rows = [{"key": key, **costs[key]} for key in sorted(costs)]
+        archive.connection.write(partial(_networks, networks=networks, costs=rows))
+        evaluations.add(task, protocol, [(each.id, each.architecture.key, each.result) for each in part])
+        count += len(part)
+    return count
+
+
+def _networks(tx: ManagedTransaction, networks: Sequence[Architecture], costs: Sequence[Mapping[str, Any]]) -> None:
+    store(tx, networks)
+    if costs:
+        tx.run(COSTS, rows=costs).consume()

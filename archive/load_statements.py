@@ -1,0 +1,138 @@
+"""The statements that bring records of a dump into the database; each may run twice.
+
+Every row is a node or a relationship of its own. What a row is a part of is matched step by step, from what is bound:
+in one pattern, the embedded server visits all there is.
+"""
+
+AGENT = """
+UNWIND $rows AS row
+MERGE (g:Agent {id: row.id})
+SET g.kind = row.kind, g.version = row.version, g.config = row.config, g.created = row.created
+"""
+
+WORKER = """
+UNWIND $rows AS row
+MERGE (w:Worker {id: row.id})
+SET w += row.properties
+"""
+
+STUDY = """
+UNWIND $rows AS row
+MERGE (s:Study {name: row.name})
+SET s += row.properties, s.revision = coalesce(s.revision, 0) + 1
+WITH s, row WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
+MERGE (t:Task {id: row.task_id}) ON CREATE SET t.name = row.task, t.protocol = row.protocol
+MERGE (space:Space {id: row.space_id}) ON CREATE SET space.name = row.space, space.config = row.space_config
+CREATE (s)-[:ON]->(t)
+CREATE (s)-[:IN]->(space)
+"""
+
+LOCK_STUDIES = """
+UNWIND $names AS name
+MATCH (s:Study {name: name})
+SET s.revision = coalesce(s.revision, 0) + 1
+"""
+
+WARM_START = """
+UNWIND $rows AS row
+MATCH (s:Study {name: row.study})
+MATCH (source:Study {name: row.source})
+MERGE (s)-[w:WARM_STARTED_FROM]->(source)
+SET w += row.properties
+"""
+
+NETWORK = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.key})
+SET a += row.properties
+"""
+
+MORPH = """
+UNWIND $rows AS row
+MATCH (parent:Architecture {key: row.parent})
+MATCH (child:Architecture {key: row.child})
+MERGE (parent)-[m:MORPHED_INTO]->(child)
+SET m.operations = row.operations
+"""
+
+TASK = """
+UNWIND $rows AS row
+MERGE (t:Task {id: row.id})
+ON CREATE SET t.name = row.task, t.protocol = row.protocol
+"""
+
+EVALUATION = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.architecture})
+MATCH (t:Task {id: row.task_id})
+MERGE (e:Evaluation {id: row.id})
+SET e += row.properties
+WITH a, t, e WHERE NOT EXISTS { (e)-[:OF]->() }
+CREATE (e)-[:OF]->(a)
+CREATE (e)-[:ON]->(t)
+"""
+
+CHECKPOINT = """
+UNWIND $rows AS row
+MATCH (e:Evaluation {id: row.id})
+MERGE (c:Checkpoint {uri: row.uri})
+ON CREATE SET c.sha256 = row.sha256, c.bytes = row.bytes
+MERGE (e)-[:SAVED]->(c)
+"""
+
+PROPOSAL = """
+UNWIND $rows AS row
+MATCH (s:Study {name: row.study})
+MATCH (a:Architecture {key: row.architecture})
+MERGE (p:Proposal {id: row.id})
+SET p += row.properties, p.study = row.study, p.number = row.number, p.agent = row.agent,
+    p.architecture = a.key, p.functional_key = a.functional_key
+WITH s, a, p WHERE NOT EXISTS { (p)-[:OF]->() }
+CREATE (s)-[:PROPOSED]->(p)
+CREATE (p)-[:OF]->(a)
+"""
+
+MADE = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+MATCH (g:Agent {id: row.agent})
+MERGE (g)-[:MADE]->(p)
+"""
+
+RESULT = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+MATCH (e:Evaluation {id: row.result})
+MERGE (p)-[:RESULTED_IN]->(e)
+"""
+
+CLAIM = """
+UNWIND $rows AS row
+MATCH (w:Worker {id: row.worker})
+MATCH (p:Proposal {id: row.id})
+MERGE (w)-[c:CLAIMED {at: row.at}]->(p)
+SET c += row.properties
+"""
+
+PAIRS = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(b:Architecture)
+WHERE row.wanted[b.key] IS NOT NULL
+RETURN row.of AS key, b.key AS other, properties(d) AS properties
+"""
+
+CREATE_PAIRS = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.of})
+UNWIND row.pairs AS pair
+MATCH (b:Architecture {key: pair.key})
+CREATE (a)-[d:DISTANCE]->(b)
+SET d += pair.properties
+"""
+
+UPDATE_PAIRS = """
+UNWIND $rows AS row
+UNWIND row.pairs AS pair
+MATCH (:Architecture {key: row.of})-[d:DISTANCE]->(:Architecture {key: pair.key})
+SET d += pair.properties
+"""

@@ -1,0 +1,242 @@
+"""How records of a dump get into the database: a batch of records is one transaction, which may run again.
+
+What is there is read, merged with what the file says (`archive.dump_merging`), and written where that changes
+anything. Nodes that others write to as well are locked first: studies by those who add proposals, networks by those
+who add distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from archive import architectures
+from archive import dump_reading as reading
+from archive import load_statements as statements
+from archive.admission import proposal_id
+from archive.dump_file import text_of
+from archive.dump_merging import merged
+from archive.dump_records import SHAPES, Record, architecture_of
+from archive.evaluations import task_id
+from archive.participants import agent_id
+from archive.records import State
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.dump_reading import Ask
+
+Batch = Sequence[tuple[str, Record]]
+
+
+def store(tx: ManagedTransaction, batch: Batch) -> dict[str, int]:
+    """Bring records into the database within a transaction; return how many of each kind changed anything.
+
+    Raises:
+        UsageError: A record cannot be true beside what is there.
+    """
+    changed: dict[str, int] = {}
+    for kind in SHAPES:
+        records = [record for found, record in batch if found == kind]
+        if records:
+            changed[kind] = _WRITERS[kind](tx, records)
+    return changed
+
+
+def compare(ask: Ask, batch: Batch) -> None:
+    """See that nothing in a batch is at odds with what is there.
+
+    Raises:
+        UsageError: Something is.
+    """
+    for kind, there in (("study", _studies), ("evaluation", _evaluations), ("proposal", _proposals)):
+        records = [record for found, record in batch if found == kind]
+        if records:
+            _merged(kind, there(ask, records), records)
+
+
+def identity(kind: str, record: Record) -> Any:
+    """Return what makes two records ones of the same thing."""
+    if kind == "agent":
+        return agent_id(record["kind"], record["config"], record["version"])
+    if kind == "proposal":
+        return proposal_id(record["study"], record["number"])
+    names = {
+        "study": ("name",), "warm_start": ("study", "source"), "architecture": ("key",), "morph": ("parent", "child"),
+        "distances": ("of",),
+    }  # fmt: skip
+    found = tuple(record[name] for name in names.get(kind, ("id",)))
+    return found if len(found) > 1 else found[0]
+
+
+def _merged(kind: str, there: Mapping[Any, Record], records: Iterable[Record]) -> dict[Any, Record]:
+    """Return what is to be written, by identity: records that are new, or that change what is there."""
+    known = dict(there)
+    changed: dict[Any, Record] = {}
+    for record in records:
+        at = identity(kind, record)
+        new = merged(kind, known[at], record) if at in known else record
+        if at not in known or text_of(new) != text_of(known[at]):
+            known[at] = changed[at] = new
+    return dict(sorted(changed.items()))
+
+
+def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
+    return {found["name"]: found for found in reading.studies(ask, [record["name"] for record in records])}
+
+
+def _evaluations(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
+    return dict(reading.evaluations(ask, [record["id"] for record in records]))
+
+
+def _proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
+    rows = ask(reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records}))
+    return {row["properties"]["id"]: reading.proposal_of(row) for row in rows}
+
+
+def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    there = dict(reading.agents(reading.asking_within(tx), [identity("agent", record) for record in records]))
+    changed = _merged("agent", there, records)
+    return _run(tx, statements.AGENT, [{"id": id_, **record} for id_, record in changed.items()])
+
+
+def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    there = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
+    changed = _merged("worker", there, records)
+    return _run(tx, statements.WORKER, [_replacing(there.get(id_), record) for id_, record in changed.items()])
+
+
+def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    tx.run(statements.LOCK_STUDIES, names=sorted({record["name"] for record in records})).consume()
+    changed = _merged("study", _studies(reading.asking_within(tx), records), records)
+    rows = [
+        {
+            **record,
+            "task_id": task_id(record["task"], record["protocol"]),
+            "space_id": f"{record['space']} {record['space_config']}",
+        }
+        for record in changed.values()
+    ]
+    return _run(tx, statements.STUDY, rows)
+
+
+def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    names = sorted({record["study"] for record in records})
+    tx.run(statements.LOCK_STUDIES, names=names).consume()
+    there = {identity("warm_start", row): row for row in reading.warm_starts(reading.asking_within(tx), names)}
+    return _run(tx, statements.WARM_START, list(_merged("warm_start", there, records).values()))
+
+
+def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    networks = [architecture_of(record) for record in records]
+    new = {network.key for network in networks} - architectures.known(tx, {network.key for network in networks})
+    architectures.store(tx, networks)
+    rows = reading.properties_of_networks(reading.asking_within(tx), [network.key for network in networks])
+    there = {key: {"key": key, "properties": properties} for key, properties in rows}
+    given = [{"key": record["key"], "properties": record["properties"]} for record in records]
+    changed = _merged("architecture", there, given)
+    _run(tx, statements.NETWORK, list(changed.values()))
+    return len(new | changed.keys())
+
+
+def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    architectures.lock(tx, {record["parent"] for record in records})
+    pages = reading.morphs(reading.asking_within(tx), sorted({record["child"] for record in records}))
+    there = {identity("morph", row): row for page in pages for row in page}
+    return _run(tx, statements.MORPH, list(_merged("morph", there, records).values()))
+
+
+def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    rows = [
+        {**record, "task_id": task_id(record["task"], record["protocol"])}
+        for record in _merged("evaluation", _evaluations(reading.asking_within(tx), records), records).values()
+    ]
+    tasks = {row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"]} for row in rows}
+    _run(tx, statements.TASK, [tasks[id_] for id_ in sorted(tasks)])
+    _run(tx, statements.EVALUATION, rows)
+    _run(tx, statements.CHECKPOINT, [{"id": row["id"], **row["checkpoint"]} for row in rows if row["checkpoint"]])
+    return len(rows)
+
+
+def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    tx.run(statements.LOCK_STUDIES, names=sorted({record["study"] for record in records})).consume()
+    rows = reading.asking_within(tx)(
+        reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records})
+    )
+    there = {row["properties"]["id"]: reading.proposal_of(row) for row in rows}
+    running = {row["properties"]["id"]: row["properties"] for row in rows}
+    changed = _merged("proposal", there, records)
+    new = [{**_settled(running.get(id_), record), "id": id_} for id_, record in changed.items()]
+    _run(tx, statements.PROPOSAL, new)
+    _run(tx, statements.MADE, [row for row in new if row["agent"]])
+    _run(tx, statements.RESULT, [row for row in new if row["result"]])
+    claims = [
+        {"id": row["id"], "worker": worker, "at": at, "properties": about}
+        for row in new
+        for worker, at, about in row["claims"]
+    ]
+    _run(tx, statements.CLAIM, claims)
+    return len(new)
+
+
+def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
+    """Return a proposal as it is to be written over what is there, which may be running."""
+    if node is None:
+        return record
+    if record["properties"]["state"] == State.WAITING:
+        # Whoever holds it goes on.
+        kept = {name: value for name, value in record["properties"].items() if name != "state"}
+        return {**record, "properties": kept}
+    own = SHAPES["proposal"].own - {"token", "lease_until"}
+    gone = {name: None for name in node if name not in own and name not in record["properties"]}
+    return {**record, "properties": {**gone, **record["properties"]}}
+
+
+def _replacing(there: Record | None, record: Record) -> Record:
+    gone = {} if there is None else {name: None for name in there["properties"]}
+    return {**record, "properties": {**gone, **record["properties"]}}
+
+
+def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    architectures.lock(tx, {record["of"] for record in records})
+    wanted = [{"of": record["of"], "wanted": dict.fromkeys(record["to"], True)} for record in records]
+    there: dict[str, Record] = {}
+    for row in tx.run(statements.PAIRS, rows=wanted):
+        at = there.setdefault(row["key"], {"of": row["key"], "to": {}})
+        at["to"][row["other"]] = row["properties"]
+    changed = 0
+    for query, known in ((statements.CREATE_PAIRS, False), (statements.UPDATE_PAIRS, True)):
+        rows = [_pairs(there.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
+        _run(tx, query, [row for row in rows if row["pairs"]])
+        changed += sum(len(row["pairs"]) for row in rows)
+    return changed
+
+
+def _pairs(there: Record, record: Record, known: bool) -> Record:
+    """Return the pairs of a record that are to be made, or to be changed."""
+    ours, whole = there["to"], merged("distances", there, record)["to"]
+    pairs = [
+        {"key": key, "properties": kinds}
+        for key, kinds in sorted(whole.items())
+        if (key in ours) is known and kinds != ours.get(key)
+    ]
+    return {"of": record["of"], "pairs": pairs}
+
+
+def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) -> int:
+    if rows:
+        tx.run(query, rows=list(rows)).consume()
+    return len(rows)
+
+
+_WRITERS: dict[str, Callable[[ManagedTransaction, Sequence[Record]], int]] = {
+    "agent": _write_agents,
+    "worker": _write_workers,
+    "study": _write_studies,
+    "warm_start": _write_warm_starts,
+    "architecture": _write_architectures,
+    "morph": _write_morphs,
+    "evaluation": _write_evaluations,
+    "proposal": _write_proposals,
+    "distances": _write_distances,
+}

@@ -1,0 +1,11 @@
+// How well each agent's surrogate foretold what was then observed; a calibrated one has 68 % within one std.
+// $study = null     Name of the study; null stands for all studies.
+MATCH (s:Study) WHERE $study IS NULL OR s.name = $study
+MATCH (s)-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
+WHERE p.mean IS NOT NULL AND p.std IS NOT NULL AND NOT isNaN(e.value)
+WITH s.name AS study, p.agent AS agent, p.std AS std,
+     CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END - p.mean AS error
+RETURN study, agent, count(error) AS predictions, avg(error) AS bias, sqrt(avg(error * error)) AS rmse,
+       avg(std) AS mean_std, avg(CASE WHEN abs(error) <= std THEN 1.0 ELSE 0.0 END) AS within_1_std,
+       avg(CASE WHEN abs(error) <= 2 * std THEN 1.0 ELSE 0.0 END) AS within_2_std
+ORDER BY study, agent

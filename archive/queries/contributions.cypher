@@ -1,0 +1,7 @@
+// Who used whose points: results that agents' proposals were based on, by who had proposed those results.
+// $study = null     Name of the study; null stands for all studies.
+MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN s.name AS study, s.direction AS direction, p.number AS number, p.agent AS agent, e.value AS value,
+       CASE WHEN $study IS NULL OR s.name = $study THEN p.based_on END AS based_on
+ORDER BY study, number

@@ -1,0 +1,19 @@
+// The networks that no other beats in both value and cost, from the cheapest to the best.
+// $task    Name of the task.
+// $protocol = null    How it was measured; null stands for every way.
+// $cost = "params"    What is to be small: a property of networks (params, flops, mass), or a metric (latency_ms).
+// $minimise = false    Whether smaller values are better.
+MATCH (t:Task {name: $task})
+WHERE $protocol IS NULL OR t.protocol = $protocol
+MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+WITH t.protocol AS protocol, a.key AS architecture, e.value AS value,
+     CASE WHEN $minimise THEN -e.value ELSE e.value END AS score,
+     coalesce(a[$cost], e['metric_' + $cost], e[$cost]) AS cost
+WHERE cost IS NOT NULL AND NOT isNaN(value)
+WITH protocol, architecture, value, score, cost ORDER BY protocol, cost, score DESC, architecture
+WITH protocol, collect([cost, score, value, architecture]) AS points
+WITH protocol, reduce(best = [], point IN points |
+     CASE WHEN size(best) = 0 OR point[1] > best[size(best) - 1][1] THEN best + [point] ELSE best END) AS best
+UNWIND best AS point
+RETURN protocol, point[3] AS architecture, point[2] AS value, point[0] AS cost
+ORDER BY protocol, cost

@@ -1,0 +1,18 @@
+// How a study came to its best network: each step from the first ancestor, with what its operations gained.
+// $study    Name of the study.
+MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
+WHERE NOT isNaN(e.value)
+WITH best, e ORDER BY CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END DESC, e.id LIMIT 1
+MATCH path = (first:Architecture)-[:MORPHED_INTO*0..40]->(best)
+WHERE all(at IN nodes(path) WHERE EXISTS { (at)<-[:OF]-(:Proposal {study: $study}) })
+WITH path ORDER BY length(path) DESC LIMIT 1
+WITH nodes(path) AS networks, relationships(path) AS morphs
+UNWIND range(0, size(networks) - 1) AS step
+WITH step, networks[step] AS network, CASE WHEN step > 0 THEN networks[step - 1] END AS parent,
+     CASE WHEN step > 0 THEN morphs[step - 1].operations ELSE [] END AS operations
+MATCH (network)<-[:OF]-(p:Proposal {study: $study})
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+OPTIONAL MATCH (parent)<-[:OF]-(before:Proposal {study: $study})-[:RESULTED_IN]->(was:Evaluation)
+RETURN step, p.number AS proposal, p.agent AS agent, network.key AS architecture, operations, e.value AS value,
+       e.value - was.value AS gain
+ORDER BY step, proposal

@@ -1,0 +1,19 @@
+// What a motif goes with: networks with and without a skip around two convolutions of 3 x 3.
+// $task = null         Name of the task; null stands for every task.
+// $protocol = null     How it was measured; null stands for every way.
+// $operations = ["conv3", "res3", "conv3x3-bn-relu", "nor_conv_3x3"]    The two layers in a row.
+// $skips = ["skip_connect"]    Layers that pass on what they get; an edge past the two layers is a skip as well.
+MATCH (t:Task)
+WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
+MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+WHERE NOT isNaN(e.value)
+OPTIONAL MATCH (a)-[:HAS_LAYER]->(before:Layer)-[:FEEDS]->(one:Layer)-[:FEEDS]->(two:Layer)-[:FEEDS]->(after:Layer)
+WHERE one.op IN $operations AND two.op IN $operations
+OPTIONAL MATCH (before)-[past:FEEDS]->(after)
+OPTIONAL MATCH (before)-[:FEEDS]->(skip:Layer)-[:FEEDS]->(after)
+WHERE skip.op IN $skips
+WITH t.name AS task, t.protocol AS protocol, a.space AS space, a.key AS architecture, e.id AS evaluation,
+     e.value AS value, count(past) + count(skip) > 0 AS motif
+RETURN task, protocol, space, motif, count(DISTINCT architecture) AS networks, count(evaluation) AS evaluations,
+       avg(value) AS mean, stDev(value) AS std, min(value) AS lowest, max(value) AS highest
+ORDER BY task, protocol, space, motif DESC

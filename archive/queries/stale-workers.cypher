@@ -1,0 +1,9 @@
+// Workers that hold proposals and have not been heard of for a while: killed, hung or cut off.
+// $seconds = 60     Silence that counts as stale.
+MATCH (w:Worker)
+WHERE timestamp() - w.heartbeat > 1000 * $seconds
+MATCH (p:Proposal {state: 'RUNNING'})
+WHERE p.worker = w.id
+RETURN w.id AS worker, w.host AS host, w.device AS device, (timestamp() - w.heartbeat) / 1000.0 AS silent_seconds,
+       p.id AS proposal, (p.lease_until - timestamp()) / 1000.0 AS lease_seconds
+ORDER BY silent_seconds DESC, proposal

@@ -1,0 +1,77 @@
+"""`archive dump` and `archive load`: an archive, or some of its studies, as one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from archive.cli.render import json_option, messages, open_archive, print_json, print_table
+from archive.errors import UsageError
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--study", "studies", multiple=True, metavar="NAME", help="Only this study; may be repeated.")
+@click.option("--without-distances", is_flag=True, help="Leave out stored distances: they can be computed again.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@json_option
+@click.pass_context
+def dump(
+    ctx: click.Context, file: Path, studies: tuple[str, ...], without_distances: bool, force: bool, as_json: bool
+) -> None:
+    """Write the archive, or some of its studies, to one compressed file.
+
+    A study brings all that it refers to, the studies that it started warm from included. Weights stay where they are.
+    """
+    from archive.dump import dump as write
+
+    with open_archive(ctx) as archive:
+        options: dict[str, Any] = {"distances": not without_distances, "force": force}
+        counts = write(archive.connection, file, studies=list(studies) or None, **options)
+    if as_json:
+        print_json({"file": str(file), "bytes": file.stat().st_size, "records": counts})
+    else:
+        print_table(("record", "written"), sorted(counts.items()))
+        messages().print(f"{file}: {file.stat().st_size:,} bytes")
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Load a study under another name.")
+@click.option("--check", is_flag=True, help="Only see that the file is whole, and say what it holds.")
+@json_option
+@click.pass_context
+def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, as_json: bool) -> None:
+    """Merge a file that `archive dump` wrote into the archive.
+
+    The file is checked as a whole before anything is stored. Loading it twice, or several files in any order, gives
+    the same archive; a study that went on in two copies is refused, and can be loaded under another name.
+    """
+    from archive.load import load as read
+    from archive.load import verify
+
+    names = dict(_renaming(text) for text in renames)
+    changed: Mapping[str, int] = {}
+    if check:
+        contents = verify(file)
+    else:
+        with open_archive(ctx) as archive:
+            contents, changed = read(archive.connection, file, rename=names)
+    if as_json:
+        about = {"file": str(file), "release": contents.header.release, "sha256": contents.sha256}
+        print_json({**about, "records": contents.counts, "stored": None if check else changed})
+    elif check:
+        print_table(("record", "in the file"), sorted(contents.counts.items()))
+    else:
+        rows = [(kind, count, changed.get(kind, 0)) for kind, count in sorted(contents.counts.items())]
+        print_table(("record", "in the file", "new or changed"), rows)
+
+
+def _renaming(text: str) -> tuple[str, str]:
+    old, separator, new = text.partition("=")
+    if not separator or not old or not new:
+        raise UsageError(f"a new name is written OLD=NEW, got {text!r}")
+    return old, new

@@ -1,0 +1,210 @@
+"""`archive import`: results of others as evaluations, or studies, of the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.render import json_option, open_archive, out, print_json
+from archive.errors import ArchiveError, TrainingError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from archive.graph import Architecture
+    from archive.load_results import Finding
+    from archive.spaces.base import Space
+
+
+@click.group("import")
+def imports() -> None:
+    """Add results of others: tables, official benchmark files, studies of Optuna."""
+
+
+@imports.command()
+@click.argument("task")
+@click.option("--protocol", help="How it was measured [the task's first].")
+@json_option
+@click.pass_context
+def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) -> None:
+    """Add every network of a table as an evaluation of a TASK: nb201-cifar10, nb101, table:PATH#COLUMN.
+
+    Searches on the task then know all of them. Other columns become metrics.
+    """
+    from archive.load_results import add
+    from archive.trainer import tasks
+    from archive.trainer.tabular import TabularTask
+
+    found = tasks.get(task)
+    if not isinstance(found, TabularTask):
+        raise UsageError(f"the task {task!r} is trained, not answered from a table")
+    reading = found.protocol(protocol).name
+    with open_archive(ctx) as archive:
+        count = add(archive, found.name, reading, _of_table(found, reading))
+    _say({"task": found.name, "protocol": reading, "evaluations": count}, as_json)
+
+
+@imports.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--epochs", type=click.Choice(["4", "12", "36", "108"]), default="108", show_default=True)
+@json_option
+@click.pass_context
+def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> None:
+    """Add the trainings of an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
+    from archive.load_nasbench101 import TASK, findings
+    from archive.load_results import add
+
+    protocol = f"{TASK}/{epochs}"
+    with open_archive(ctx) as archive:
+        count = add(archive, TASK, protocol, findings(file, int(epochs)))
+    _say({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
+
+
+@imports.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--task", default="nb201-cifar10", show_default=True, help="Or nb201-cifar100, nb201-imagenet16.")
+@click.option("--epochs", type=click.Choice(["12", "200"]), default="200", show_default=True)
+@json_option
+@click.pass_context
+def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json: bool) -> None:
+    """Add the trainings of an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a task.
+
+    The file is a pickle: it is read without running what it says, and refused if it names more than numbers. It
+    needs some times its size in memory; `archive import table nb201-cifar10` needs little.
+    """
+    from archive.load_nasbench201 import TASKS, findings, read
+    from archive.load_results import add
+
+    if task not in TASKS:
+        raise UnknownNameError("task of NAS-Bench-201", task, TASKS)
+    content = read(file)
+    protocol = f"nb201/{epochs}"
+    with open_archive(ctx) as archive:
+        count = add(archive, task, protocol, findings(file, content, task, int(epochs)))
+    _say({"task": task, "protocol": protocol, "evaluations": count}, as_json)
+
+
+@imports.command()
+@click.argument("reference", metavar="URL#STUDY")
+@click.option("--task", required=True, help="What was learned.")
+@click.option("--space", required=True, help="Where its architectures are from.")
+@click.option("--protocol", help="How it was trained and measured [TASK/own].")
+@click.option("--study", help="Name of the study in the archive [that of Optuna].")
+@click.option("--objective", default="value", show_default=True, help="Name of the metric that was optimised.")
+@click.option("--architecture", "function", metavar="MODULE:FUNCTION", help="Reads the parameters of a trial.")
+@json_option
+@click.pass_context
+def optuna(
+    ctx: click.Context,
+    reference: str,
+    task: str,
+    space: str,
+    protocol: str | None,
+    study: str | None,
+    objective: str,
+    function: str | None,
+    as_json: bool,
+) -> None:
+    """Add a study of Optuna, sqlite:///FILE#STUDY, whose trials hold architectures.
+
+    A trial's architecture is its user attribute `architecture` (JSON, or a NAS-Bench-201 string), or what the
+    FUNCTION makes of its parameters, or the decisions that `archive search --agent tpe` would make.
+    """
+    from archive import spaces
+    from archive.load_optuna import import_study, open_study
+    from archive.records import Study
+
+    own = spaces.get(space)
+    read = _reader(own, function)
+    found = open_study(reference)
+    name = study or found.study_name
+    wanted = Study(name, task, protocol or f"{task}/own", own.name, objective, space_config=own.config)
+    with open_archive(ctx) as archive:
+        counts = import_study(archive, found, wanted, read)
+    _say({"study": name, "task": task, **counts}, as_json)
+
+
+def _of_table(task: Any, protocol: str) -> Iterator[Finding]:
+    from archive.load_results import Finding
+
+    held = task.table
+    columns = {name: held.column(name) for name in held.columns}
+    for at, network in enumerate(held.architectures):
+        try:
+            result = task.answer(network, protocol)
+        except TrainingError:
+            continue  # the table does not say
+        row = {name: float(values[at]) for name, values in columns.items() if values[at] == values[at]}
+        whole = replace(result, metrics={**row, **result.metrics})
+        size = {name: _size(row, name) for name in ("params", "flops")}
+        yield Finding(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
+
+
+def _size(row: Mapping[str, float], name: str) -> int | None:
+    if name in row:
+        return round(row[name])
+    return round(1e6 * row[f"{name}_millions"]) if f"{name}_millions" in row else None
+
+
+def _reader(space: Space, function: str | None) -> Callable[..., tuple[Architecture, Mapping[str, Any]]]:
+    from archive import codec
+    from archive.agents.decisions import decisions_of, from_choices
+
+    given = None if function is None else _function(function)
+    decisions = None if given else decisions_of(space, "tpe")
+
+    def read(parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
+        rest: Mapping[str, Any] = {}
+        text = attributes.get("architecture")
+        if isinstance(text, str):
+            network = codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)
+            rest = parameters
+        elif given is not None:
+            network = _made(given, parameters)
+        else:
+            assert decisions is not None
+            network, rest = from_choices(decisions, parameters)
+        space.validate(network)
+        return network, rest
+
+    return read
+
+
+def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
+    module, separator, name = reference.partition(":")
+    try:
+        found = getattr(import_module(module), name) if separator else None
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"--architecture {reference} cannot be loaded: {error}") from None
+    if not callable(found):
+        raise UsageError(f"--architecture is written MODULE:FUNCTION, got {reference!r}")
+    read: Callable[[Mapping[str, Any]], Any] = found
+    return read
+
+
+def _made(function: Callable[[Mapping[str, Any]], Any], parameters: Mapping[str, Any]) -> Architecture:
+    from archive import codec
+    from archive.graph import Architecture
+
+    try:
+        made = function(dict(parameters))
+    except ArchiveError:
+        raise
+    except Exception as error:
+        raise UsageError(f"its function raised {type(error).__name__}: {error}") from error
+    if isinstance(made, str):
+        return codec.from_nasbench201(made) if made.startswith("|") else codec.from_json(made)
+    if not isinstance(made, Architecture):
+        raise UsageError(f"its function must return an Architecture or its text, got {type(made).__name__}")
+    return made
+
+
+def _say(found: Mapping[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    for name, value in found.items():
+        out().print(f"[bold]{name:<12}[/] {value}")

@@ -1,0 +1,126 @@
+"""The official format of NAS-Bench-201, pickled here as its authors did; and pickles that would run code."""
+
+from __future__ import annotations
+
+import collections
+import os
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+import torch
+
+from archive import codec
+from archive.errors import UsageError
+from archive.load_nasbench201 import findings, read
+from archive.load_results import add
+
+CELLS = (
+    "|nor_conv_3x3~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~1|skip_connect~2|",
+    "|none~0|+|none~0|none~1|+|nor_conv_1x1~0|none~1|none~2|",
+)
+
+
+def result(dataset, epochs, seed, valid):
+    steps = range(epochs)
+    test = "ori-test" if dataset == "cifar10-valid" else "x-test"
+    return {
+        "name": "infer.tiny", "net_state_dict": None, "train_acc5es": None, "arch_config": {"channel": 16},
+        "train_acc1es": {step: 50.0 + step / 10 for step in steps},
+        "train_losses": {step: 2.0 / (step + 1) for step in steps},
+        "train_times": {step: 8.5 for step in steps},
+        "params": np.float64(0.073306), "flops": np.float64(7.78305), "seed": seed, "epochs": epochs,
+        "latency": [0.014, 0.016], "eval_names": ["x-valid", test],
+        "eval_acc1es": {**{f"x-valid@{step}": valid for step in steps}, f"{test}@{epochs - 1}": np.float64(valid - 1)},
+        "eval_times": {}, "eval_losses": {},
+    }  # fmt: skip
+
+
+def trainings(index, epochs):
+    runs = {("cifar10-valid", 777): 80.0 + index, ("cifar10-valid", 888): 82.0, ("cifar100", 777): 40.0}
+    found = {(dataset, seed): result(dataset, epochs, seed, valid) for (dataset, seed), valid in runs.items()}
+    seeds = collections.OrderedDict({"cifar10-valid": [777, 888], "cifar100": [777]})
+    return {
+        "arch_index": index, "arch_str": CELLS[index], "all_results": found, "dataset_seed": seeds,
+        "clear_net_done": True,
+    }  # fmt: skip
+
+
+@pytest.fixture(params=[False, True], ids=["legacy", "zip"])
+def file(request, tmp_path):
+    content = {
+        "meta_archs": list(CELLS),
+        "arch2infos": {index: {"less": trainings(index, 12), "full": trainings(index, 200)} for index in (0, 1)},
+        "evaluated_indexes": {0, 1},
+    }
+    path = tmp_path / "NAS-Bench-201-v1_1-096897.pth"
+    torch.save(content, path, _use_new_zipfile_serialization=request.param)
+    return path
+
+
+def test_each_training_is_a_finding(file):
+    found = list(findings(file, read(file), "nb201-cifar10", 200))
+    assert [each.id for each in found] == [
+        f"nb201-cifar10/200/{index}/{seed}" for index in (0, 1) for seed in (777, 888)
+    ]
+    assert [each.architecture.key for each in found[::2]] == [codec.from_nasbench201(cell).key for cell in CELLS]
+    first = found[2].result
+    assert (first.value, first.epochs, first.seconds, first.seed) == (0.81, 200, 1700.0, 777)
+    assert first.metrics == pytest.approx(
+        {"valid_accuracy": 0.81, "test_accuracy": 0.8, "train_accuracy": 0.699, "train_loss": 0.01, "latency_ms": 15.0}
+    )
+    assert first.curve["epoch"][::199] == [1, 200]
+    assert set(first.curve["valid_accuracy"]) == {0.81}
+    assert (found[0].params, found[0].flops) == (73306, 7783050)
+    assert [each.result.value for each in findings(file, read(file), "nb201-cifar100", 12)] == [0.4, 0.4]
+    assert list(findings(file, read(file), "nb201-imagenet16", 12)) == []
+
+
+def test_they_become_evaluations(archive, tmp_path):
+    path = tmp_path / "file.pth"
+    torch.save({"arch2infos": {1: {"less": trainings(1, 12)}}}, path)
+    for _ in range(2):
+        assert add(archive, "nb201-cifar10", "nb201/12", findings(path, read(path), "nb201-cifar10", 12)) == 2
+    found = archive.studies.evaluations(task="nb201-cifar10", protocol="nb201/12")
+    assert sorted(each.value for each in found) == [0.81, 0.82]
+
+
+class Runs:
+    def __init__(self, function, *arguments):
+        self.reduced = (function, arguments)
+
+    def __reduce__(self):
+        return self.reduced
+
+
+@pytest.mark.parametrize("function", [os.system, subprocess.check_output, eval])
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_a_pickle_that_would_run_code_is_refused(tmp_path, function, protocol):
+    path = tmp_path / "evil.pth"
+    content = {"arch2infos": {0: Runs(function, f"touch {tmp_path}/ran")}}
+    torch.save(content, path, pickle_protocol=protocol)
+    with pytest.raises(UsageError, match=r"is refused") as refused:
+        read(path)
+    assert not (tmp_path / "ran").exists()
+    assert "\n" not in str(refused.value)
+    path.write_bytes(pickle.dumps(content, protocol))
+    with pytest.raises(UsageError):
+        read(path)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_what_is_no_such_file(tmp_path):
+    path = tmp_path / "file"
+    with pytest.raises(UsageError, match="no such file"):
+        read(path)
+    for content in (b"", b"text", b"PK\x03\x04" + b"0" * 50):
+        path.write_bytes(content)
+        with pytest.raises(UsageError, match=r"refused|no file of NAS-Bench-201"):
+            read(path)
+    torch.save([1, 2], path)
+    with pytest.raises(UsageError, match="no arch2infos"):
+        read(path)
+    torch.save({"arch2infos": {0: {"less": {**trainings(0, 12), "arch_str": "|a~0|"}}}}, path)
+    with pytest.raises(UsageError, match="cell 0 of"):
+        list(findings(path, read(path), "nb201-cifar10", 12))

@@ -1,0 +1,164 @@
+"""`archive dump`, `load`, `import` and `query`, typed as a user types them."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import sys
+
+import optuna
+import pytest
+
+from archive import codec, saved_queries, spaces
+from archive.cli.main import main
+from archive.settings import environment
+from archive.trainer import tasks
+from tests.archive.dumped import fill
+from tests.archive.stores import cells
+from tests.conftest import wipe
+
+
+@pytest.fixture
+def types(archive, store_settings, monkeypatch, capsys, tmp_path):
+    """Types a command; returns its exit code, stdout and stderr."""
+    for name, value in environment(store_settings).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        said = capsys.readouterr()
+        return ended.value.code, said.out, said.err
+
+    return command
+
+
+def test_an_archive_goes_into_a_file_and_comes_back(archive, connection, types):
+    fill(archive)
+    code, out, err = types("dump", "mine.gz", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["records"]["proposal"] == 6
+    wipe(connection)
+    code, out, _ = types("load", "mine.gz", "--check")
+    assert code == 0
+    assert archive.studies.names() == []
+    code, out, _ = types("load", "mine.gz", "--rename", "one=other", "--json")
+    assert (code, json.loads(out)["stored"]["proposal"]) == (0, 6)
+    assert archive.studies.names() == ["one-source", "other"]
+    code, out, _ = types("load", "mine.gz", "--rename", "one=other")
+    assert [line.split()[-1] for line in out.splitlines() if line.startswith("proposal")] == ["0"]
+    code, out, _ = types("dump", "one.gz", "--study", "other", "--without-distances")
+    assert code == 0
+    assert "distances" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("dump", "there.gz"), "there.gz exists"),
+        (("dump", "new.gz", "--study", "nine"), "unknown study 'nine'"),
+        (("load", "none.gz"), "cannot read none.gz"),
+        (("load", "there.gz"), "not as gzip wrote it"),
+        (("load", "there.gz", "--rename", "a"), "OLD=NEW, got 'a'"),
+        (("query", "RETURN 1", "--named", "cost"), "CYPHER or --named"),
+        (("query",), "CYPHER or --named"),
+        (("query", "--named", "cots"), "did you mean cost"),
+        (("query", "--named", "lineage"), "needs the parameter 'study'"),
+        (("query", "--named", "cost", "--write"), "saved queries only read"),
+        (("query", "RETURN 1", "--csv", "--json"), "exclude each other"),
+        (("query", "RETURN 1", "--show"), "--show goes with"),
+        (("import", "table", "digits"), "is trained, not answered"),
+        (("import", "nasbench101", "there.gz"), "no TFRecord"),
+        (("import", "optuna", "there.gz", "--task", "t", "--space", "nasbench201"), "URL#STUDY"),
+        (("import", "optuna", "a#b", "--task", "t", "--space", "cells"), "unknown space 'cells'"),
+        (
+            ("import", "optuna", "a#b", "--task", "t", "--space", "mlp", "--architecture", "nowhere:read"),
+            "nowhere:read cannot be loaded",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(types, tmp_path, arguments, message):
+    (tmp_path / "there.gz").write_bytes(b"something else")
+    code, out, err = types(*arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_queries_as_csv_and_in_pages(archive, types):
+    fill(archive)
+    asked = ("query", "MATCH (p:Proposal) RETURN p.number AS number, p.state AS state, [1, 2] AS list ORDER BY number")
+    code, out, err = types(*asked, "--csv", "--limit", "4")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["number"] for row in rows] == ["0", "1", "2", "3"]
+    assert rows[0]["list"] == "[1, 2]"
+    assert "cut off after 4 rows" in err
+    assert "--skip 4" in err
+    code, out, err = types(*asked, "--csv", "--limit", "4", "--skip", "4")
+    assert ([row["number"] for row in csv.DictReader(io.StringIO(out))], err) == (["4", "5"], "")
+    code, out, _ = types("query", "--named", "cost", "-p", "task=digits", "--json")
+    assert code == 0
+    assert json.loads(out)["rows"][0]["evaluations"] == 3
+    assert types("query", "--named", "calibration")[0] == 0
+
+
+def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "none"))
+    for arguments in (["query", "--list"], ["query", "--list", "--json"], ["query", "--named", "cost", "--show"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        said = capsys.readouterr().out
+        assert "cost" in said or said == saved_queries.get("cost").cypher
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_table_is_imported_for_every_search_to_know(archive, types, tmp_path):
+    members = spaces.get("nasbench201").members()[:6]
+    lines = [f"{codec.to_nasbench201(cell)},{80 + at},{0.25 * at},7.5" for at, cell in enumerate(members)]
+    lines[5] = lines[5].replace(",85,", ",,")
+    (tmp_path / "cells.csv").write_text("\n".join(["arch_str,accuracy,params_millions,latency", *lines]))
+    for _ in range(2):
+        code, out, _ = types("import", "table", "table:cells.csv#accuracy", "--json")
+        assert (code, json.loads(out)["evaluations"]) == (0, 5)
+    found = archive.studies.evaluations()
+    assert sorted(each.value for each in found) == [80, 81, 82, 83, 84]
+    assert {each.metrics["latency"] for each in found} == {7.5}
+    frontier = archive.named("frontier", task=found[0].task)
+    assert [row[2:] for row in frontier.rows] == [(80 + at, 250_000 * at) for at in range(5)]
+    # What a search would find is what was imported.
+    task = tasks.get("table:cells.csv#accuracy")
+    for each in found:
+        assert (each.task, each.protocol) == (task.name, task.protocol().name)
+        assert task.answer(each.architecture).value == each.value
+
+
+def test_a_study_of_optuna_is_imported(archive, types, tmp_path, monkeypatch):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path}/their.db", study_name="theirs")
+    trial = study.ask()
+    for edge in ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3"):
+        trial.suggest_categorical(f"edge {edge}", ["skip_connect", "nor_conv_3x3"])
+    study.tell(trial, 0.5)
+    reference = f"sqlite:///{tmp_path}/their.db#theirs"
+    code, out, err = types("import", "optuna", reference, "--task", "mine", "--space", "nasbench201", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"study": "theirs", "task": "mine", "evaluated": 1, "failed": 0, "left_out": 0}
+    (tmp_path / "theirs_reader.py").write_text(f"def read(parameters): return {codec.to_json(cells(1)[0])!r}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    arguments = ("--task", "mine", "--space", "nasbench201", "--study", "again", "--architecture", "theirs_reader:read")
+    assert types("import", "optuna", reference, *arguments)[0] == 0
+    assert archive.studies.evaluations("again")[0].architecture.key == cells(1)[0].key
+    sys.modules.pop("theirs_reader")
+
+
+def test_a_dump_is_plain_lines_for_other_programs(archive, types, tmp_path):
+    fill(archive)
+    types("dump", "mine.gz")
+    with gzip.open(tmp_path / "mine.gz", "rt", encoding="utf-8") as file:
+        kinds = [json.loads(line).get("record") for line in file]
+    assert kinds[0] is kinds[-1] is None
+    assert {"study", "architecture", "proposal", "evaluation"} < set(kinds)

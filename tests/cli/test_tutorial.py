@@ -1,0 +1,38 @@
+"""The README's tutorial runs, cell by cell, in an archive that is new, and its variables are what its text says."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+TUTORIAL = README[README.index("<!-- tutorial -->") : README.index("<!-- /tutorial -->")]
+CELLS = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
+
+
+def test_the_tutorial(home, monkeypatch):
+    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
+    names: dict = {}
+    shown = []
+    for cell in CELLS[:-1]:
+        *body, last = cell.rstrip().splitlines()
+        exec("\n".join(body), names)
+        # As a notebook does: what a cell ends with is shown, if it is a value.
+        shown.append(exec(last, names) if re.match(r"\w+ = |from |import |    ", last) else eval(last, names))
+    assert [len(frame) for frame in shown if frame is not None] == [3, 1]
+    assert len(names["table"]) == len(names["networks"]) == 8
+    assert shown[2]["value"].tolist() == sorted(names["table"]["value"], reverse=True)[:3]
+    assert names["best"].value == names["table"]["value"].max()
+    assert names["distances"].shape == names["gram"].shape == (8, 8)
+    assert np.linalg.eigvalsh(names["gram"]).min() > -1e-9
+    closest = np.sort(names["distances"][[each.id for each in names["study"].evaluations()].index(names["best"].id)])
+    assert [each.distance for each in names["near"]] == pytest.approx(closest[1:4])
+    assert all(step.child for step in names["steps"])
+    assert shown[4]["evaluations"].tolist() == [8]
+    exec(CELLS[-1], names)
+
+
+def test_the_other_examples_in_python_are_whole():
+    for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL):
+        compile(block, "README.md", "exec")
