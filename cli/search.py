@@ -24,7 +24,13 @@ TABLE_PAUSE = 0.01
 
 @click.command()
 @click.option("--agent", "agent_name", default="nasbot", show_default=True, help="Who proposes.")
-@click.option("--task", "task_name", default="digits", show_default=True, help="What is learned: a name, csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.")
+@click.option(
+    "--task",
+    "task_name",
+    default="digits",
+    show_default=True,
+    help="What is learned: a name, csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.",
+)
 @click.option("--protocol", "protocol_name", help="How it is trained and measured [the task's first].")
 @click.option("--space", "space_name", help="Where to search [the task's first].")
 @click.option("--study", "study_name", help="Name of the study [AGENT-SPACE-TASK]; one that exists is resumed.")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import tempfile
+import zlib
 from pathlib import Path
+
+
+def rests_of(path: Path) -> list[Path]:
+    """Return what writers that were killed have left of a file."""
+    return list(path.parent.glob(f"{glob.escape(_prefix(path))}*.part"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -14,7 +21,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         OSError: It could not be written; nothing is left behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:16]}-", suffix=".part", dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=_prefix(path), suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -30,3 +37,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _prefix(path: Path) -> str:
+    # The whole name might be as long as a name may be.
+    return f".{path.name[:16]}-{zlib.crc32(path.name.encode()):08x}-"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import CheckpointError
-from archive.trainer.files import write_atomically
+from archive.trainer.files import rests_of, write_atomically
 from archive.trainer.naming import file_name
 
 if TYPE_CHECKING:
@@ -93,9 +93,11 @@ def load(path: Path, job: Mapping[str, Any]) -> State | None:
 
 
 def forget(folder: Path | None, proposal: str | None) -> None:
-    """Remove the state of a proposal, if there is one."""
+    """Remove the state of a proposal, if there is one, and what killed trials have left of it."""
     if folder is not None and proposal:
-        path_of(folder, proposal).unlink(missing_ok=True)
+        path = path_of(folder, proposal)
+        for one in (path, *rests_of(path)):
+            one.unlink(missing_ok=True)
 
 
 def sweep(folder: Path, seconds: float) -> int:

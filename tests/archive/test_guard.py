@@ -245,7 +245,7 @@ def test_what_would_pass_the_guard_is_still_rolled_back(filled):
     before = contents(filled)
     for cypher in [cypher for cypher in WRITES[:31] if "TRANSACTIONS" not in cypher]:
         try:
-            _rolled_back(filled, cypher, {}, None, None)
+            _rolled_back(filled, cypher, {}, (0, None), None)
         except Exception as error:
             assert type(error).__module__.startswith("neo4j."), error
         assert contents(filled) == before, cypher

@@ -33,7 +33,12 @@ def forget_schema(connection):
 
 
 def recorded(connection):
-    return [version for (version,) in connection.query("MATCH (m:SchemaMigration) RETURN m.version").rows]
+    return [
+        version
+        for (version,) in connection.query(
+            "MATCH (m:SchemaMigration) RETURN m.version AS version ORDER BY version"
+        ).rows
+    ]
 
 
 def test_versions_count_up_from_one():

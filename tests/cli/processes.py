@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -73,7 +75,13 @@ class Shell:
         """Start a command; what it says on stderr goes to `said`."""
         with open(self.folder / "stderr", "ab") as log:
             command = self._command(arguments)
-            self.started.append(subprocess.Popen(command, stdout=log, stderr=log, env=self.environment))
+            streams: dict[str, Any] = {"stdout": log, "stderr": log}
+            # A shell's background job ignores Ctrl-C, and hands that down to all that it starts.
+            before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+            try:
+                self.started.append(subprocess.Popen(command, env=self.environment, **streams))
+            finally:
+                signal.signal(signal.SIGINT, before)
         return self.started[-1]
 
     @property
