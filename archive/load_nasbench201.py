@@ -66,7 +66,7 @@ def read(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"{path} is refused: {why}") from None
     except Exception as error:
         # Whatever unpacking bytes of a stranger may raise.
-        raise UsageError(f"{path} is no file of NAS-Bench-201: {type(error).__name__}") from None
+        raise UsageError(f"{path} is no file of NAS-Bench-201: torch cannot read it ({type(error).__name__})") from None
     if not isinstance(content, dict) or not isinstance(content.get("arch2infos"), dict):
         raise UsageError(f"{path} is no file of NAS-Bench-201: it has no arch2infos")
     return content

@@ -70,8 +70,10 @@ def query(
         print_json({"columns": answer.columns, "rows": rows, "truncated": answer.truncated})
     elif as_csv:
         _print_csv(answer)
-    else:
+    elif answer.rows:
         print_table(answer.columns, answer.rows)
+    else:
+        messages().print("no rows")
     if answer.truncated:
         messages().print(
             f"[yellow]cut off after {limit} rows: raise --limit, add LIMIT to the query, "

@@ -100,7 +100,9 @@ def read_npz(path: Path, content: bytes) -> Content:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except UNREADABLE as error:
-        raise UsageError(f"{path} is no file of numpy arrays (npz): {error}") from None
+        # numpy takes all that it does not know for a pickle, and tells how to load that unsafely.
+        why = "it is none, or holds Python objects, which are not loaded" if "allow_pickle" in str(error) else error
+        raise UsageError(f"{path} is no file of numpy arrays (npz): {why}") from None
     for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
         if all(f"{letter}{suffix}" in arrays for suffix in suffixes for letter in "xy"):
             break
