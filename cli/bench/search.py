@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -37,8 +38,8 @@ PAUSE = 30.0
     "agent_names",
     multiple=True,
     required=True,
-    metavar="AGENT[:NAME=VALUE,…]",
-    help="Who searches, with settings that are not the defaults; may be repeated.",
+    metavar="AGENT[:NAME=VALUE,…][+AGENT…]",
+    help="Who searches, with settings that are not the defaults, or a team that takes turns; may be repeated.",
 )
 @click.option(
     "--task",
@@ -93,7 +94,8 @@ def search(
     change of an agent's code, give the run another name.
     """
     from archive.agents.benchmarks.search import plot as plots
-    from archive.agents.benchmarks.search.plan import Plan, contestant
+    from archive.agents.benchmarks.search.contestants import contestant
+    from archive.agents.benchmarks.search.plan import Plan
     from archive.agents.benchmarks.search.run import register
     from archive.archive import connect
 
@@ -113,7 +115,9 @@ def search(
     agents = list(wanted.agents())
     settings = _settings(ctx)
     with connect(settings) as archive:
-        known = {(problem.label, who.name): register(archive, agent) for who, problem, agent in agents}
+        known: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for who, problem, agent in agents:
+            known[problem.label, who.name].add(register(archive, agent))
         rows, failed = _compare(archive, settings, wanted, known, processes or os.cpu_count() or 1)
     if plot is not None and rows:
         plots.draw(rows, plot)
@@ -177,7 +181,7 @@ def _problem(name: str) -> Problem:
 
 
 def _compare(
-    archive: Archive, settings: Settings, plan: Plan, known: dict[tuple[str, str], str], processes: int
+    archive: Archive, settings: Settings, plan: Plan, known: Mapping[tuple[str, str], set[str]], processes: int
 ) -> tuple[list[Standing], list[str]]:
     """Search where there is something left to search, and return the rows, and the reasons of what failed."""
     from archive.agents.benchmarks.search.pool import search_all
@@ -207,10 +211,10 @@ def _compare(
     return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
 
 
-def _check_same_agents(plan: Plan, found: Sequence[Trace], known: dict[tuple[str, str], str]) -> None:
+def _check_same_agents(plan: Plan, found: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]) -> None:
     """Refuse to go on with studies of an agent that had other settings, or was of another release."""
     for job, trace in zip(plan.jobs, found, strict=True):
-        if trace.agents - {known[job.problem.label, job.contestant.name]}:
+        if trace.agents - known[job.problem.label, job.contestant.name]:
             raise UsageError(
                 f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
                 "settings or of another release: name another run with --run"
@@ -270,6 +274,19 @@ def _show(plan: Plan, rows: Sequence[Standing], as_json: bool) -> None:
         ]
         print_table(columns, [_row(row) for row in standings], title=title)
         out().print()
+        for row in standings:
+            if row.shares:
+                _show_shares(row)
+
+
+def _show_shares(row: Standing) -> None:
+    columns = ["agent", "evaluations", "results of others known", "improvements", "on others' best", "found the best"]
+    rows = [
+        (one.agent, one.evaluations, round(one.known, 1), one.improvements, one.on_others, one.bests)
+        for one in row.shares
+    ]
+    print_table(columns, rows, title=f"{row.contestant} on {row.problem}, {row.seeds} studies")
+    out().print()
 
 
 def _row(row: Standing) -> list[Any]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive import agents, codec, spaces
 from archive.agents import basis, loop
 from archive.agents.base import Agent, Suggestion
-from archive.agents.benchmarks.search import plan, regret, run
+from archive.agents.benchmarks.search import contestants, plan, regret, run, shares
 from archive.agents.opening import open_study
 from archive.agents.recheck import recheck
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
@@ -46,7 +46,7 @@ def problem(tmp_path_factory):
 
 @pytest.fixture
 def job(problem):
-    return plan.Job(plan.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r")
+    return plan.Job(contestants.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r")
 
 
 @pytest.fixture
@@ -101,9 +101,9 @@ def test_a_search_may_end_with_the_best_of_the_table(archive, search, problem, j
 
 def test_all_agents_of_a_seed_have_the_same_starts(search, job):
     evolution = search(job)
-    assert search(replace(job, contestant=plan.contestant("random")))[:5] == evolution[:5]
+    assert search(replace(job, contestant=contestants.contestant("random")))[:5] == evolution[:5]
     assert search(replace(job, seed=4))[:5] != evolution[:5]
-    own = search(replace(job, starts=0, contestant=plan.contestant("evolution:n_initial=3")))
+    own = search(replace(job, starts=0, contestant=contestants.contestant("evolution:n_initial=3")))
     assert own[:3] == [cell.key for cell in evolution_pool(job)]
 
 
@@ -206,7 +206,7 @@ class Stubborn(Agent):
 def test_repeats_are_counted(archive, search, job, monkeypatch):
     monkeypatch.setitem(agents.registry.built_in, "stubborn", f"{__name__}:Stubborn")
     monkeypatch.setitem(agents.registry._loaded, "stubborn", Stubborn)
-    stubborn = replace(job, contestant=plan.contestant("stubborn"), starts=0, budget=6, batch=4)
+    stubborn = replace(job, contestant=contestants.contestant("stubborn"), starts=0, budget=6, batch=4)
     assert len(search(stubborn)) == 6
     search(job)
     assert [trace.repeats for trace in regret.traces(archive, [stubborn, job])] == [5, 0]
@@ -253,22 +253,62 @@ def test_a_trace_ends_at_the_budget(archive, search, job):
     ],
 )
 def test_numbers_that_cannot_be(problem, changes, message):
-    given = {"contestants": [plan.contestant("random")], "problems": [problem], "seeds": 1, "budget": 12, "batch": 1}
+    given = {
+        "contestants": [contestants.contestant("random")],
+        "problems": [problem],
+        "seeds": 1,
+        "budget": 12,
+        "batch": 1,
+    }
     with pytest.raises(UsageError, match=message):
         plan.Plan(**{**given, "starts": 5, "run": "r", **changes})
 
 
 def test_contestants():
-    found = plan.contestant("evolution:b=[1,2],a=x y,c=0.5")
-    assert (found.kind, found.settings) == ("evolution", {"a": "x y", "b": [1, 2], "c": 0.5})
-    assert found == plan.contestant("evolution:c=0.5,b=[1, 2],a=x y")
+    found = contestants.contestant("evolution:b=[1,2],a=x y,c=0.5")
+    (member,) = found.members
+    assert (member.kind, member.settings) == ("evolution", {"a": "x y", "b": [1, 2], "c": 0.5})
+    assert found == contestants.contestant("evolution:c=0.5,b=[1, 2],a=x y")
     assert found.name == "evolution:a=x y,b=[1, 2],c=0.5"
     with pytest.raises(UsageError, match="NAME=VALUE, got 'n_initial'"):
-        plan.contestant("rand:n_initial")
+        contestants.contestant("rand:n_initial")
     with pytest.raises(UnknownNameError, match="rnad"):
-        plan.contestant("rnad")
+        contestants.contestant("rnad")
     with pytest.raises(UnknownNameError, match="n_inital"):
-        plan.contestant("rand:n_inital=3").agent(spaces.get("mlp"))
+        contestants.contestant("rand:n_inital=3").agents(spaces.get("mlp"))
+
+
+def test_a_team_takes_turns_and_shares_what_it_finds(archive, search, job):
+    team = contestants.contestant("evolution+random+local-search:n_initial=0")
+    assert team.name == "evolution+random+local-search:n_initial=0" and team.is_team
+    job = replace(job, contestant=team, batch=2, budget=14)
+    whole = search(job)
+    assert len(set(whole)) == 14
+    made = archive.proposals.list(job.study.name)
+    kinds = [proposal.agent.rpartition("-")[0] for proposal in made]
+    turns = ["evolution", "random", "local-search", "evolution"]
+    assert kinds == ["random"] * 5 + [kind for kind in turns for _ in range(2)] + ["random"]
+    assert made[9].based_on["observations"] == {job.study.name: "0-8"}
+    # A search that is stopped between two turns goes on with whose turn it is.
+    other = replace(job, run="other")
+    for _ in range(3):
+        search(other, stop=calls(2))
+    assert search(other) == whole
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), min_size=1, max_size=12))
+def test_shares_of_a_team(study):
+    found = {one.agent: one for one in shares.shares([study, study])}
+    for agent, one in found.items():
+        own = [at for at, (who, _) in enumerate(study) if who == agent]
+        better = [at for at in own if all(study[at][1] < regret for _, regret in study[:at])]
+        assert one.evaluations == 2 * len(own) and one.improvements == 2 * len(better)
+        holders = [min(study[:at], key=lambda seen: seen[1])[0] for at in better if at]
+        assert one.on_others == 2 * sum(holder != agent for holder in holders)
+        known = [sum(who != agent for who, _ in study[:at]) for at in own]
+        assert one.known == pytest.approx(sum(known) / len(known))
+    first_best = min(study, key=lambda seen: seen[1])[0]
+    assert {agent for agent, one in found.items() if one.bests} == {first_best}
 
 
 @given(st.sets(st.integers(0, 60)))
@@ -283,7 +323,7 @@ def test_ranges_are_short():
 def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
     plot = pytest.importorskip("archive.agents.benchmarks.search.plot")
     pytest.importorskip("matplotlib")
-    other = replace(job, contestant=plan.contestant("random"))
+    other = replace(job, contestant=contestants.contestant("random"))
     rows = regret.standings([job, other], [regret.Trace((problem.best / 2, problem.best)), regret.Trace((0.1,))])
     files = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for file in files:

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from archive import agents, spaces
+from archive import spaces
 from archive.agents.base import Agent
+from archive.agents.benchmarks.search.contestants import Contestant
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.records import Direction, Result, Study
 from archive.spaces.base import Space
 
-PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
-"""Other names of agents, which say whose work they are."""
-
 STARTER = "random"
 """The agent that draws the random starts of a study."""
-
-
-@dataclass(frozen=True)
-class Contestant:
-    """An agent with the settings that are not its defaults.
-
-    Attributes:
-        name: As it was asked for, with the settings.
-        kind: Name in the registry.
-        settings: By name.
-    """
-
-    name: str
-    kind: str
-    settings: Mapping[str, Any]
-
-    def agent(self, space: Space) -> Agent:
-        """Return the agent, to search a space."""
-        return agents.get(self.kind, space, **self.settings)
 
 
 @dataclass(frozen=True)
@@ -92,7 +69,7 @@ class Job:
         problem: For what.
         seed: Of the study: contestants of one seed have the same random starts.
         budget: Evaluations in total, the starts included.
-        batch: Proposals asked for at a time, each batch with the results of all before it.
+        batch: Proposals asked for at a time, each batch with the results of all before it; agents of a team take turns.
         starts: How many random networks come first; 0 leaves the beginning to the agent.
         run: Name of the run; another one begins anew.
         until_best: Whether the search ends with the best network of the table, after which nothing is left to gain.
@@ -112,6 +89,11 @@ class Job:
         if len(values) >= self.budget:
             return True
         return self.until_best and any(self.problem.regret(value) <= 0 for value in values)
+
+    def turn(self, total: int) -> int:
+        """Return whose turn it is in the contestant's team, when there are so many proposals."""
+        # It depends on the archive alone: a search that goes on asks whom it would have asked.
+        return max(total - self.starts, 0) // self.batch % len(self.contestant.members)
 
     @property
     def study(self) -> Study:
@@ -184,7 +166,7 @@ class Plan:
         return tuple(self._jobs())
 
     def agents(self) -> Iterator[tuple[Contestant, Problem, Agent]]:
-        """Yield every contestant as the agent on each problem.
+        """Yield every agent of the contestants on each problem.
 
         Raises:
             UsageError: An agent cannot search a space, or a setting cannot be used.
@@ -192,7 +174,8 @@ class Plan:
         for problem in self.problems:
             space = problem.search_space()
             for contestant in self.contestants:
-                yield contestant, problem, contestant.agent(space)
+                for agent in contestant.agents(space):
+                    yield contestant, problem, agent
 
     def _jobs(self) -> Iterator[Job]:
         for seed in range(self.seeds):
@@ -200,35 +183,3 @@ class Plan:
                 for contestant in self.contestants:
                     numbers = (seed, self.budget, self.batch, self.starts)
                     yield Job(contestant, problem, *numbers, self.run, self.until_best)
-
-
-def contestant(text: str) -> Contestant:
-    """Return the contestant that a text `AGENT` or `AGENT:NAME=VALUE,NAME=VALUE` names.
-
-    A value that is no JSON is text as it stands. Equal settings in another order are the same contestant.
-
-    Raises:
-        UsageError: A setting is not written so.
-        UnknownNameError: There is no such agent.
-    """
-    name, _, rest = text.partition(":")
-    # A comma between two settings is followed by a name and an equals sign; others belong to a value.
-    given = dict(map(_setting, re.split(r",(?=\w+=)", rest))) if rest else {}
-    kind = PEERS.get(name, name)
-    agents.settings(kind)
-    shown = ",".join(f"{setting}={_shown(given[setting])}" for setting in sorted(given))
-    return Contestant(f"{name}:{shown}" if given else name, kind, given)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise UsageError(f"a setting of an agent is written NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
-
-
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.benchmarks.search.plan import Job
+from archive.agents.benchmarks.search.shares import Share, maker, shares
 
 if TYPE_CHECKING:
     from archive.archive import Archive
@@ -46,12 +47,14 @@ class Trace(NamedTuple):
         seconds: Processor time of each call of its agent, the last of them last.
         repeats: How many of its proposals were networks that had been proposed before.
         agents: Ids of those who proposed after the starts.
+        makers: (q,) who proposed what has the values; see `archive.agents.benchmarks.search.shares`.
     """
 
     values: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()
     repeats: int = 0
     agents: frozenset[str] = frozenset()
+    makers: tuple[str, ...] = ()
 
 
 class Regret(NamedTuple):
@@ -76,6 +79,7 @@ class Standing:
         seconds: Median processor time of a call of the agent.
         seconds_at_end: Median of the last tenth of each study's calls, when the history is longest.
         repeats: Proposals of networks that had been proposed before in their study, all studies together.
+        shares: What each agent of a team did; empty of one alone.
     """
 
     contestant: str
@@ -88,6 +92,7 @@ class Standing:
     seconds: float | None
     seconds_at_end: float | None
     repeats: int
+    shares: tuple[Share, ...] = ()
 
     def regret(self, queries: int) -> Regret:
         """Return the regret after so many queries."""
@@ -125,6 +130,7 @@ class Standing:
             "seconds_per_call": self.seconds,
             "seconds_per_call_at_end": self.seconds_at_end,
             "repeats": self.repeats,
+            "shares": [share.as_dict() for share in self.shares],
         }
 
 
@@ -156,6 +162,7 @@ def regrets(job: Job, values: Sequence[float]) -> Floats:
 
 def _trace(job: Job, rows: Sequence[tuple[Any, ...]]) -> Trace:
     values: list[float] = []
+    makers: list[str] = []
     keys: list[str] = []
     calls: dict[str, float] = {}
     agents = set()
@@ -165,11 +172,12 @@ def _trace(job: Job, rows: Sequence[tuple[Any, ...]]) -> Trace:
         keys.append(key)
         if value is not None:
             values.append(value)
+            makers.append(maker(agent, number, job.starts))
         if number >= job.starts:
             agents.add(agent)
             if seconds is not None:
                 calls[request] = seconds
-    return Trace(tuple(values), tuple(calls.values()), len(keys) - len(set(keys)), frozenset(agents))
+    return Trace(tuple(values), tuple(calls.values()), len(keys) - len(set(keys)), frozenset(agents), tuple(makers))
 
 
 def _standing(studies: Sequence[tuple[Job, Trace]]) -> Standing:
@@ -189,7 +197,12 @@ def _standing(studies: Sequence[tuple[Job, Trace]]) -> Standing:
         seconds=_median(one for of_study in calls for one in of_study),
         seconds_at_end=_median(one for of_study in calls for one in of_study[-math.ceil(len(of_study) / 10) :]),
         repeats=sum(trace.repeats for _, trace in studies),
+        shares=shares([_regrets_by_maker(own, trace) for own, trace in studies]) if job.contestant.is_team else (),
     )
+
+
+def _regrets_by_maker(job: Job, trace: Trace) -> list[tuple[str, float]]:
+    return [(who, job.problem.regret(value)) for who, value in zip(trace.makers, trace.values, strict=True)]
 
 
 def _first(curve: Floats) -> int | None:

@@ -49,13 +49,13 @@ def search(
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     study = opened(archive, job)
-    agent, starter = job.contestant.agent(space), agents.get(STARTER, space)
-    ids = {one: register(archive, one) for one in (agent, starter)}
+    team, starter = job.contestant.agents(space), agents.get(STARTER, space)
+    ids = {one: register(archive, one) for one in (*team, starter)}
     past = _Past(archive, study)
     while not job.is_finished(past.values) and not stop():
         room = job.budget - past.evaluated
         first = not past.total and job.starts
-        who, wanted = (starter, job.starts) if first else (agent, min(job.batch, room))
+        who, wanted = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
         began = time.process_time()
         suggestions = who.propose(past.history, wanted, basis.generator(study.seed, past.history))
         seconds = time.process_time() - began

@@ -1,0 +1,100 @@
+"""Who is compared: an agent with settings, or several agents that take turns on one study.
+
+tw                                  an agent as it is
+tw:preset=paper,n_initial=5         with settings
+tw+bananas:beta=1.0+local-search    a team: one study, each learns from what all have found
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from archive import agents
+from archive.agents.base import Agent
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
+"""Other names of agents, which say whose work they are."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """An agent with the settings that are not its defaults.
+
+    Attributes:
+        kind: Name in the registry.
+        settings: By name.
+    """
+
+    kind: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Who searches a study.
+
+    Attributes:
+        name: As it was asked for, with the settings.
+        members: One agent, or those of a team, in the order of their turns.
+    """
+
+    name: str
+    members: tuple[Member, ...]
+
+    @property
+    def kind(self) -> str:
+        """Names of the agents in the registry, joined with a plus."""
+        return "+".join(member.kind for member in self.members)
+
+    @property
+    def is_team(self) -> bool:
+        """Whether there are several agents."""
+        return len(self.members) > 1
+
+    def agents(self, space: Space) -> tuple[Agent, ...]:
+        """Return the agents, to search a space."""
+        return tuple(agents.get(member.kind, space, **member.settings) for member in self.members)
+
+
+def contestant(text: str) -> Contestant:
+    """Return the contestant that a text `AGENT`, `AGENT:NAME=VALUE,NAME=VALUE` or `AGENT+AGENT` names.
+
+    A value that is no JSON is text as it stands. Equal settings in another order are the same contestant.
+
+    Raises:
+        UsageError: A setting is not written so.
+        UnknownNameError: There is no such agent.
+    """
+    # A plus between two agents is followed by a name; others belong to a value, such as 1e+3.
+    names, members = zip(*map(_member, re.split(r"\+(?=[a-z])", text)), strict=True)
+    return Contestant("+".join(names), members)
+
+
+def _member(text: str) -> tuple[str, Member]:
+    name, _, rest = text.partition(":")
+    # A comma between two settings is followed by a name and an equals sign; others belong to a value.
+    given = dict(map(_setting, re.split(r",(?=\w+=)", rest))) if rest else {}
+    kind = PEERS.get(name, name)
+    agents.settings(kind)
+    shown = ",".join(f"{setting}={_shown(given[setting])}" for setting in sorted(given))
+    return f"{name}:{shown}" if given else name, Member(kind, given)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise UsageError(f"a setting of an agent is written NAME=VALUE, got {text!r}")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)

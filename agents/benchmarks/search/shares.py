@@ -1,0 +1,70 @@
+"""Who of a team found what: turns, improvements, and on whose networks they were built.
+
+An evaluation is an improvement when it is better than all before it in its study. The best one before it was
+somebody's, perhaps one of the random starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+STARTS = "starts"
+"""Who made the random networks that come first."""
+
+
+@dataclass
+class Share:
+    """What one agent did in all studies of a contestant.
+
+    Attributes:
+        agent: Its id, `starts` for the random networks that come first.
+        evaluations: Of networks that it proposed.
+        improvements: Those that were better than all before.
+        on_others: Improvements on a best that another had found.
+        bests: In how many studies it found the best of all, ties excluded: the first of equal ones counts.
+        known: Mean number of results of others that one of its proposals was made with.
+    """
+
+    agent: str
+    evaluations: int = 0
+    improvements: int = 0
+    on_others: int = 0
+    bests: int = 0
+    known: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
+    """Return the share of every agent, in the order of their first evaluations.
+
+    Args:
+        studies: For each study, who proposed a network and its regret, in the order of evaluation.
+    """
+    found: dict[str, Share] = {}
+    for study in studies:
+        best, holder = float("inf"), None
+        of_agent: dict[str, int] = {}
+        for at, (agent, regret) in enumerate(study):
+            share = found.setdefault(agent, Share(agent))
+            # A running mean of what others had found by then.
+            others = at - of_agent.get(agent, 0)
+            share.known += (others - share.known) / (share.evaluations + 1)
+            share.evaluations += 1
+            of_agent[agent] = of_agent.get(agent, 0) + 1
+            if regret < best:
+                share.improvements += 1
+                share.on_others += holder is not None and holder != agent
+                best, holder = regret, agent
+        if holder is not None:
+            found[holder].bests += 1
+    return tuple(found.values())
+
+
+def maker(agent: str, number: int, starts: int) -> str:
+    """Return whose a proposal is: the agent's, or the starts'."""
+    return STARTS if number < starts else agent
