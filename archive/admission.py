@@ -2,19 +2,25 @@
 
 Everyone who adds to a study first writes to its node, so that additions happen one after the other: numbers have no
 gaps, the budget is never exceeded, and no network is proposed twice, however many searches share the study.
+
+What an addition costs does not grow with the study. The node keeps how many proposals there are, and at which of its
+revisions that was so: whoever else has written to the study since, an earlier release perhaps, has made a new
+revision, and they are counted again. Networks are looked for by their functional key, failures are only counted where
+the budget is near.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from archive import architectures, evaluations
 from archive.errors import UnknownNameError
 from archive.graph import Architecture
 from archive.records import Result, State
-from archive.rows import to_json
+from archive.rows import proposal_id, to_json
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
@@ -62,25 +68,51 @@ class Request:
     after: int | None = None
 
 
+# The first write locks the study; what it has counted is read afterwards.
 LOCK = """
 MATCH (s:Study {name: $study})
 SET s.revision = coalesce(s.revision, 0) + 1
 WITH s
+SET s.counted = CASE WHEN s.counted = s.revision - 1 THEN s.revision END
+WITH s
 OPTIONAL MATCH (g:Agent {id: $agent})
-RETURN s.budget AS budget, g.id AS agent
+RETURN s.budget AS budget, CASE WHEN s.counted IS NOT NULL THEN s.proposals END AS total, s.next AS next,
+       g.id AS agent
 """
 
-STANDING = """
+COUNT = """
+MATCH (s:Study {name: $study})
+OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
+WITH s, count(p) AS total, max(p.number) AS last
+SET s.counted = s.revision, s.proposals = total, s.next = coalesce(last + 1, 0)
+RETURN s.proposals AS total, s.next AS next
+"""
+
+FAILED = """
+MATCH (p:Proposal {state: 'FAILED'}) WHERE p.study = $study
+RETURN count(p) AS failed
+"""
+
+# Step by step: in one pattern, the embedded server visits the proposals of all studies.
+KNOWN = """
+UNWIND $keys AS key
+MATCH (a:Architecture {functional_key: key})
+MATCH (a)<-[:OF]-(p:Proposal)
+WHERE p.study = $study
+RETURN DISTINCT key
+"""
+
+DONE = """
 MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)
-RETURN count(p) AS total, max(p.number) AS last,
-       sum(CASE WHEN p.state = 'FAILED' THEN 1 ELSE 0 END) AS failed,
-       collect(CASE WHEN p.functional_key IN $keys THEN p.functional_key END) AS known,
-       collect(CASE WHEN p.request = $token THEN p.id END) AS done
+WHERE p.request = $token
+RETURN p.id AS id ORDER BY p.number
 """
 
 CREATE = """
 MATCH (s:Study {name: $study})
 MATCH (g:Agent {id: $agent})
+SET s.proposals = $total, s.next = $next
+WITH s, g
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
 CREATE (p:Proposal {id: row.id})
@@ -94,33 +126,57 @@ STUDIES = "MATCH (s:Study) RETURN s.name AS name ORDER BY name LIMIT 100"
 AGENTS = "MATCH (g:Agent) RETURN g.id AS id ORDER BY id LIMIT 100"
 
 
-def admit(tx: ManagedTransaction, request: Request) -> list[str]:
-    """Store what the budget has room for and the study has not seen, and return the ids of the new proposals.
+def admission(request: Request, *, again: bool = False) -> Callable[[ManagedTransaction], list[str]]:
+    """Return the work of a write transaction that stores what there is room for; it returns the new proposals' ids.
+
+    Args:
+        request: The wish.
+        again: Whether it may have been granted before: it then gets what it got.
 
     Raises:
-        UnknownNameError: There is no such study or agent.
+        UnknownNameError: When it runs: there is no such study or agent.
     """
+    runs = count()
+    # A second run means that the first one's acknowledgement may be what was lost.
+    return lambda tx: _admit(tx, request, again=next(runs) > 0 or again)
+
+
+def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[str]:
     study = _locked(tx, request)
-    keys = [suggestion.architecture.functional_key for suggestion in request.suggestions]
-    standing = tx.run(STANDING, study=request.study, keys=keys, token=request.token).single(strict=True)
-    if standing["done"]:
-        return sorted(standing["done"])
-    if request.after not in (None, standing["total"]):
+    if again and (done := [str(row["id"]) for row in tx.run(DONE, study=request.study, token=request.token)]):
+        return done
+    standing = study if study["total"] is not None else tx.run(COUNT, study=request.study).single(strict=True)
+    total, first = int(standing["total"]), int(standing["next"])
+    if request.after not in (None, total):
         return []
-    taken = standing["total"] - standing["failed"]
-    limits = [limit for limit in (study["budget"], request.budget) if limit is not None]
-    chosen = _new(request, set(standing["known"]))[: max(0, min(limits) - taken)]
+    chosen = _new(request, _known(tx, request) if request.unique else set())
+    chosen = chosen[: _room(tx, request, study["budget"], total, len(chosen))]
     if not chosen:
         return []
     admitted = [request.suggestions[at] for at in chosen]
-    first = 0 if standing["last"] is None else standing["last"] + 1
     rows = [_row(request, number, at) for number, at in enumerate(chosen, first)]
     architectures.store(tx, _networks(admitted))
-    tx.run(CREATE, study=request.study, agent=request.agent, rows=rows).consume()
+    counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
+    tx.run(CREATE, study=request.study, agent=request.agent, rows=rows, **counts).consume()
     if request.outcomes is not None:
         evaluations.record(tx, _results(rows, [request.outcomes[at] for at in chosen]))
     architectures.morph(tx, _morphs(admitted))
     return [row["id"] for row in rows]
+
+
+def _known(tx: ManagedTransaction, request: Request) -> set[str]:
+    """Return those functional keys of the request that the study has."""
+    keys = sorted({suggestion.architecture.functional_key for suggestion in request.suggestions})
+    return {row["key"] for row in tx.run(KNOWN, study=request.study, keys=keys)}
+
+
+def _room(tx: ManagedTransaction, request: Request, budget: int | None, total: int, wanted: int) -> int:
+    """Return how many proposals there is room for; beyond those wanted, it does not matter how many."""
+    limits = [limit for limit in (budget, request.budget) if limit is not None]
+    if not limits or total + wanted <= min(limits):
+        return wanted
+    failed = tx.run(FAILED, study=request.study).single(strict=True)["failed"]
+    return max(0, min(limits) - total + int(failed))
 
 
 def _locked(tx: ManagedTransaction, request: Request) -> Record:
@@ -180,11 +236,6 @@ def _state(outcome: Result | str | None) -> State:
 def _results(rows: Iterable[Mapping[str, Any]], outcomes: Iterable[Result | str | None]) -> list[tuple[str, Result]]:
     both = zip(rows, outcomes, strict=True)
     return [(row["id"], outcome) for row, outcome in both if isinstance(outcome, Result)]
-
-
-def proposal_id(study: str, number: int) -> str:
-    """Return the id of a study's proposal; ids of one study sort by number up to 99,999."""
-    return f"{study}#{number:05d}"
 
 
 def _number(value: Any) -> float | None:

@@ -115,7 +115,7 @@ class Architectures:
         found = {architecture.key: architecture for architecture in architectures}
         for keys in batched(sorted(found), BATCH):
             part = [found[key] for key in keys]
-            self._connection.write(partial(store, architectures=part))
+            self._connection.write(partial(store, architectures=part), alone=True)
         return len(found)
 
     def get(self, key: str) -> Architecture:
@@ -138,6 +138,17 @@ class Architectures:
             read = self._connection.read(partial(load, keys=part))
             found.update(read)
             self._keep(read)
+        return found
+
+    def decode(self, texts: Iterable[tuple[str, str, str, str]]) -> dict[str, Architecture]:
+        """Return the architectures of texts that were read elsewhere: (key, space, functional key, code) each."""
+        with self._guard:
+            kept = dict(self._kept)
+        found: dict[str, Architecture] = {}
+        for text in texts:
+            if text[0] not in found:
+                found[text[0]] = kept.get(text[0]) or stored_code.decode(*text)
+        self._keep({key: found[key] for key in found.keys() - kept.keys()})
         return found
 
     def find(self, prefix: str) -> str:

@@ -2,7 +2,8 @@
 
     proposed ──> claimed ──> complete | pruned                       with the value
                     ├──────> failed                                  with the reason and the end of the trial's log
-                    └──────> lost | returned ──> claimed ──> …       another worker's turn
+                    ├──────> lost | returned ──> claimed ──> …       another worker's turn
+                    └──────> pruned ──> promoted ──> claimed ──> …   from one rung to the next (`archive.rungs`)
 
 Every claim is a `CLAIMED` relationship, which also says how it ended when it gave no result. All times are the
 server's.
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 
     from archive.connection import Connection
 
-Event = Literal["proposed", "claimed", "failed", "lost", "returned", "complete", "pruned"]
+Event = Literal["proposed", "claimed", "failed", "lost", "returned", "complete", "pruned", "promoted"]
 
 Row = Mapping[str, Any]
 
 PROPOSALS = """
 MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)
-WHERE $id IS NULL OR p.id = $id
+WHERE ($id IS NULL OR p.id = $id)
+      AND ($since IS NULL OR p.created >= $since OR p.touched >= $since OR p.finished >= $since)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS architecture, p.agent AS agent,
        p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.fidelity AS fidelity,
@@ -41,13 +43,26 @@ ORDER BY number
 """
 
 CLAIMS = """
-MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)
-WHERE $id IS NULL OR p.id = $id
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
 MATCH (p)<-[c:CLAIMED]-(w:Worker)
 RETURN p.id AS id, w.id AS worker, c.token AS token, c.at AS at, c.ended AS ended, c.outcome AS outcome,
-       c.reason AS reason, c.log AS log
+       c.reason AS reason, c.log AS log, c.promoted AS promoted, c.rung AS rung, c.value AS value, c.epochs AS epochs
 ORDER BY id, at
 """
+
+# What is open, what counts towards the budget, and what time it is for the server.
+STANDING = """
+MATCH (s:Study {name: $study})
+OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
+WHERE $id IS NULL OR p.id = $id
+RETURN s.budget AS budget, timestamp() AS now,
+       sum(CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN 1 ELSE 0 END) AS open,
+       sum(CASE WHEN p.state IN ['COMPLETE', 'PRUNED'] THEN 1 ELSE 0 END) AS evaluated
+"""
+
+OVERLAP = 60_000
+"""Milliseconds that two looks have in common: what is committed late bears the time at which it began."""
 
 STUDY = "MATCH (s:Study) RETURN s.name AS name ORDER BY s.created, name"
 
@@ -83,14 +98,57 @@ def read(connection: Connection, study: str, proposal: str | None = None) -> lis
     Raises:
         UnknownNameError: There is no such study, or no such proposal in it.
     """
+    entries = _entries(connection, study, proposal, None)
+    if not entries:
+        _check_names(connection, study, proposal)
+    return entries
 
+
+class Follower:
+    """Reads what is new in a study, or about one proposal of it, at each look; only what has changed is read again.
+
+    Args:
+        connection: The way to the archive.
+        study: Name of the study.
+        proposal: Id of the one proposal that is followed.
+
+    Attributes:
+        done: Whether nothing more can come: all has ended, and the budget is spent.
+    """
+
+    def __init__(self, connection: Connection, study: str, proposal: str | None = None) -> None:
+        """Begin with nothing seen."""
+        self.done = False
+        self._connection, self._study, self._proposal = connection, study, proposal
+        self._since: int | None = None
+        self._seen: set[tuple[int | None, str, str]] = set()
+
+    def look(self) -> list[Entry]:
+        """Return what has happened since the last look, the oldest first; at the first one, everything.
+
+        Raises:
+            UnknownNameError: There is no such study, or no such proposal in it.
+        """
+        # Asked first: what ends between the two questions is still told.
+        at = {"study": self._study, "id": self._proposal}
+        standing = self._connection.read(lambda tx: tx.run(STANDING, at).single())
+        entries = _entries(self._connection, self._study, self._proposal, self._since)
+        if standing is None or (self._since is None and not entries):
+            _check_names(self._connection, self._study, self._proposal)
+        if standing is not None:
+            self.done = not standing["open"] and bool(self._proposal or standing["evaluated"] >= standing["budget"])
+            self._since = standing["now"] - OVERLAP
+        new = [entry for entry in entries if (entry.at, entry.proposal, entry.event) not in self._seen]
+        self._seen |= {(entry.at, entry.proposal, entry.event) for entry in new}
+        return new
+
+
+def _entries(connection: Connection, study: str, proposal: str | None, since: int | None) -> list[Entry]:
     def work(tx: ManagedTransaction) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        at = {"study": study, "id": proposal}
-        return tx.run(PROPOSALS, at).data(), tx.run(CLAIMS, at).data()
+        proposals = tx.run(PROPOSALS, study=study, id=proposal, since=since).data()
+        return proposals, tx.run(CLAIMS, ids=[row["id"] for row in proposals]).data()
 
     proposals, claims = connection.read(work)
-    if not proposals:
-        _check_names(connection, study, proposal)
     held = {id_: list(rows) for id_, rows in groupby(claims, key=lambda row: str(row["id"]))}
     entries = [entry for row in proposals for entry in _of_proposal(row, held.get(row["id"], []))]
     # Stable: what has one time stays in the order in which it can only have happened.
@@ -118,10 +176,15 @@ def _of_proposal(row: Row, claims: list[dict[str, Any]]) -> list[Entry]:
             end = {"attempt": attempt, "reason": claim["reason"]}
             if given_up and claim["outcome"] == "failed" and claim is claims[-1]:
                 given_up, end["reason"] = False, row["reason"]
+            if claim["outcome"] == "pruned":
+                end = {"value": claim["value"], "epochs": claim["epochs"], "rung": claim["rung"] + 1}
             entries.append(entry(claim["ended"], claim["outcome"], claim["worker"], end, claim["log"]))
-        # What was handed back had cost nothing.
-        attempt += claim["outcome"] != "returned"
-    if row["state"] in ("COMPLETE", "PRUNED"):
+        if claim["promoted"] is not None:
+            entries.append(entry(claim["promoted"], "promoted", None, {"rung": claim["rung"] + 2}))
+        # What was handed back had cost nothing, and what was promoted begins its count anew.
+        attempt = 1 if claim["promoted"] is not None else attempt + (claim["outcome"] != "returned")
+    at_rung = row["state"] == "PRUNED" and any(claim["outcome"] == "pruned" for claim in claims)
+    if row["state"] in ("COMPLETE", "PRUNED") and not at_rung:
         # A worker that had lost its lease may still have been the first with a result.
         who = next(
             (claim["worker"] for claim in claims if row["token"] is not None and claim["token"] == row["token"]),

@@ -14,6 +14,8 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from itertools import count
 from typing import Any, Literal, Self, TypeVar, cast
 
 import neo4j
@@ -23,7 +25,9 @@ from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, Transient
 from archive import failures, server
 from archive.errors import ArchiveError, StoreUnavailableError
 from archive.query import QueryResult, run_query
+from archive.runfile import Folder
 from archive.settings import Settings
+from archive.turns import Turns
 
 T = TypeVar("T")
 Work = Callable[[neo4j.ManagedTransaction], T]
@@ -35,6 +39,7 @@ logging.getLogger("neo4j").addHandler(logging.NullHandler())
 _CONNECT_SECONDS = 5.0
 _DRIVER_RETRY_SECONDS = 2.0  # then the loop here takes over
 _FIRST_PAUSE_SECONDS = 0.05
+_FIRST_CONFLICT_PAUSE_SECONDS = 0.004
 _MAX_PAUSE_SECONDS = 1.0
 _MAX_COLLISIONS = 10
 
@@ -56,6 +61,7 @@ class Connection:
         self._instance = ""  # which process of the embedded server the driver talks to
         self._database = settings.database
         self._dialect: Dialect = "embedded" if settings.embedded else "neo4j"
+        self._turns = Turns(Folder(settings.home).server) if settings.embedded else None
         self._closed = False
 
     @classmethod
@@ -104,19 +110,28 @@ class Connection:
         Raises:
             ArchiveError: Whatever `work` raises of this family passes unchanged; a driver's error is translated.
         """
-        return self._run("execute_read", work, patience)
+        return self.with_recovery(lambda: self._run("execute_read", work), patience)
 
-    def write(self, work: Work[T], *, patience: float | None = None) -> T:
+    def write(self, work: Work[T], *, patience: float | None = None, alone: bool = False) -> T:
         """Run idempotent work in a write transaction, which is committed when the work returns.
 
         Args:
             work: Reads and writes through the transaction it is given.
             patience: Seconds to ride out an outage; the settings' by default.
+            alone: Whether it is long, and on an embedded server keeps other writers waiting (`archive.turns`).
 
         Raises:
             ArchiveError: Whatever `work` raises of this family passes unchanged; a driver's error is translated.
         """
-        return self._run("execute_write", work, patience)
+        self.require_space()
+        runs = count()
+
+        def attempt() -> T:
+            # What has failed, because of a conflict most likely, is to fail once.
+            with self._turns.turn(alone=alone or next(runs) > 0) if self._turns else nullcontext():
+                return self._run("execute_write", work)
+
+        return self.with_recovery(attempt, patience)
 
     def ping(self, patience: float | None = None) -> None:
         """See that the server answers and lets us in.
@@ -191,7 +206,8 @@ class Connection:
     def with_recovery(self, attempt: Callable[[], T], patience: float | None = None) -> T:
         """Call `attempt` until it gets through to the server, for as long as an outage may last."""
         deadline = time.monotonic() + (self.settings.patience if patience is None else patience)
-        pause, collisions = _FIRST_PAUSE_SECONDS, 0
+        pauses = {False: _FIRST_PAUSE_SECONDS, True: _FIRST_CONFLICT_PAUSE_SECONDS}
+        collisions = 0
         while True:
             instance = self._instance
             try:
@@ -206,20 +222,14 @@ class Connection:
                 passing = conflict or failures.is_passing(error) or self._server_left(instance)
                 if not passing or time.monotonic() > deadline:
                     raise failures.translate(error, self.address, self._login[1], self._database) from error
-            time.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+            time.sleep(pauses[conflict] * random.uniform(0.5, 1.0))
+            pauses[conflict] = min(2 * pauses[conflict], _MAX_PAUSE_SECONDS)
             if not conflict:
                 self._look_again()
 
-    def _run(self, kind: str, work: Work[T], patience: float | None) -> T:
-        if kind == "execute_write":
-            self.require_space()
-
-        def attempt() -> T:
-            with self.session(write=kind == "execute_write") as session:
-                return cast(T, getattr(session, kind)(work))
-
-        return self.with_recovery(attempt, patience)
+    def _run(self, kind: Literal["execute_read", "execute_write"], work: Work[T]) -> T:
+        with self.session(write=kind == "execute_write") as session:
+            return cast(T, getattr(session, kind)(work))
 
     def _ensure_driver(self) -> neo4j.Driver:
         with self._lock:

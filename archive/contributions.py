@@ -12,11 +12,19 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 from archive.query import QueryResult
 
 COLUMNS = ["study", "agent", "used", "proposals", "points", "mean_points", "best_point"]
+
+
+class _Point(NamedTuple):
+    study: str
+    direction: str
+    number: int
+    agent: str | None
+    value: float | None
 
 
 @dataclass
@@ -30,22 +38,22 @@ def contributions(rows: QueryResult) -> QueryResult:
     """Return one row for each study, agent, and agent whose results it knew.
 
     Args:
-        rows: `study`, `direction`, `number`, `agent`, `value` and `based_on` of every proposal.
+        rows: `study`, `direction`, `number`, `agent`, `value` and `based_on`, in this order, of every proposal.
 
     Returns:
         `study` and `agent` that proposed; `used`, who had proposed what it knew; `proposals`, how many were based on
         such a result; `points`, how many different results those were; `mean_points` of one proposal; `best_point`,
         the best value among them.
     """
-    table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows]
-    known = {(row["study"], row["number"]): row for row in table}
-    last = {row["study"]: row["number"] for row in table}
+    table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows if row[-1] is not None]
+    known = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
+    last = {row[0]: row[2] for row in rows.rows}
     used: dict[tuple[str, str, str], _Used] = defaultdict(_Used)
     for row in table:
         makers: dict[str, set[tuple[str, int]]] = defaultdict(set)
         for point in _points(row["based_on"], last):
             if point in known:
-                makers[known[point]["agent"] or "?"].add(point)
+                makers[known[point].agent or "?"].add(point)
         for maker, points in makers.items():
             entry = used[row["study"], row["agent"] or "?", maker]
             entry.proposals += 1
@@ -58,6 +66,12 @@ def contributions(rows: QueryResult) -> QueryResult:
     return QueryResult(COLUMNS, found)
 
 
+def studies_of(based_on: str | None) -> list[str]:
+    """Return the studies whose results a basis names."""
+    observed = json.loads(based_on).get("observations") if based_on else None
+    return list(observed) if isinstance(observed, dict) else []
+
+
 def _points(based_on: str | None, last: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     observed = json.loads(based_on).get("observations") if based_on else None
     for study, numbers in observed.items() if isinstance(observed, dict) else ():
@@ -67,8 +81,8 @@ def _points(based_on: str | None, last: Mapping[str, int]) -> Iterator[tuple[str
                 yield study, number
 
 
-def _best(entry: _Used, known: Mapping[tuple[str, int], Mapping[str, Any]]) -> float | None:
-    rows = [known[point] for point in entry.points]
-    values = [row["value"] for row in rows if row["value"] is not None and not math.isnan(row["value"])]
-    better = min if rows[0]["direction"] == "minimise" else max
+def _best(entry: _Used, known: Mapping[tuple[str, int], _Point]) -> float | None:
+    points = [known[point] for point in entry.points]
+    values = [point.value for point in points if point.value is not None and not math.isnan(point.value)]
+    better = min if points[0].direction == "minimise" else max
     return better(values, default=None)

@@ -90,7 +90,7 @@ class Distances:
             UsageError: A pair joins an architecture to itself, a shape does not fit, or an architecture is missing.
         """
         for part in batched(sorted(_rows(pairs, values).items()), BATCH):
-            self._connection.write(partial(_write, rows=dict(part)))
+            self._connection.write(partial(_write, rows=dict(part)), alone=True)
 
     def missing(self, keys: Iterable[str], kind: str) -> list[Pair]:
         """Return the unordered pairs of keys, smaller first, that have no distance of this kind."""

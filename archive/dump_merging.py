@@ -4,9 +4,9 @@ Merging is commutative, associative and idempotent for every kind, so that archi
 agree in the end. Nothing that was measured is ever replaced: where two records cannot both be true (a study that
 went on in two copies, two results under one name), merging is refused, and the way out is another name for the study.
 
-    agent, evaluation     the earlier time of creation
+    agent, evaluation     the earlier time of creation; of a training that paused and went on, the longer one
     study                 the larger budget
-    proposal              the state that is further; of two that wait, what is larger
+    proposal              the rung, then the state that is further; of two that wait, what is larger
     worker                as last heard of
     morph                 fewer operations, then alphabetically
     all other properties  those of both; of two values, the larger
@@ -64,6 +64,8 @@ def _evaluation(there: Record, given: Record) -> Record:
         if there[at] != given[at]:
             raise UsageError(f"evaluation {id_} has the {at} {there[at]} in the archive, {given[at]} in the file")
     ours, theirs = there["properties"], given["properties"]
+    if _length(ours) != _length(theirs):
+        return max(there, given, key=lambda record: _length(record["properties"]))
     for at in sorted(ours.keys() & theirs.keys() - {"created"}):
         if text_of(ours[at]) != text_of(theirs[at]):
             raise StudyConflictError(
@@ -88,7 +90,7 @@ def _proposal(there: Record, given: Record) -> Record:
             )
     ahead = max(there, given, key=_progress)
     properties = ahead["properties"]
-    if _rank(there) == _rank(given) == 0:
+    if _rank(there) == _rank(given) == 0 and _rung(there) == _rung(given):
         times = [each["properties"].get("created") for each in (there, given)]
         properties = {**_larger(there["properties"], given["properties"]), "created": _earlier(times)}
     claims: dict[tuple[str, int], Record] = {}
@@ -103,9 +105,21 @@ def _rank(record: Record) -> int:
     return 2 if state.evaluated else 1 if state is State.FAILED else 0
 
 
-def _progress(record: Record) -> tuple[int, int, str]:
+def _progress(record: Record) -> tuple[int, int, int, str]:
     properties = record["properties"]
-    return _rank(record), properties.get("finished") or 0, text_of(properties)
+    return _rung(record), _rank(record), properties.get("finished") or 0, text_of(properties)
+
+
+def _rung(record: Record) -> int:
+    rung = record["properties"].get("rung")
+    return rung if isinstance(rung, int) else 0
+
+
+def _length(evaluation: Record) -> tuple[bool, int]:
+    """Return how long a training was, as far as that can change: it paused at a rung, and may have gone on."""
+    if not evaluation.get("partial"):
+        return True, 0
+    return False, evaluation.get("epochs") or 0
 
 
 def _morph(there: Record, given: Record) -> Record:

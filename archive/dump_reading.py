@@ -11,14 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive import architectures, codec
-from archive.admission import proposal_id
 from archive.architectures import batched
 from archive.dump_file import text_of
 from archive.dump_records import SHAPES, Record
 from archive.dump_values import CLAIM_OWN
 from archive.errors import UnknownNameError
 from archive.records import State
-from archive.rows import CURVE
+from archive.rows import CURVE, proposal_id
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -51,7 +50,7 @@ RETURN name AS study, source.name AS source, properties(w) AS properties
 ORDER BY study, source
 """
 
-LAST = "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN max(p.number) AS last"
+NUMBERS = "MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal) RETURN collect(p.number) AS numbers"
 
 PROPOSALS = """
 UNWIND $ids AS id
@@ -169,8 +168,7 @@ def warm_starts(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
 
 def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
     """Yield the proposals of a study by number, a page at a time."""
-    last = ask(LAST, name=study)[0]["last"]
-    for numbers in batched(range(0 if last is None else int(last) + 1), PAGE):
+    for numbers in batched(sorted(ask(NUMBERS, name=study)[0]["numbers"]), PAGE):
         # By id rather than by number: a page is found in an index, whatever the number of pages.
         ids = [proposal_id(study, number) for number in numbers]
         yield [proposal_of(row) for row in ask(PROPOSALS, ids=ids)]

@@ -37,6 +37,7 @@ from archive.dump_values import (
     is_reals,
     is_settings,
     is_study,
+    is_study_settings,
     is_text,
     is_texts,
     is_whole,
@@ -95,10 +96,10 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             },
             {
                 "objective": is_name, "direction": lambda value: value in ("maximise", "minimise"),
-                "budget": is_whole, "config": is_settings, "seed": is_whole, "created": is_whole,
+                "budget": is_whole, "config": is_study_settings, "seed": is_whole, "created": is_whole,
             },
             ("objective", "direction", "budget", "created"),
-            frozenset(["name", "revision"]),
+            frozenset(["name", "revision", "counted", "proposals", "next", "paged"]),
         ),
         "warm_start": Shape({"study": is_study, "source": is_study, "properties": is_map}),
         "architecture": Shape(
@@ -121,7 +122,8 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
         ),
         "proposal": Shape(
             {
-                "study": is_study, "number": lambda value: is_whole(value) and value >= 0, "architecture": is_key,
+                "study": is_study, "number": lambda value: is_whole(value) and 0 <= value < 2**31,
+                "architecture": is_key,
                 "agent": _or_none(is_name), "properties": is_map, "result": _or_none(is_name), "claims": is_claims,
             },
             {
@@ -157,7 +159,13 @@ def check(kind: str, record: Record) -> None:
             raise UsageError(f"{kind} has no field {name!r:.60}")
     if "properties" in record:
         _check_properties(kind, shape, record["properties"])
-    if kind == "proposal" and (record["result"] is None) == State(record["properties"]["state"]).evaluated:
+    # One that goes on from a rung waits, and has the result that it had there.
+    promoted = kind == "proposal" and record["result"] is not None and record["properties"].get("rung")
+    if (
+        kind == "proposal"
+        and (record["result"] is None) == State(record["properties"]["state"]).evaluated
+        and not promoted
+    ):
         raise UsageError(f"proposal is {record['properties']['state']} with the result {_brief(record['result'])}")
 
 

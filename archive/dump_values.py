@@ -9,6 +9,9 @@ import json
 import re
 from typing import Any
 
+from archive.errors import UsageError
+from archive.rungs import Rungs
+
 CLAIM_OWN = frozenset(["at", "token"])
 """Properties of a claim that are not told beside it: its time is, and a token is a secret of two that met."""
 
@@ -55,13 +58,29 @@ def is_settings(value: Any) -> bool:
     return isinstance(found, dict) and _depth(found) <= _MOST_NESTED
 
 
+def is_study_settings(value: Any) -> bool:
+    """Whether a value is the text of a study's configuration; its rungs must be some, if there are any."""
+    if not is_settings(value):
+        return False
+    try:
+        Rungs.of(json.loads(value))
+    except UsageError:
+        return False
+    return True
+
+
 def is_basis(value: Any) -> bool:
     """Whether a value is the text of what a proposal was based on: numbers of proposals, by study."""
     if not is_settings(value):
         return False
     basis = json.loads(value)
-    observed = basis.get("observations")
+    observed, partial = basis.get("observations"), basis.get("partial", {})
+    if not is_map(partial) or not all(is_map(lengths) for lengths in partial.values()):
+        return False
+    if not all(length.isdecimal() for lengths in partial.values() for length in lengths):
+        return False
     numbers = [basis.get("pending"), basis.get("failed"), *(observed.values() if is_map(observed) else [observed])]
+    numbers += [text for lengths in partial.values() for text in lengths.values()]
     return all(_RANGES.fullmatch(text) for text in numbers if isinstance(text, str))
 
 

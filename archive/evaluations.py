@@ -1,13 +1,16 @@
-"""The results of the archive: written once with their neighbours, read in two round trips with their architectures."""
+"""The results of the archive: written once with their neighbours, read by the page (`archive.pages`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from archive import pages
 from archive.architectures import Architectures, batched
+from archive.pages import Found
 from archive.records import Evaluation, Result
 from archive.rows import evaluation_from, plain, result_properties
 
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Evaluations", "Result", "record", "task_id"]
 
 BATCH = 500
+
+_NETWORK = ("architecture", "space", "functional_key", "code")
+_ROW = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 
 # The caller holds the proposals' locks and has seen that they have no result, so nothing here can be there twice.
 # Each step starts from what is bound: in one pattern, the embedded server visits the proposals of all studies.
@@ -43,25 +49,6 @@ MATCH (e:Evaluation {id: row.id})
 MERGE (c:Checkpoint {uri: row.uri})
 SET c.sha256 = row.sha256, c.bytes = row.bytes
 CREATE (e)-[:SAVED]->(c)
-"""
-
-# The task comes before the proposals: after them, it would be looked up for each. One list a study instead of one row
-# an evaluation: the driver takes longer over a row than over all that is in it.
-OF_STUDIES = """
-UNWIND $studies AS name
-MATCH (s:Study {name: name})-[:ON]->(t:Task)
-MATCH (s)-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
-RETURN s.name AS study, s.direction AS direction, t.name AS task, t.protocol AS protocol,
-       collect([p.number, p.agent, p.architecture, p.hyperparameters, properties(e)]) AS found
-ORDER BY study
-"""
-FOUND = ("number", "agent", "architecture", "hyperparameters", "evaluation")
-
-OBSERVED = """
-UNWIND $studies AS name
-MATCH (s:Study {name: name})-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)
-RETURN name, s.direction AS direction, collect([p.number, p.architecture, e.value]) AS found
-ORDER BY name
 """
 
 OF_TASK = """
@@ -121,26 +108,28 @@ class Evaluations:
 
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
-        groups = self._connection.read(lambda tx: plain(tx.run(OF_STUDIES, studies=list(names))))
-        return self._with_networks([row for group in groups for row in _rows_of(group)])
+        found = pages.read(self._connection, names, {*_NETWORK, *_ROW})
+        texts = chain.from_iterable(zip(*(one.columns[name] for name in _NETWORK), strict=True) for one in found)
+        networks = self._architectures.decode(texts)
+        return [evaluation_from(row, networks[row["architecture"]]) for one in found for row in _rows_of(one)]
 
     def observed(self, names: Sequence[str]) -> Observed:
         """Return what these studies found, without the networks themselves."""
         # The trainer reads no history: it is not to wait for numpy.
         import numpy as np
 
-        groups = self._connection.read(lambda tx: plain(tx.run(OBSERVED, studies=list(names))))
-        rows = [row for group in groups for row in sorted(group["found"], key=lambda row: int(row[0]))]
-        numbers, keys, values = zip(*rows, strict=True) if rows else ((), (), ())
-        sizes = [len(group["found"]) for group in groups]
-        signs = [-1.0 if group["direction"] == "minimise" else 1.0 for group in groups]
-        found = np.array(values, np.float64)
+        found = pages.read(self._connection, names, ["architecture", "value"])
+        sizes = [len(one.columns["number"]) for one in found]
+        signs = [-1.0 if one.direction == "minimise" else 1.0 for one in found]
+        numbers, keys, values = (
+            [value for one in found for value in one.columns[name]] for name in ("number", "architecture", "value")
+        )
         return Observed(
-            np.repeat(np.array([group["name"] for group in groups], np.str_), sizes),
+            np.repeat(np.array([one.study for one in found], np.str_), sizes),
             np.array(numbers, np.int64),
             np.array(keys, np.str_),
-            found,
-            np.repeat(np.array(signs), sizes) * found,
+            np.array(values, np.float64),
+            np.repeat(np.array(signs, np.float64), sizes) * np.array(values, np.float64),
         )
 
     def of_task(self, task: str | None, space: str | None, protocol: str | None) -> list[Evaluation]:
@@ -160,7 +149,7 @@ class Evaluations:
                 {"id": id_, "architecture": key, "properties": result_properties(result)}
                 for id_, key, result in sorted(part, key=lambda row: row[0])
             ]
-            self._connection.write(partial(_import, task=at, rows=table))
+            self._connection.write(partial(_import, task=at, rows=table), alone=True)
 
     def _read(self, query: str, **parameters: Any) -> list[Evaluation]:
         return self._with_networks(self._connection.read(lambda tx: plain(tx.run(query, parameters))))
@@ -170,11 +159,11 @@ class Evaluations:
         return [evaluation_from(row, networks[row["architecture"]]) for row in rows]
 
 
-def _rows_of(group: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(found: Found) -> list[dict[str, Any]]:
     """Return one row an evaluation of a study, by number."""
-    study = {name: group[name] for name in ("study", "direction", "task", "protocol")}
-    rows = [{**study, **dict(zip(FOUND, found, strict=True))} for found in group["found"]]
-    return sorted(rows, key=lambda row: int(row["number"]))
+    study = {name: getattr(found, name) for name in ("study", "direction", "task", "protocol")}
+    rows = zip(*(found.columns[name] for name in _ROW), strict=True)
+    return [{**study, **dict(zip(_ROW, row, strict=True))} for row in rows]
 
 
 def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -184,9 +173,14 @@ def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]
 def record(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
     """Store the results of proposals, by id, that the caller has locked and that have none yet."""
     rows = [{"id": id_, "properties": result_properties(result)} for id_, result in results]
-    saved = [{"id": id_, **vars(result.checkpoint)} for id_, result in results if result.checkpoint]
     if rows:
         tx.run(RECORD, rows=rows).consume()
+    save(tx, results)
+
+
+def save(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
+    """Store where the weights of evaluations are, by id, as far as any were kept."""
+    saved = [{"id": id_, **vars(result.checkpoint)} for id_, result in results if result.checkpoint]
     if saved:
         tx.run(CHECKPOINT, rows=saved).consume()
 

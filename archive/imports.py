@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import codec
+from archive import codec, pages
 from archive.architectures import Architectures, batched
 from archive.evaluations import Evaluations
 from archive.graph import Architecture
@@ -27,6 +27,13 @@ INDEX = "index"
 SECONDS = "train_seconds_200ep"
 ACCURACY = ("cifar10_", "cifar100_")
 EPOCHS = re.compile(r"_(\d+)ep$")
+
+NEW_COSTS = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.key})
+WHERE a.flops IS NULL
+RETURN row.key AS key
+"""
 
 COSTS = """
 UNWIND $rows AS row
@@ -92,10 +99,11 @@ def _add_costs(connection: Connection, table: Iterable[Parsed]) -> None:
         if {"params_millions", "flops_millions"} <= metrics.keys()
     }
     for part in batched((costs[key] for key in sorted(costs)), 1000):
-        connection.write(partial(_set_costs, rows=part))
+        connection.write(partial(_set_costs, rows=part), alone=True)
 
 
 def _set_costs(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
+    pages.forget_networks(tx, [row["key"] for row in tx.run(NEW_COSTS, rows=rows)])
     tx.run(COSTS, rows=rows).consume()
 
 

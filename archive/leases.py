@@ -1,6 +1,6 @@
 """Leases: how one proposal is held by one worker at a time, and what becomes of it.
 
-    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED
+    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again: `archive.rungs`)
        ^                 |
        +-- lose, while --+-- lose, at the limit --> FAILED
            attempts are left
@@ -36,9 +36,9 @@ LOCK = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
 SET p.touched = timestamp()
-RETURN p.id AS id, p.state AS state, p.token AS token, p.attempts AS attempts, p.worker AS worker,
-       timestamp() - p.lease_until AS late, timestamp() - p.suspected AS suspected,
-       coalesce(p.lease, 0) / 3 AS grace, keys(p) AS keys
+RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS token, p.attempts AS attempts,
+       p.worker AS worker, timestamp() - p.lease_until AS late, timestamp() - p.suspected AS suspected,
+       coalesce(p.lease, 0) / 3 AS grace, p.rung AS rung, p.rung_values AS rung_values, keys(p) AS keys
 """
 
 APPLY = """
@@ -129,12 +129,12 @@ def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str
         LeaseLostError: Another token holds the proposal, or has finished it.
     """
     # What lost or failed keeps the last holder's token, so a repeated call is known as such.
-    if row["token"] == token and row["state"] in (State.WAITING, State.FAILED):
+    if row["token"] == token and row["state"] in (State.WAITING, _given_up(row)):
         return None
     _check_holder(row, token)
     if retry:
         return _lose(row, limit, reason, "failed", log)
-    return _leave(row, row["attempts"], State.FAILED, reason, ("failed", reason, log))
+    return _leave(row, row["attempts"], _given_up(row), reason, ("failed", reason, log))
 
 
 def release(row: Row, token: str) -> Change | None:
@@ -164,7 +164,12 @@ def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> C
     attempts = row["attempts"] + 1
     end = attempts >= limit
     text = f"{reason}; given up after {attempts} attempts" if end else reason
-    return _leave(row, attempts, State.FAILED if end else State.WAITING, text, (outcome, reason, log))
+    return _leave(row, attempts, _given_up(row) if end else State.WAITING, text, (outcome, reason, log))
+
+
+def _given_up(row: Row) -> State:
+    """Return how a proposal ends that is not tried again: what was found at a rung before stays found."""
+    return State.PRUNED if row["rung_values"] else State.FAILED
 
 
 def _leave(
@@ -176,7 +181,7 @@ def _leave(
     return Change(
         row["id"],
         {"attempts": attempts, "state": state.value, "reason": reason, **cleared},
-        ends=state is State.FAILED,
+        ends=state is not State.WAITING,
         parted={
             "token": row["token"],
             "outcome": outcome,

@@ -59,7 +59,7 @@ def load(
     reader.check_renamed()
     changed: Counter[str] = Counter()
     for batch in _batches(_Checked(path, names, most_bytes)):
-        changed.update(connection.write(partial(store, batch=batch)))
+        changed.update(connection.write(partial(store, batch=batch), alone=True))
     return reader.contents, dict(changed)
 
 
@@ -185,6 +185,8 @@ def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
     observed = basis.get("observations")
     if isinstance(observed, dict):
         basis["observations"] = {names.get(study, study): numbers for study, numbers in observed.items()}
+    if isinstance(paused := basis.get("partial"), dict):
+        basis["partial"] = {names.get(study, study): lengths for study, lengths in paused.items()}
     return to_json(basis)
 
 

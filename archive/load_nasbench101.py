@@ -38,6 +38,7 @@ _LONG = 100
 """Bytes from which on it pays to compile the checksum: more than the head of a record."""
 _CASTAGNOLI = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, binascii.Error)
 _FIELDS = {1: "epoch", 2: "seconds", 3: "train_accuracy", 4: "valid_accuracy", 5: "test_accuracy"}
 
 
@@ -57,7 +58,7 @@ def findings(path: Path, epochs: int) -> Iterator[Finding]:
             if length != epochs:
                 continue
             yield _finding(data, module, epochs, adjacency, labels, base64.b64decode(metrics, validate=True))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, binascii.Error, ArchiveError) as error:
+        except (*_UNREADABLE, ArchiveError) as error:
             raise UsageError(f"record {number} of {path} is none of NAS-Bench-101: {error}") from None
 
 
@@ -199,9 +200,9 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     for shift in range(0, 70, 7):
         byte = _slice(data, at, 1)[0]
         value, at = value | (byte & 0x7F) << shift, at + 1
-        if not byte & 0x80:
+        if not byte & 0x80 and value < 2**63:
             return value, at
-    raise UsageError("its metrics have a number without end")
+    raise UsageError("its metrics have a number without end, or beyond 63 bits")
 
 
 def _slice(data: bytes, at: int, length: int) -> bytes:

@@ -98,7 +98,7 @@ def findings(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> 
                         round(1e6 * float(result["params"])),
                         round(1e6 * float(result["flops"])),
                     )
-        except (KeyError, TypeError, ValueError, AttributeError, ArchiveError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ArchiveError) as error:
             raise UsageError(f"cell {index!r:.20} of {path} is not as NAS-Bench-201 has them: {error!r:.200}") from None
 
 

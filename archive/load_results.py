@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from archive import pages
 from archive.architectures import batched, store
 from archive.evaluations import Evaluations
 from archive.graph import Architecture
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
     from archive.archive import Archive
 
 BATCH = 250
+
+NEW_COSTS = """
+UNWIND $rows AS row
+MATCH (a:Architecture {key: row.key})
+WHERE (a.params IS NULL AND row.params IS NOT NULL) OR (a.flops IS NULL AND row.flops IS NOT NULL)
+RETURN row.key AS key
+"""
 
 COSTS = """
 UNWIND $rows AS row
@@ -65,7 +73,7 @@ def add(archive: Archive, task: str, protocol: str, findings: Iterable[Finding])
         sizes = {each.architecture.key: {"params": each.params, "flops": each.flops} for each in part}
         costs = {key: size for key, size in sizes.items() if set(size.values()) != {None}}
         rows = [{"key": key, **costs[key]} for key in sorted(costs)]
-        archive.connection.write(partial(_networks, networks=networks, costs=rows))
+        archive.connection.write(partial(_networks, networks=networks, costs=rows), alone=True)
         evaluations.add(task, protocol, [(each.id, each.architecture.key, each.result) for each in part])
         count += len(part)
     return count
@@ -74,4 +82,5 @@ def add(archive: Archive, task: str, protocol: str, findings: Iterable[Finding])
 def _networks(tx: ManagedTransaction, networks: Sequence[Architecture], costs: Sequence[Mapping[str, Any]]) -> None:
     store(tx, networks)
     if costs:
+        pages.forget_networks(tx, [row["key"] for row in tx.run(NEW_COSTS, rows=costs)])
         tx.run(COSTS, rows=costs).consume()

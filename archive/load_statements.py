@@ -66,7 +66,7 @@ UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
 MATCH (t:Task {id: row.task_id})
 MERGE (e:Evaluation {id: row.id})
-SET e += row.properties
+SET e += row.properties, e.partial = row.properties.partial
 WITH a, t, e WHERE NOT EXISTS { (e)-[:OF]->() }
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)

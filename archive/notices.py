@@ -12,14 +12,15 @@ notices again change nothing more.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from archive import evaluations, leases
-from archive.errors import ArchiveError, UnknownNameError
+from archive import leases, rungs
+from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
 from archive.leases import Change, Row
 from archive.records import Curve, Result, State
 from archive.rows import curve_properties, result_properties
+from archive.rungs import Ended
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -39,12 +40,24 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A trial has its result."""
+    """A trial has its result.
+
+    Attributes:
+        id: Of the proposal.
+        token: Of the claim.
+        result: What was found.
+        pruned: Whether the training could go on: at a rung, it may.
+        rung: The rung that it was trained to, in a study that has some; None for a training of the whole.
+        architecture: Key of the network that was trained; None where the sender does not know. In an archive that
+            was made anew, the id may be another network's.
+    """
 
     id: str
     token: str
     result: Result
     pruned: bool = False
+    rung: int | None = None
+    architecture: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +104,12 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         notices: What to store.
         limit: How many workers may lose a proposal.
     """
+    racing = rungs.lock(
+        tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
+    )
     rows = leases.lock(tx, [notice.id for notice in notices])
     changes: list[Change] = []
-    results: list[tuple[str, Result]] = []
+    ended: list[Ended] = []
     answers: list[Answer] = []
     for notice in notices:
         row = rows.get(notice.id)
@@ -107,12 +123,15 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
             continue
         answers.append(row["token"] == notice.token if change is None else True)
         if change is not None:
+            if isinstance(notice, Completion):
+                ended.append(_ended(row, notice))
+                change = ended[-1].change(change, racing.get(_study(notice)))
             changes.append(change)
             rows[notice.id] = leases.after(row, change)
-            if isinstance(notice, Completion):
-                results.append((notice.id, notice.result))
     leases.apply(tx, changes)
-    evaluations.record(tx, results)
+    rungs.record(tx, ended)
+    for study in sorted({_study(one) for one in ended} & racing.keys()):
+        rungs.promote(tx, study, *racing[study])
     return answers
 
 
@@ -122,13 +141,31 @@ def _change(row: Row, notice: Notice, limit: int) -> Change | None:
         case Report():
             return leases.renew(row, notice.token, milliseconds(notice.lease_seconds), notice.curve)
         case Completion():
+            if notice.architecture not in (None, row["architecture"]):
+                raise LeaseLostError(notice.id, "it is of another network here")
             # The first result stays, and one is taken from a worker that has lost its lease, too.
             state = State.PRUNED if notice.pruned else State.COMPLETE
-            return None if State(row["state"]).evaluated else leases.finish(row, notice.token, state)
+            return None if _has_result(row, notice) else leases.finish(row, notice.token, state)
         case Failure():
             return leases.fail(row, notice.token, notice.reason, limit, retry=notice.retry, log=notice.log)
         case Release():
             return leases.release(row, notice.token)
+
+
+def _has_result(row: Row, notice: Completion) -> bool:
+    if notice.rung is None:
+        return State(row["state"]).evaluated
+    # One that comes late may find the proposal promoted, and on its way to a rung that it does not speak of.
+    return len(row["rung_values"] or ()) > notice.rung
+
+
+def _ended(row: Row, notice: Completion) -> Ended:
+    result, before = replace(notice.result, partial=notice.pruned), tuple(row["rung_values"] or ())
+    return Ended(notice.id, notice.token, notice.rung, result, before)
+
+
+def _study(notice: Completion | Ended) -> str:
+    return notice.id.rpartition("#")[0]
 
 
 def milliseconds(seconds: float) -> int:

@@ -11,11 +11,12 @@ import builtins
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archive import claims, lookups, notices, participants, studies
-from archive.admission import Request, Suggestion, admit
+from archive import claims, lookups, notices, pages, participants, studies
+from archive.admission import Request, Suggestion, admission
 from archive.architectures import Architectures
 from archive.errors import ArchiveError, UnknownNameError, UsageError
 from archive.graph import Architecture
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
 
 MAX_ATTEMPTS = 3
+FEW = 4  # more claims or notices make a long transaction; see `archive.turns`
 
 
 class Proposals:
@@ -40,9 +42,7 @@ class Proposals:
         self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS
     ) -> None:
         """Read and write through this connection; a proposal FAILS when `max_attempts` workers have lost it."""
-        self._connection = connection
-        self._architectures = architectures
-        self._limit = max_attempts
+        self._connection, self._architectures, self._limit = connection, architectures, max_attempts
         self._studies: dict[str, Study] = {}
 
     def create(
@@ -79,7 +79,7 @@ class Proposals:
             UnknownNameError: There is no such study or agent.
         """
         request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex, basis, seconds)
-        ids = self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
+        ids = self._connection.write(admission(request, again=token is not None), alone=True) if suggestions else []
         return lookups.of_ids(self._connection, ids)
 
     def create_answered(
@@ -113,7 +113,9 @@ class Proposals:
         suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
         token = uuid.uuid4().hex
         request = Request(study, agent_id, suggestions, None, unique, token, basis, seconds, outcomes, after)
-        return self._connection.write(lambda tx: admit(tx, request)) if suggestions else []
+        ids = self._connection.write(admission(request), alone=True) if suggestions else []
+        pages.keep(self._connection, study, [int(id_.rpartition("#")[2]) for id_ in ids])
+        return ids
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Take the next proposal, of one study or of any; None when nothing waits.
@@ -155,7 +157,8 @@ class Proposals:
             UsageError: The lists of a curve differ in length; then nothing is stored.
         """
         notices.check(several)
-        return self._connection.write(lambda tx: notices.settle(tx, several, self._limit)) if several else []
+        work, alone = partial(notices.settle, notices=several, limit=self._limit), len(several) > FEW
+        return self._connection.write(work, alone=alone) if several else []
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
         """Lengthen a lease from now on.
@@ -261,7 +264,7 @@ class Proposals:
             # A second run means that the first one's acknowledgement may be what was lost.
             return claims.claim(tx, wish, again=next(runs) > 0 or again)
 
-        taken = self._connection.write(work)
+        taken = self._connection.write(work, alone=wish.count > FEW)
         networks = self._networks(taken)
         return [
             Claim(proposal, networks[proposal.architecture_key], self._study(proposal.study), wish.token)
@@ -290,7 +293,7 @@ class Proposals:
         return answer
 
     def _study(self, name: str) -> Study:
-        # What a claim tells of a study never changes, the budget apart, which is no worker's concern.
+        # What a claim tells of a study never changes, but for the budget, which is no worker's concern.
         if name not in self._studies:
             self._studies[name] = studies.read(self._connection, name)
         return self._studies[name]

@@ -11,7 +11,7 @@ import contextlib
 import re
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import neo4j
 from neo4j import graph
 from neo4j.exceptions import DriverError, Neo4jError
 
-from archive.errors import QueryError
+from archive.errors import QueryError, UsageError
 from archive.guard import require_read_only, without_end_mark
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _TIMED_OUT = (
 
 Page = tuple[int, int | None]
 """Rows to leave out first, and how many to return at most."""
+
+_DEEPEST = 50
+"""Levels of a parameter: the driver goes down one call after the other."""
 
 _MARK = re.compile(r"\n?/\* [0-9a-f]{16} \*/")
 
@@ -72,6 +75,8 @@ def run_query(
         raise QueryError(f"skip must be >= 0, got {skip}")
     if timeout is not None and timeout <= 0:
         raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
+    for name, value in parameters.items():
+        _check_parameter(name, value)
     statement = without_end_mark(cypher)
     if not write:
         require_read_only(cypher)
@@ -82,6 +87,31 @@ def run_query(
     except QueryError as error:
         # The watchdog's mark is ours: a user who is shown it would look for it in the query.
         raise QueryError(_MARK.sub("", str(error)).strip()) from None
+
+
+def _check_parameter(name: str, value: Any) -> None:
+    """See that a value can be sent.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    level, depth = [value], 0
+    while level:
+        for one in level:
+            if isinstance(one, int) and not -(2**63) <= one < 2**63:
+                raise UsageError(f"the parameter {name!r} has a number of {one.bit_length()} bits: 63 are what is kept")
+            if isinstance(one, str) and any("\ud800" <= mark <= "\udfff" for mark in one):
+                raise UsageError(f"the parameter {name!r} has half of a character: {one!a:.60}")
+        level = [item for one in level for item in _items(one)]
+        depth += 1
+        if depth > _DEEPEST:
+            raise UsageError(f"the parameter {name!r} nests deeper than {_DEEPEST} levels")
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return (*value, *value.values())
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _rolled_back(

@@ -18,7 +18,7 @@ Direction = Literal["maximise", "minimise"]
 
 
 class State(StrEnum):
-    """Where a proposal stands: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED."""
+    """Where a proposal stands: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING."""
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
@@ -91,6 +91,7 @@ class Proposal:
         fidelity: Fraction of the full training that is asked for; None means all of it.
         hyperparameters: Training settings that belong to this proposal.
         attempts: How often a worker has lost it, or given it back.
+        rung: The rung that it has reached, or is on its way to, from 0 (`archive.rungs`).
         worker: Who holds it, or held it last.
         lease_until: When the lease ends.
         reason: Why it failed.
@@ -117,6 +118,7 @@ class Proposal:
     fidelity: float | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     attempts: int = 0
+    rung: int = 0
     worker: str | None = None
     lease_until: int | None = None
     reason: str | None = None
@@ -159,6 +161,7 @@ class Result:
         environment: Versions and settings that the value may depend on.
         checkpoint: The weights that were kept, if any.
         answered_from: Id of the evaluation that this one repeats without a training; None where there was one.
+        partial: Whether the training could go on: `value` is that of `epochs` epochs, not of the whole protocol.
     """
 
     value: float
@@ -171,6 +174,7 @@ class Result:
     environment: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     answered_from: str | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,8 @@ class Evaluation:
         created: When it was recorded.
         hyperparameters: Training settings of its proposal that differ from the protocol.
         answered_from: Id of the evaluation that it repeats without a training; None where there was one.
+        partial: Whether it paused at a rung, or was pruned: `value` is that of `epochs` epochs, not of the whole
+            protocol, and no equal of those that are.
     """
 
     id: str
@@ -216,6 +222,7 @@ class Evaluation:
     created: int | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     answered_from: str | None = None
+    partial: bool = False
 
     @property
     def score(self) -> float:

@@ -63,6 +63,9 @@ RETURN c.uri AS uri
 """
 
 
+DIGESTS = "MATCH (c:Checkpoint) RETURN DISTINCT c.sha256 AS sha256"
+
+
 @dataclass(frozen=True)
 class Policy:
     """What is kept.
@@ -124,6 +127,10 @@ class Retention:
     def known(self, under: str) -> set[str]:
         """Return the addresses of all weights that begin with `under`."""
         return {row["uri"] for row in self._connection.read(lambda tx: tx.run(KNOWN, under=under).data())}
+
+    def digests(self) -> set[str]:
+        """Return the SHA-256 of all weights, wherever they are."""
+        return {row["sha256"] for row in self._connection.read(lambda tx: tx.run(DIGESTS).data())}
 
 
 def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holding]:

@@ -25,6 +25,11 @@ METRIC = "metric_"
 EPOCH = "epoch"
 
 
+def proposal_id(study: str, number: int) -> str:
+    """Return the id of a study's proposal; ids of one study sort by number up to 99,999."""
+    return f"{study}#{number:05d}"
+
+
 def plain(result: neo4j.Result) -> list[dict[str, Any]]:
     """Return the rows of a query whose values are numbers, text, lists and maps.
 
@@ -72,6 +77,7 @@ def result_properties(result: Result) -> dict[str, Any]:
         "device": result.device,
         "environment": to_json(result.environment),
         "answered_from": result.answered_from,
+        "partial": True if result.partial else None,
         **{METRIC + name: float(value) for name, value in result.metrics.items()},
         **curve,
     }
@@ -116,6 +122,7 @@ def proposal_from(node: Row) -> Proposal:
         priority=node.get("priority", 0.0),
         hyperparameters=from_json(node.get("hyperparameters")),
         attempts=node.get("attempts", 0),
+        rung=node.get("rung") or 0,
         curve=with_prefix(CURVE, node),
         based_on=from_json(node.get("based_on")),
     )
@@ -149,6 +156,7 @@ def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
         created=node.get("created"),
         hyperparameters=from_json(row.get("hyperparameters")),
         answered_from=node.get("answered_from"),
+        partial=bool(node.get("partial")),
     )
 
 

@@ -5,7 +5,8 @@
 
 A file begins with comments: what it answers, then one line a parameter, `// $name = default    What it means.`; one
 without a default has to be given. All of them only read, and run on both servers. What Cypher has no words for (a basis
-is text) is computed from the rows by a function of this module.
+is text) is computed from the rows by a function of this module. Those that go through all results of a task are
+answered from pages where there are some (`archive.page_answers`), as their texts would.
 """
 
 from __future__ import annotations
@@ -112,10 +113,14 @@ def run(
     query, given = get(name), dict(parameters or {})
     check(name, given)
     values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
-    finish = FINISHING.get(name)
-    if finish is None:
+    # With numpy: what asks nothing is not to wait for it.
+    from archive.page_answers import ANSWERS
+
+    finish, found = FINISHING.get(name), ANSWERS[name](connection, values) if name in ANSWERS else None
+    if finish is None and found is None:
         return connection.query(query.cypher, values, limit=limit, skip=skip, timeout=timeout)
-    whole = finish(connection.query(query.cypher, values, timeout=timeout))
+    whole = found or connection.query(query.cypher, values, timeout=timeout)
+    whole = whole if finish is None else finish(whole)
     end = None if limit is None else skip + limit
     return replace(whole, rows=whole.rows[skip:end], truncated=end is not None and len(whole.rows) > end)
 

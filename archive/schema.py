@@ -88,6 +88,12 @@ MIGRATIONS = (
         ),
     ),
     Migration(2, "networks as one text on their nodes", convert=conversions.write_codes),
+    Migration(
+        3,
+        "pages of what studies found",
+        unique=(("Page", "id"), ("Whole", "id")),
+        relationships=("HAS_PAGE", "HAS_WHOLE"),
+    ),
 )  # fmt: skip
 CURRENT_VERSION = MIGRATIONS[-1].version
 

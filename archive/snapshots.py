@@ -17,8 +17,8 @@ SNAPSHOT = """
 MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS architecture, p.agent AS agent,
-       p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.worker AS worker,
-       p.reason AS reason, p.started AS started, p.finished AS finished,
+       p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
+       p.worker AS worker, p.reason AS reason, p.started AS started, p.finished AS finished,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds,
        [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
        [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
@@ -44,6 +44,7 @@ class ProposalView:
         value: The objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
         attempts: How often a worker has lost it.
+        rung: The rung that it has reached, or is on its way to, from 0 (`archive.rungs`).
         worker: Who holds it, or held it last.
         reason: Why it failed, or why it is tried again.
         started: When it was last claimed.
@@ -63,6 +64,7 @@ class ProposalView:
     value: float | None = None
     seconds: float | None = None
     attempts: int = 0
+    rung: int = 0
     worker: str | None = None
     reason: str | None = None
     started: int | None = None
@@ -100,14 +102,18 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
     return ProposalView(
         **{name: row[name] for name in _AS_READ},
         state=State(row["state"]),
+        rung=row["rung"] or 0,
         architecture_key=row["architecture"],
-        epochs=row["epochs"] or (epochs[-1] if epochs else 0),
-        metrics=final or {name: values[-1] for name, values in curve.items() if values},
+        # One that goes on from a rung has a result, and a curve that grows beyond it.
+        epochs=max(row["epochs"] or 0, epochs[-1] if epochs else 0),
+        metrics={name: values[-1] for name, values in curve.items() if values} or final,
     )
 
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
     known = [view for view in views if view.value is not None and view.value == view.value]
+    # What a whole training gives and what half of one does are not compared.
+    known = [view for view in known if view.state is State.COMPLETE] or known
     sign = 1.0 if study.direction == "maximise" else -1.0
     # The first of equal values: later ones have not improved on it.
     return max(known, key=lambda view: sign * (view.value or 0.0), default=None)

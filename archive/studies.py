@@ -153,23 +153,25 @@ class Studies:
             raise UnknownNameError("study", name, self.names(), "the archive has none yet")
 
     def warm_start(self, study: str, sources: Sequence[str] | Literal["all"]) -> builtins.list[str]:
-        """Let a study count what others found as its own observations, and return the names of all its sources.
+        """Let a study know what others found, and return the names of all its sources.
 
         Args:
             study: Name of the study that starts warm.
-            sources: Names of studies of the same task, protocol and space, or `"all"` of them.
+            sources: Names of other studies, or `"all"` of the same task, protocol and space.
 
         Raises:
-            UnknownNameError: A name is not that of another study of the same task, protocol and space.
+            UnknownNameError: A name is not that of another study.
         """
         own = self.get(study)
         others = [other for other in _read(self._connection, None) if other.name != study]
-        matching = [other.name for other in others if _comparable(own, other)]
-        chosen = matching if sources == "all" else list(sources)
+        if sources == "all":
+            chosen = [other.name for other in others if _comparable(own, other)]
+        else:
+            chosen = list(sources)
+        names = [other.name for other in others]
         for name in chosen:
-            if name not in matching:
-                where = f"study on {own.task} ({own.protocol}) in the space {own.space}"
-                raise UnknownNameError(where, name, matching, "there is no other one")
+            if name not in names:
+                raise UnknownNameError(f"study other than {study!r}", name, names, "there is no other one")
 
         def work(tx: ManagedTransaction) -> None:
             tx.run(LOCK, name=study).consume()
@@ -294,5 +296,5 @@ def _comparable(one: Study, other: Study) -> bool:
 def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
     counts = {State(row["state"]): int(row["proposals"]) for row in rows}
     better, column = (max, "largest") if study.direction == "maximise" else (min, "smallest")
-    values = [row[column] for row in rows if row[column] is not None]
-    return StudySummary(study, counts, better(values) if values else None)
+    known = {row["state"]: row[column] for row in rows if row[column] is not None}
+    return StudySummary(study, counts, known.get(State.COMPLETE, better(known.values(), default=None)))

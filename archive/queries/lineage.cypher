@@ -3,10 +3,10 @@
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)
 WITH best, e ORDER BY CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END DESC, e.id LIMIT 1
-MATCH path = (first:Architecture)-[:MORPHED_INTO*0..40]->(best)
+MATCH path = (best)<-[:MORPHED_INTO*0..40]-(first:Architecture)
 WHERE all(at IN nodes(path) WHERE EXISTS { (at)<-[:OF]-(:Proposal {study: $study}) })
 WITH path ORDER BY length(path) DESC LIMIT 1
-WITH nodes(path) AS networks, relationships(path) AS morphs
+WITH reverse(nodes(path)) AS networks, reverse(relationships(path)) AS morphs
 UNWIND range(0, size(networks) - 1) AS step
 WITH step, networks[step] AS network, CASE WHEN step > 0 THEN networks[step - 1] END AS parent,
      CASE WHEN step > 0 THEN morphs[step - 1].operations ELSE [] END AS operations

@@ -88,6 +88,6 @@ class Forgetful:
         self._connection = connection
         self.read = connection.read
 
-    def write(self, work):
-        self._connection.write(work)
-        return self._connection.write(work)
+    def write(self, work, **how):
+        self._connection.write(work, **how)
+        return self._connection.write(work, **how)

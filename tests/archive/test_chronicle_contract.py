@@ -138,3 +138,36 @@ def test_names_that_there_are_not(archive, read):
 def test_a_study_in_which_nothing_happened_yet(archive, read):
     archive.studies.create(study())
     assert read() == []
+
+
+def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
+    propose(archive, cells(3), budget=3)
+    monkeypatch.setattr(chronicle, "OVERLAP", 0)
+    follower = chronicle.Follower(archive.connection, "study")
+    assert [entry.event for entry in follower.look()] == ["proposed"] * 3
+    held = claim(archive, "w")
+    told = wait_until(follower.look)
+    assert [(entry.number, entry.event) for entry in told] == [(0, "claimed")]
+    asked = []
+    entries = chronicle._entries
+    monkeypatch.setattr(chronicle, "_entries", lambda *given: asked.append(entries(*given)) or asked[-1])
+    wait_until(lambda: not follower.look() and not asked[-1], what="a look at which nothing is new")
+    archive.proposals.complete(held.id, held.token, Result(0.5))
+    told = wait_until(follower.look)
+    assert [(entry.number, entry.event) for entry in told] == [(0, "complete")]
+    # What it has read is about the one proposal that has changed.
+    assert {entry.number for entry in asked[-1]} == {0}
+    assert not follower.done
+    for value in (0.6, 0.7):
+        held = claim(archive, "w")
+        archive.proposals.complete(held.id, held.token, Result(value))
+    wait_until(lambda: follower.look() is not None and follower.done)
+
+
+def test_following_what_is_not_there(archive):
+    archive.studies.create(study())
+    with pytest.raises(UnknownNameError, match="studi"):
+        chronicle.Follower(archive.connection, "studi").look()
+    with pytest.raises(UnknownNameError, match="study#00007"):
+        chronicle.Follower(archive.connection, "study", "study#00007").look()
+    assert chronicle.Follower(archive.connection, "study").look() == []

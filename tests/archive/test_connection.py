@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ from archive.errors import (
     QueryError,
     StoreError,
     StoreUnavailableError,
+    UsageError,
 )
 
 FOREVER = "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = 1 RETURN count(k)"
@@ -325,6 +327,20 @@ def test_rows_and_columns(connection):
 def test_parameters(connection):
     sent = {"list": [1, 2.5, "x", None, True], "map": {"a": [1]}}
     assert connection.query("RETURN $list, $map", sent).rows == [(sent["list"], sent["map"])]
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (2**63, "of 64 bits"),
+        ([{"a": -(10**5000)}], "bits"),
+        ({"\ud800": 1}, "half"),
+        (json.loads("[" * 99 + "]" * 99), "nests"),
+    ],
+)
+def test_parameters_that_no_server_takes(connection, value, message):
+    with pytest.raises(UsageError, match=message):
+        connection.query("RETURN $value", {"value": value})
 
 
 def test_values_of_the_graph_are_plain(connection):

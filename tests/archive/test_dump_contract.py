@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import pytest
 
+from archive import dump_reading
 from archive.archive import connect
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.load import load
@@ -169,11 +172,11 @@ class Dying:
         self._connection, self._left = connection, writes
         self.read = connection.read
 
-    def write(self, work):
+    def write(self, work, **how):
         if not self._left:
             raise KeyboardInterrupt
         self._left -= 1
-        return self._connection.write(work)
+        return self._connection.write(work, **how)
 
 
 @pytest.mark.parametrize("writes", [1, 3, 5])
@@ -240,3 +243,17 @@ def test_what_could_not_be_loaded_is_not_dumped(archive, connection, file):
     with pytest.raises(UsageError, match="proposal has a property that cannot be: 'hyperparameters' = 'fast'"):
         dumped(archive, file)
     assert not file.exists()
+
+
+def test_numbers_far_apart_take_no_longer_to_read(archive, connection, file):
+    fill(archive)
+    dumped(archive, file)
+
+    def renumber(lines):
+        waiting = next(line for line in lines if line.get("record") == "proposal" and line["result"] is None)
+        waiting["number"] = 2**31 - 1
+
+    wipe(connection)
+    load(connection, forged(file, renumber))
+    pages = list(islice(dump_reading.proposals(dump_reading.asking(connection), "one"), 9))
+    assert [record["number"] for page in pages for record in page] == [0, 1, 3, 4, 5, 2**31 - 1]

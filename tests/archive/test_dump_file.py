@@ -170,6 +170,7 @@ FORGERIES = {
     ),
     "a value that is no number": (lambda lines: of(lines, "evaluation")["properties"].update(value="9"), "value"),
     "a value too large": (lambda lines: of(lines, "evaluation")["properties"].update(epochs=2**63), "epochs"),
+    "a number beyond all counting": (lambda lines: of(lines, "proposal").update(number=2**31), "number"),
     "nothing for a value": (lambda lines: of(lines, "evaluation")["properties"].update(seed=None), "seed"),
     "a nested value": (lambda lines: of(lines, "evaluation")["properties"].update(other={"a": 1}), "other"),
     "a mixed list": (lambda lines: of(lines, "evaluation")["properties"].update(other=[1, "a"]), "other"),

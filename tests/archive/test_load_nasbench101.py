@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 
 import pytest
@@ -49,6 +50,11 @@ def row(module="a" * 32, epochs=108, valid=0.9, matrix=MATRIX, labels=LABELS):
     metrics = base64.b64encode(message(*evaluations, (2, 2_694_282), (3, 1500.0))).decode()
     digits = "".join(str(entry) for line in matrix for entry in line)
     return json.dumps([module, epochs, digits, ",".join(labels), metrics]).encode()
+
+
+METRICS = json.loads(row())[-1].encode()
+ENDLESS = base64.b64encode(message((1, message((1, math.inf))), (2, 5)))
+HUGE = base64.b64encode(message((1, message((1, 108.0))), (2, 2**63)))
 
 
 def framed(data):
@@ -138,6 +144,8 @@ def test_every_altered_bit_is_noticed(tmp_path_factory, at, bit):
         (json.dumps(["a", 108, "0000", "input,other", ""]).encode(), "no evaluation|output"),
         (row(labels=["input", "conv9x9", "maxpool3x3", "output"]), "conv9x9"),
         (json.dumps(["a", 108, 7, None, ""]).encode(), "record 0"),
+        (row(epochs=108).replace(METRICS, ENDLESS), "record 0"),
+        (row(epochs=108).replace(METRICS, HUGE), "beyond 63 bits"),
     ],
 )  # fmt: skip
 def test_a_record_that_is_none(tmp_path, data, why):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import os
 import pickle
 import subprocess
@@ -124,3 +125,9 @@ def test_what_is_no_such_file(tmp_path):
     torch.save({"arch2infos": {0: {"less": {**trainings(0, 12), "arch_str": "|a~0|"}}}}, path)
     with pytest.raises(UsageError, match="cell 0 of"):
         list(findings(path, read(path), "nb201-cifar10", 12))
+    for size in (math.inf, math.nan):
+        held = trainings(0, 12)
+        held["all_results"] = {at: {**result, "params": size} for at, result in held["all_results"].items()}
+        torch.save({"arch2infos": {0: {"less": held}}}, path)
+        with pytest.raises(UsageError, match="cell 0 of"):
+            list(findings(path, read(path), "nb201-cifar10", 12))

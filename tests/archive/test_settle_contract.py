@@ -114,6 +114,18 @@ def test_each_notice_is_answered_for_itself(archive):
     assert archive.proposals.get(c.id).state is State.RUNNING
 
 
+def test_a_result_of_another_network_is_refused(archive):
+    propose(archive, cells(2))
+    a, b = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
+    # As after the archive was made anew: the same id, and another network.
+    told = Completion(a.id, "of an earlier archive", Result(0.99), architecture=b.architecture.key)
+    (answer,) = archive.proposals.settle([told])
+    assert isinstance(answer, LeaseLostError)
+    assert archive.proposals.get(a.id).state is State.RUNNING
+    assert archive.proposals.settle([Completion(a.id, a.token, Result(0.5), architecture=a.architecture.key)]) == [True]
+    assert [each.value for each in archive.studies.evaluations("study")] == [0.5]
+
+
 def test_what_cannot_be_stored_is_said_before_anything_is(archive):
     propose(archive, cells(2))
     a, b = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)

@@ -157,11 +157,17 @@ class TestWarmStart:
         assert archive.studies.warm_start("two", "all") == ["one", "three"]
         assert archive.studies.warm_start("elsewhere", "all") == []
 
-    @pytest.mark.parametrize("source", ["elsewhere", "nowhere", "one"])
-    def test_sources_must_be_comparable_and_there_and_others(self, archive, source):
+    def test_sources_may_be_of_another_task(self, archive):
+        archive.studies.create(study("one"))
+        archive.studies.create(study("elsewhere", task="mnist"))
+        evaluate(archive, [0.5], "elsewhere", task="mnist")
+        assert archive.studies.warm_start("one", ["elsewhere"]) == ["elsewhere"]
+        assert [(each.study, each.task) for each in archive.studies.history("one")] == [("elsewhere", "mnist")]
+
+    @pytest.mark.parametrize("source", ["nowhere", "one"])
+    def test_sources_must_be_there_and_others(self, archive, source):
         archive.studies.create(study("one"))
         archive.studies.create(study("two"))
-        archive.studies.create(study("elsewhere", task="mnist"))
         with pytest.raises(UnknownNameError, match=source):
             archive.studies.warm_start("one", ["two", source])
         assert archive.studies.sources("one") == []

@@ -1,0 +1,278 @@
+"""Saved queries over all results of a task, answered from pages: what their Cypher texts say, for long histories.
+
+The text of a saved query is its definition, runs on any server, and visits every result by itself. For a hundred
+thousand results that takes a minute; here, the same rows are computed from the columns of pages (`archive.pages`).
+The tests compare both. None means that a question cannot be answered so, and the text is to be asked: results of
+others, which were imported, have no pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import contributions, page_columns, pages, saved_queries
+from archive.pages import Found
+from archive.query import QueryResult
+from archive.rows import METRIC
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.connection import Connection
+
+Parameters = Mapping[str, Any]
+Answer = Callable[["Connection", Parameters], QueryResult | None]
+Rows = Iterator[tuple[Any, ...]]
+
+STUDIES = """
+MATCH (s:Study)-[:ON]->(t:Task)
+RETURN s.name AS study, t.id AS id, t.name AS task, t.protocol AS protocol
+ORDER BY task, protocol, study
+"""
+
+# With nothing else in the query, both servers know the number without looking at the evaluations.
+MEASURED = "MATCH (t:Task {id: $id})<-[:ON]-(e:Evaluation) RETURN count(e) AS measured"
+
+TASKS = "MATCH (t:Task) RETURN t.id AS id, t.name AS task, t.protocol AS protocol ORDER BY task, protocol"
+
+SECONDS = """
+UNWIND $ids AS id
+MATCH (e:Evaluation {id: id})
+RETURN id, e.seconds AS seconds
+"""
+
+
+def best_per_operation(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer `best-per-operation`."""
+    columns = ["task", "protocol", "operation", "networks", "evaluations", "best", "mean", "architecture"]
+    groups = _of_tasks(connection, given, ["value", "architecture", "operations"])
+    return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, given)])
+
+
+def _best(group: Sequence[Found], given: Parameters) -> Rows:
+    found, values, places = _usable(group)
+    sign = -1.0 if given["minimise"] else 1.0
+    networks, keys = _codes(found["architecture"])
+    sets, texts = _codes(found["operations"])
+    holding = [set(page_columns.parts(text)) for text in texts]
+    rows = []
+    for operation in sorted(set().union(*holding)):
+        chosen = np.flatnonzero(np.array([operation in held for held in holding])[sets])
+        best = chosen[sign * values[chosen] == (sign * values[chosen]).max()]
+        first = min(keys[networks[at]] for at in best)
+        rows.append((operation, len(np.unique(networks[chosen])), len(chosen), float(values[best[0]]),
+                     float(values[chosen].mean()), first))  # fmt: skip
+    rows.sort(key=lambda row: (-sign * row[3], row[0]))
+    yield from ((*places, *row) for row in rows)
+
+
+def motif(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer `motif`."""
+    columns = ["task", "protocol", "space", "motif", "networks", "evaluations", "mean", "std", "lowest", "highest"]
+    groups = _of_tasks(connection, given, ["value", "architecture", "space", "motifs"])
+    return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, given)])
+
+
+def _motif(group: Sequence[Found], given: Parameters) -> Rows:
+    found, values, places = _usable(group)
+    wanted, past = set(given["operations"]), {"", *given["skips"]}
+    ways, texts = _codes(found["motifs"])
+    has = np.array([_has(text, wanted, past) for text in texts], bool)[ways]
+    networks, _ = _codes(found["architecture"])
+    spaces, names = _codes(found["space"])
+    for space in sorted(names):
+        for motif in (True, False):
+            chosen = (spaces == names.index(space)) & (has == motif)
+            seen = values[chosen]
+            if len(seen):
+                std = float(seen.std(ddof=1)) if len(seen) > 1 else 0.0
+                count = len(np.unique(networks[chosen]))
+                numbers = (float(seen.mean()), std, float(seen.min()), float(seen.max()))
+                yield (*places, space, motif, count, len(seen), *numbers)
+
+
+def _has(text: str, wanted: set[str], past: set[str]) -> bool:
+    named = (part.split(">") for part in page_columns.parts(text))
+    return any(one in wanted and two in wanted and skip in past for one, two, skip in named)
+
+
+def cost(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer `cost`."""
+    columns = ["task", "protocol", "study", "evaluations", "seconds", "hours", "mean_seconds", "epochs"]
+    groups = _of_tasks(connection, given, ["seconds", "epochs"])
+    if groups is None:
+        return None
+    rows = []
+    for one in (one for group in groups for one in group):
+        seconds = [value for value in one.columns["seconds"] if value is not None]
+        epochs = sum(value for value in one.columns["epochs"] if value is not None)
+        spent = math.fsum(seconds) if seconds else 0
+        mean = spent / len(seconds) if seconds else None
+        if one.columns["number"]:
+            count = len(one.columns["number"])
+            rows.append((one.task, one.protocol, one.study, count, spent, spent / 3600, mean, epochs))
+    return QueryResult(columns, rows)
+
+
+def frontier(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer `frontier`."""
+    names = [page_columns.NETWORK + given["cost"], METRIC + given["cost"]]
+    names += [given["cost"]] if given["cost"] in ("value", "seconds", "epochs") else []
+    groups = _of_tasks(connection, given, ["value", "architecture", *names])
+    # What no page has may still be a property of nodes.
+    told = (one.columns[name] for group in groups or () for one in group for name in names)
+    if groups is None or not any(value is not None for column in told for value in column):
+        return None
+    rows = [row for group in groups for row in _frontier(group, given, names)]
+    return QueryResult(["protocol", "architecture", "value", "cost"], rows)
+
+
+def _frontier(group: Sequence[Found], given: Parameters, names: Sequence[str]) -> Rows:
+    found, values, (_, protocol) = _usable(group)
+    sources = [found.get(name, [None] * len(values)) for name in names]
+    told = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
+    usable = np.flatnonzero([value is not None for value in told])
+    costs = np.array([told[at] for at in usable], np.float64)
+    scores = values[usable] * (-1.0 if given["minimise"] else 1.0)
+    order = np.lexsort((-scores, costs))
+    before = np.concatenate([[-np.inf], np.maximum.accumulate(scores[order])[:-1]])[: len(order)]
+    for at in order[scores[order] > before]:
+        same = usable[(costs == costs[at]) & (scores == scores[at])]
+        yield protocol, min(found["architecture"][one] for one in same), float(values[usable[at]]), told[usable[at]]
+
+
+def lineage(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer `lineage`: from pages, only which network is the best."""
+    found = pages.read(connection, [given["study"]], ["architecture", "value"])
+    best, score = None, -math.inf
+    for one in found:
+        sign = -1.0 if one.direction == "minimise" else 1.0
+        for key, value in zip(one.columns["architecture"], one.columns["value"], strict=True):
+            if value is not None and (sign * value > score or (best is None and not math.isnan(value))):
+                best, score = key, sign * value
+    _, first, rest = saved_queries.get("lineage").cypher.partition("LIMIT 1\n")
+    query = "MATCH (best:Architecture {key: $best})\n" + rest
+    return connection.query(query, {**given, "best": best}) if best is not None and first else None
+
+
+def duplicates(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer `duplicates`."""
+    columns = ["task", "protocol", "proposals", "networks", "in_several_studies", "answered", "seconds_saved"]
+    rows = []
+    for task, protocol, names in _tasks(connection, given):
+        found = pages.read(connection, names, ["functional_key", "answered_from"])
+        if any(one.columns["number"] or one.others for one in found):
+            rows.append((task, protocol, *_repeats(connection, found)))
+    return QueryResult([*columns, "trained_again"], rows)
+
+
+def _repeats(connection: Connection, found: Sequence[Found]) -> tuple[Any, ...]:
+    proposals, trainings, studies = (defaultdict[str, int](int) for _ in range(3))
+    for one in found:
+        keys, sources = one.columns["functional_key"], one.columns["answered_from"]
+        every = [*keys, *(row["functional_key"] for row in one.others)]
+        for key in every:
+            proposals[key] += 1
+        for key in set(every):
+            studies[key] += 1
+        for key in compress(keys, (source is None for source in sources)):
+            trainings[key] += 1
+    answers = [source for one in found for source in one.columns["answered_from"] if source is not None]
+    known = connection.read(lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))})
+    saved = [known[source] for source in answers if known.get(source) is not None]
+    again = sum(count - 1 for count in trainings.values() if count > 1)
+    several = sum(count > 1 for count in studies.values())
+    answered = sum(source in known for source in answers)
+    return sum(proposals.values()), len(proposals), several, answered, math.fsum(saved) if saved else 0, again
+
+
+_BASED = ("number", "agent", "value", "based_on")
+
+
+def proposals_of(connection: Connection, given: Parameters) -> QueryResult | None:
+    """Answer what the text of `contributions` asks for, of those proposals that its answer depends on."""
+    asked = given["study"]
+    every = [asked] if asked is not None else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
+    found = pages.read(connection, every, _BASED)
+    texts = {text for one in found for text in one.columns["based_on"]}
+    texts |= {row["based_on"] for one in found for row in one.others}
+    others = {name for text in texts for name in contributions.studies_of(text)} - set(every)
+    found += pages.read(connection, sorted(others), _BASED)
+    found.sort(key=lambda one: one.study)
+    rows = [row for one in found for row in _proposals(one, asked in (None, one.study))]
+    return QueryResult(["study", "direction", "number", "agent", "value", "based_on"], rows)
+
+
+def _proposals(one: Found, asked: bool) -> list[tuple[Any, ...]]:
+    rows = list(zip(*(one.columns[name] for name in _BASED), strict=True))
+    if one.others:
+        rows += [(row["number"], row["agent"], None, row["based_on"]) for row in one.others]
+        rows.sort(key=lambda row: int(row[0]))
+    return [(one.study, one.direction, number, agent, value, basis if asked else None)
+            for number, agent, value, basis in rows]  # fmt: skip
+
+
+ANSWERS: Mapping[str, Answer] = MappingProxyType(
+    {
+        "best-per-operation": best_per_operation,
+        "contributions": proposals_of,
+        "cost": cost,
+        "duplicates": duplicates,
+        "frontier": frontier,
+        "lineage": lineage,
+        "motif": motif,
+    }
+)
+"""Saved query to what answers it from pages, given all its parameters."""
+
+
+def _tasks(connection: Connection, given: Parameters) -> list[tuple[str, str, list[str]]]:
+    """Return the tasks that are asked for that have studies: name, protocol, names of studies."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in connection.read(lambda tx: tx.run(STUDIES).data()):
+        if given["task"] in (None, row["task"]) and given.get("protocol") in (None, row["protocol"]):
+            found.setdefault((row["task"], row["protocol"]), []).append(row["study"])
+    return [(*names, studies) for names, studies in found.items()]
+
+
+def _of_tasks(connection: Connection, given: Parameters, columns: Sequence[str]) -> list[list[Found]] | None:
+    """Return columns of what the studies of each task found; None where a task has results that are no study's."""
+    groups = {(task, protocol): names for task, protocol, names in _tasks(connection, given)}
+    found = []
+    for row in connection.read(lambda tx: tx.run(TASKS).data()):
+        if given["task"] in (None, row["task"]) and given.get("protocol") in (None, row["protocol"]):
+            measured = connection.read(partial(_measured, id_=row["id"]))
+            group = pages.read(connection, groups.get((row["task"], row["protocol"]), []), columns)
+            if measured > sum(len(one.columns["number"]) for one in group):
+                return None
+            found += [group] if group else []
+    return found
+
+
+def _measured(tx: ManagedTransaction, id_: str) -> int:
+    return int(tx.run(MEASURED, id=id_).single(strict=True)["measured"])
+
+
+def _usable(group: Sequence[Found]) -> tuple[page_columns.Columns, NDArray[np.float64], tuple[str, str]]:
+    """Return the columns of the results whose value is a number, those values, and task and protocol."""
+    found = page_columns.joined([one.columns for one in group])
+    values = np.array(found["value"], np.float64)
+    usable = ~np.isnan(values)
+    if not usable.all():
+        found = {name: list(compress(column, usable)) for name, column in found.items()}
+    return found, values[usable], (group[0].task, group[0].protocol)
+
+
+def _codes(column: Iterable[str]) -> tuple[NDArray[np.int64], list[str]]:
+    """Return (n,) the place of each text among the different ones, and those."""
+    places: dict[str, int] = {}
+    return np.array([places.setdefault(text, len(places)) for text in column], np.int64), list(places)

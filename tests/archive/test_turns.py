@@ -1,0 +1,72 @@
+"""Turns: many at a time or one alone, between threads and processes, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+from archive import turns
+from archive.turns import Turns
+from tests.archive.stores import everywhere
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from archive.turns import Turns
+with Turns(Path(sys.argv[1])).turn(alone=True):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
+    inside, most, clashes = [0, 0], [0, 0], []
+    guard = threading.Lock()
+
+    def work(number):
+        own = Turns(tmp_path)
+        for at in range(6):
+            alone = (number + at) % 4 == 0
+            with own.turn(alone=alone):
+                with guard:
+                    inside[alone] += 1
+                    most[alone] = max(most[alone], inside[alone])
+                    clashes.extend([inside[:]] if inside[1] and sum(inside) > 1 else [])
+                time.sleep(0.003)
+                with guard:
+                    inside[alone] -= 1
+
+    everywhere(work)
+    assert (clashes, most[1], inside) == ([], 1, [0, 0])
+    assert most[0] > 1
+
+
+def test_whoever_is_killed_lets_go(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        free = threading.Event()
+        waiting = threading.Thread(target=lambda: enter(tmp_path, free))
+        waiting.start()
+        assert not free.wait(0.1)
+        process.kill()
+        assert free.wait(30)
+        waiting.join()
+
+
+def enter(folder, free):
+    with Turns(folder).turn(alone=True):
+        free.set()
+
+
+def test_a_turn_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.05)
+    own = Turns(tmp_path)
+    with own.turn(alone=True), own.turn(alone=True), own.turn(alone=False):
+        pass
+
+
+def test_no_folder_no_turns(tmp_path):
+    with Turns(tmp_path / "missing").turn(alone=True):
+        assert not (tmp_path / "missing").exists()
