@@ -46,10 +46,19 @@ def inherited(archive: Archive, job: Job) -> Job:
     if found is None:
         return job
     beginning, record = found
+    beginning = replace(beginning, epochs=job.epochs)
     protocol = inheriting.shortened(job.protocol)
     epochs = None if job.epochs is None else min(job.epochs, protocol.epochs)
     seed = inheriting.seed_of(job.seed, job.architecture.key)
     return replace(job, protocol=protocol, epochs=epochs, seed=seed, initial=beginning, inherited=record)
+
+
+def without(job: Job) -> Job:
+    """Return the job of a network whose weights to begin with are not to be had: it is trained like any other."""
+    if not isinstance(job.initial, Beginning):
+        return replace(job, initial=None, inherited={})
+    whole = job.initial
+    return replace(job, protocol=whole.protocol, epochs=whole.epochs, seed=whole.seed, initial=None, inherited={})
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,8 @@ class Beginning:
         architecture: The network that inherits.
         task: What it learns.
         protocol: By which rules.
-        seed: Of the trial.
+        seed: Of the study.
+        epochs: What a network that inherits nothing is to be trained to; None means all.
     """
 
     checkpoint: Checkpoint
@@ -69,6 +79,7 @@ class Beginning:
     task: Task
     protocol: Protocol
     seed: int
+    epochs: int | None = None
 
     def __call__(self) -> Weights:
         """Return the weights, by the names of `Network.state_dict`.

@@ -28,17 +28,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive.errors import ArchiveError, StoreUnavailableError, TrainingError, UsageError
+from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
 from archive.notices import Completion, Failure, Release, Report
 from archive.records import Claim, Result
-from archive.trainer import beginning, events, tasks, weights
+from archive.rungs import Rungs
+from archive.trainer import beginning, events, patience, tasks, weights
 from archive.trainer.job import Epoch, Failed, Finished, Interrupted
 from archive.trainer.lifetime import Lifetime
 from archive.trainer.options import Options, Tally
 from archive.trainer.queue import BATCH, Queue
 from archive.trainer.running import Running, TimedAnswer, look_up, wait
 from archive.trainer.tabular import TabularTask
-from archive.trainer.worker import Trial, resolve_device
+from archive.trainer.worker import Trial
 from archive.trainer.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Trainer:
         self.lifetime = Lifetime(self.options.parent)
         self.running: tuple[Running, ...] = ()
         self._busy_at = 0.0
+        self._failures = 0
 
     @property
     def contact(self) -> float:
@@ -97,12 +99,12 @@ class Trainer:
 
         Raises:
             SettingsError: The device cannot be used, or the place of the weights.
-            StoreError: The archive cannot be used when the daemon starts; later, it waits for it.
+            StoreError: The archive cannot be used when the daemon starts, or is away for longer than the options allow;
+                later, the daemon waits for it.
         """
         with self.lifetime.signals():
             weights.root_uri(self.workplace.weights)
-            self.workplace.device, hardware = self._place()
-            self.archive.proposals.register_worker(self.worker, platform.node(), f"{self.device} ({hardware})")
+            patience.until_it_answers(self._arrive, self.options.wait_seconds, log.warning, self.lifetime.stopping)
             log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
             self._emit(events.Started(self.worker, self.device))
             self.outbox.adopt()
@@ -121,15 +123,9 @@ class Trainer:
         """Ask the loop to end, from a signal or another thread; a second time, without waiting for trials."""
         self.lifetime.request_stop()
 
-    def _place(self) -> tuple[str, str]:
-        """Return the device and its hardware; one study's table is asked without torch, which takes seconds to load."""
-        study = self.options.study
-        try:
-            if study is not None and isinstance(tasks.get(self.archive.studies.get(study).task), TabularTask):
-                return "table", "no training"
-        except UsageError as error:
-            log.warning("cannot work on study=%s reason=%r", study, str(error))
-        return resolve_device(self.options.device)
+    def _arrive(self) -> None:
+        hardware = self.workplace.find_device(self.archive)
+        self.archive.proposals.register_worker(self.worker, platform.node(), f"{self.device} ({hardware})")
 
     def _turn(self) -> None:
         """Claim, wait a moment, and tell the archive what trials have said."""
@@ -262,15 +258,22 @@ class Trainer:
                 self._emit(events.Released(running.claim, "the lease was lost", lost=True))
 
     def _complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
-        self.queue.say(Completion(claim.id, claim.token, result), keep=keep)
+        rung = None if Rungs.of(claim.study.config) is None else claim.proposal.rung
+        paused = result.environment.get("ended") == "rung"
+        self.queue.say(Completion(claim.id, claim.token, result, paused, rung, claim.architecture.key), keep=keep)
         self.tally.complete += 1
+        self._failures = 0
         self._emit(events.Completed(claim, result))
 
     def _fail(self, claim: Claim, failed: Failed) -> None:
         log.warning("failed proposal=%s retry=%s reason=%r", claim.id, failed.retry, failed.reason)
         self.queue.say(Failure(claim.id, claim.token, failed.reason, failed.retry, failed.log_tail or None))
         self.tally.failed += 1
-        if not failed.retry:
+        self._failures = self._failures + 1 if failed.retry else 0
+        if failed.retry:
+            # What is wrong may be wrong here alone: a whole queue must not fail before somebody looks.
+            self.queue.rest(self._failures)
+        else:
             self.workplace.forget(claim)
         self._emit(events.Failed(claim, failed.reason, failed.retry))
 

@@ -5,6 +5,7 @@
 | MemoryError; torch's, of the host or of a GPU      | `out of memory …`            | no: it would need as much       |
 | of CUDA or its libraries                           | `the device failed: …`       | yes, in another process         |
 | TrainingError, any other of the archive            | its own words                | no                              |
+| SettingsError, OSError: data that are not here     | its own words                | yes, on a machine that has them |
 | anything else                                      | its class and its words      | no                              |
 
 Deaths without an exception are told from the exit status (`archive.trainer.worker`).
@@ -12,7 +13,7 @@ Deaths without an exception are told from the exit status (`archive.trainer.work
 
 from __future__ import annotations
 
-from archive.errors import ArchiveError, TrainingError
+from archive.errors import ArchiveError, SettingsError, TrainingError
 from archive.trainer.job import Failed
 
 _NO_MEMORY = ("DefaultCPUAllocator", "CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
@@ -24,7 +25,7 @@ def failed(error: Exception) -> Failed:
     if isinstance(error, TrainingError):
         return Failed(error.reason)
     if isinstance(error, ArchiveError):
-        return Failed(str(error))
+        return Failed(str(error), retry=isinstance(error, SettingsError))
     if isinstance(error, MemoryError):
         return Failed(f"out of memory: {first_line(error)}" if str(error) else "out of memory")
     if (reason := out_of_memory(error)) is not None:
@@ -32,7 +33,7 @@ def failed(error: Exception) -> Failed:
     if any(word in str(error) for word in _DEVICE):
         # It leaves the device unusable for this process alone.
         return Failed(f"the device failed: {first_line(error)}", retry=True)
-    return Failed(f"{type(error).__name__}: {error}")
+    return Failed(f"{type(error).__name__}: {error}", retry=isinstance(error, OSError))
 
 
 def out_of_memory(error: Exception) -> str | None:

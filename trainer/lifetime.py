@@ -30,6 +30,10 @@ class Lifetime:
         """Ask for the end, from a signal or another thread."""
         self.requests += 1
 
+    def stopping(self) -> bool:
+        """Whether a stop was asked for, or the parent is gone."""
+        return self.requests > 0 or self.parent_gone()
+
     def parent_gone(self) -> bool:
         """Whether there was a parent to end with, and it has ended."""
         if self._parent_id is None:

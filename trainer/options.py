@@ -20,6 +20,7 @@ class Options:
         checkpoint_seconds: Time between two saves of a trial's state, which is most that a kill loses of it.
         precision: Of the steps: `auto` is bf16 on a GPU that computes in it, else float32; on record with results.
         parting_seconds: How long trials that are to be handed back may take to save their state.
+        wait_seconds: How long to wait for an archive that is away at the start; None means until it answers.
         scale: A table's answer takes its recorded cost times this; 0 answers at once.
         parent: Leave when the process of this id is gone.
         idle_seconds: Leave after so long without work; None means never.
@@ -37,6 +38,7 @@ class Options:
     checkpoint_seconds: float = 60.0
     precision: str = "auto"
     parting_seconds: float = 8.0
+    wait_seconds: float | None = None
     scale: float = 0.0
     parent: int | None = None
     idle_seconds: float | None = None

@@ -1,8 +1,8 @@
 """How trials ended, as far as the archive does not know it yet: one JSON file each, until they are delivered.
 
 A result, or the reason why there is none, is put here before it is sent, so that neither a server that is away nor a
-kill of the daemon loses it; another daemon with the same folder delivers what is left behind. Delivering twice does
-no harm, for completion is idempotent.
+kill of the daemon loses it; what was handed back while the server was away waits here, too. Another daemon with the
+same folder delivers what is left behind. Delivering twice does no harm, for completion is idempotent.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from archive.notices import Completion, Failure
+from archive.notices import Completion, Failure, Release
 from archive.records import Checkpoint, Result
 from archive.trainer.files import write_atomically
 
 log = logging.getLogger("archive.trainer")
 
-Ending = Completion | Failure
+Ending = Completion | Failure | Release
 
 REST_SECONDS = 600.0
 """Age at which a file that is still being written is taken for the rest of a kill."""
@@ -115,7 +115,7 @@ def _as_dict(ending: Ending) -> dict[str, Any]:
 def _from_dict(data: dict[str, Any]) -> Ending:
     id_, token = data.pop("proposal"), data.pop("token")
     if "result" not in data:
-        return Failure(id_, token, **data)
+        return Failure(id_, token, **data) if "reason" in data else Release(id_, token, **data)
     result = data.pop("result")
     saved = result.pop("checkpoint")
     return Completion(id_, token, Result(**result, checkpoint=Checkpoint(**saved) if saved else None), **data)

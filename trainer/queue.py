@@ -4,8 +4,9 @@
     say(…) ──> flush() ──> archive              everything said since the last time in one transaction
          └──> outbox                            a trial's end is on the disk before it is sent
 
-The archive may be away for minutes. Reports are then left out, for the next one has the whole curve; how trials ended
-waits in the outbox; a release is not made up for, because the lease runs out by itself.
+The archive may be away for minutes. Reports are then left out, for the next one has the whole curve; how trials ended,
+and what was handed back, waits in the outbox. A lease that runs out before costs its proposal an attempt; what is
+handed back late does not, and means nothing any more if another worker has the proposal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from archive.notices import Answer, Completion, Failure, Notice, Report
 from archive.records import Claim
 from archive.trainer import events
 from archive.trainer.options import Options
-from archive.trainer.outbox import Outbox
+from archive.trainer.outbox import Ending, Outbox
 
 if TYPE_CHECKING:
     from archive.archive import Archive
@@ -37,6 +38,9 @@ FIRST_PAUSE = 0.01
 """Pause after the queue was first found empty; each further look doubles it, up to `Options.poll_seconds`."""
 ADOPT_SECONDS = 5.0
 """Age at which what another daemon left in the outbox is taken over: while it lives, it delivers much sooner."""
+REST_SECONDS = 0.25
+"""Pause after a trial failed through no fault of its own; each one that follows doubles it, up to `LONGEST_REST`."""
+LONGEST_REST = 60.0
 MOST_REFUSALS = 5
 """A single ending that the server rejects so often is set aside."""
 
@@ -110,6 +114,10 @@ class Queue:
             self._look_at = time.monotonic() + self._pause
         return claims or []
 
+    def rest(self, failures: int) -> None:
+        """Look for no work for a while: so many trials in a row could not be done here, and others may do better."""
+        self._look_at = time.monotonic() + min(REST_SECONDS * 2.0 ** min(failures - 1, 30), LONGEST_REST)
+
     def say(self, notice: Notice, *, keep: bool = True) -> None:
         """Note what is to be told; it takes the place of what was said of the same claim and not told yet.
 
@@ -159,8 +167,9 @@ class Queue:
     def _delivered(self, notice: Notice, first: bool) -> None:
         if isinstance(notice, Completion):
             log.info("complete proposal=%s value=%.6g first=%s", notice.id, notice.result.value, first)
-        if isinstance(notice, Completion | Failure):
+        if isinstance(notice, Ending):
             self._outbox.forget(notice)
+        if isinstance(notice, Completion | Failure):
             self._emit(events.Delivered(notice.id, first))
 
     def _refused(self, notice: Notice, error: ArchiveError) -> None:
@@ -171,7 +180,7 @@ class Queue:
             self._emit(events.Refused(notice.id, str(error)))
         else:
             log.info("not ours any more proposal=%s reason=%r", notice.id, str(error))
-            if isinstance(notice, Failure):
+            if isinstance(notice, Ending):
                 self._outbox.forget(notice)
 
     def _flush_singly(self, told: list[Notice]) -> list[str]:
@@ -195,7 +204,7 @@ class Queue:
     def _keep(self) -> list[str]:
         """Save for later what the archive was not told; reports are not worth it."""
         for notice in self._said.values():
-            if isinstance(notice, Completion | Failure):
+            if isinstance(notice, Ending):
                 self._outbox.put(notice)
         self._said.clear()
         return []

@@ -97,7 +97,8 @@ def train(
         on_epoch: Called after each epoch with that epoch's entries of the curve.
         hyperparameters: What differs from the protocol (`archive.trainer.hyperparameters`).
         initial: Weights to start from, in the canonical order; None draws them from the seed. What returns them is
-            called unless a state is resumed, and may raise CheckpointError: the seed must do, then.
+            called unless a state is resumed, and may raise CheckpointError: the seed must do, then, unless the
+            protocol has other rules for networks that inherit.
         inherited: What to put on record of `initial`, as JSON values.
         epochs: Train up to this epoch, with the schedule of all of the protocol's; None means all. Its outcome is what
             the whole training would have found by then, and the session keeps the state.
@@ -109,6 +110,7 @@ def train(
         UsageError: The value of an argument cannot be used.
         InvalidArchitectureError: The network does not suit the task.
         TrainingError: The loss is no longer finite, memory ran out, or the initial weights do not fit.
+        CheckpointError: The initial weights cannot be had, and these are the rules of a network that has some.
         Left: The session was asked to leave.
     """
     start = time.perf_counter()
@@ -191,6 +193,8 @@ def _start_from(training: Training, initial: Initial, inherited: Mapping[str, An
     try:
         weights = initial if isinstance(initial, Mapping) else initial()
     except CheckpointError as error:
+        if training.protocol.inherited_epochs is not None:
+            raise
         log.warning("starts from its seed reason=%r", error.reason)
         training.inherited = {"error": error.reason}
         return

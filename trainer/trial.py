@@ -12,14 +12,18 @@ import platform
 import signal
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import CheckpointError
 from archive.records import Checkpoint, Result
-from archive.trainer import failures, states, triallog
+from archive.trainer import beginning, failures, states, triallog
 from archive.trainer.job import Beat, Epoch, Finished, Interrupted, Job, Message
 from archive.trainer.session import Left, Metrics, Session
+
+if TYPE_CHECKING:
+    from archive.trainer.train import Outcome
 
 log = logging.getLogger("archive.trainer")
 
@@ -97,8 +101,6 @@ def _listen(daemon: Connection, session: Session, send: Send) -> None:
 def _result_of(job: Job, session: Session, send: Send) -> Result:
     import torch
 
-    from archive.trainer.train import train
-
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
@@ -108,20 +110,7 @@ def _result_of(job: Job, session: Session, send: Send) -> Result:
         log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
         send(Epoch(metrics))
 
-    outcome = train(
-        job.architecture,
-        job.task,
-        job.protocol,
-        seed=job.seed,
-        device=job.device,
-        on_epoch=on_epoch,
-        hyperparameters=job.hyperparameters,
-        initial=job.initial,
-        inherited=job.inherited,
-        epochs=job.epochs,
-        precision=job.precision,
-        session=session,
-    )
+    job, outcome = _trained(job, session, on_epoch)
     environment: dict[str, Any] = {
         "host": platform.node(),
         "machine": platform.machine(),
@@ -137,7 +126,8 @@ def _result_of(job: Job, session: Session, send: Send) -> Result:
             environment[name] = value
     if job.hyperparameters:
         environment["hyperparameters"] = dict(job.hyperparameters)
-    saved, problem = _saved(job, outcome.weights)
+    # The state goes on from a rung; weights are for what is whole.
+    saved, problem = (None, "") if outcome.ended == "rung" else _saved(job, outcome.weights)
     if problem:
         environment["checkpoint"] = problem
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
@@ -152,6 +142,34 @@ def _result_of(job: Job, session: Session, send: Send) -> Result:
         environment=environment,
         checkpoint=saved,
     )
+
+
+def _trained(job: Job, session: Session, on_epoch: Callable[[Metrics], None]) -> tuple[Job, Outcome]:
+    """Train, and return the job as it was done: where nothing can be inherited after all, by the rules of those."""
+    from archive.trainer.train import train
+
+    def trained(job: Job) -> Outcome:
+        return train(
+            job.architecture,
+            job.task,
+            job.protocol,
+            seed=job.seed,
+            device=job.device,
+            on_epoch=on_epoch,
+            hyperparameters=job.hyperparameters,
+            initial=job.initial,
+            inherited=job.inherited,
+            epochs=job.epochs,
+            precision=job.precision,
+            session=session,
+        )
+
+    try:
+        return job, trained(job)
+    except CheckpointError as error:
+        log.warning("inherits nothing reason=%r", error.reason)
+        job = beginning.without(job)
+        return job, replace(trained(job), inherited={"error": error.reason})
 
 
 def _saved(job: Job, weights: dict[str, Any]) -> tuple[Checkpoint | None, str]:

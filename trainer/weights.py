@@ -11,7 +11,9 @@ where that package looks for them, never from the URL.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,6 +25,9 @@ from archive.records import Checkpoint
 from archive.trainer.files import write_atomically
 
 SUFFIX = ".safetensors"
+_DIGEST = re.compile("[0-9a-f]{64}")
+_LOGIN = re.compile("://([^/?#]*)@")
+"""Of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
 
 
 @dataclass(frozen=True)
@@ -119,16 +124,19 @@ def remove(uri: str) -> None:
 
 
 def listed(root: Path | str) -> Iterator[Kept]:
-    """Yield all files of weights below a root.
+    """Yield all files of weights below a root; what others keep there, under names of their own, is not touched.
 
     Raises:
         CheckpointError: The place cannot be read.
     """
-    folder = local_folder(root)
+    folder, under = local_folder(root), root_uri(root)
     if folder is not None:
         for path in sorted(folder.glob(f"??/*{SUFFIX}")):
-            found = path.stat()
-            yield Kept(path.absolute().as_uri(), path.stem, found.st_size, found.st_mtime)
+            uri = path.absolute().as_uri()
+            with suppress(FileNotFoundError):  # Another collection has removed it.
+                found = path.stat()
+                if uri == address(under, path.stem):
+                    yield Kept(uri, path.stem, found.st_size, found.st_mtime)
         return
     system, path_ = _remote(str(root))
     try:
@@ -137,9 +145,13 @@ def listed(root: Path | str) -> Iterator[Kept]:
         raise CheckpointError(f"cannot read {_shown(str(root))}: {_said(error)}") from error
     for name, entry in sorted(entries.items()):
         stem = name.rpartition("/")[2].removesuffix(SUFFIX)
-        if name.endswith(SUFFIX) and len(stem) == 64:
-            uri = f"{str(root).rstrip('/')}/{stem[:2]}/{stem}{SUFFIX}"
-            yield Kept(uri, stem, int(entry["size"]), _modified(entry))
+        if name.lstrip("/") == address(f"{path_.strip('/')}/", stem):
+            yield Kept(f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), _modified(entry))
+
+
+def address(under: str, sha256: str) -> str | None:
+    """Return the address of content below a root, as `root_uri` gives it; None where the text is no digest."""
+    return f"{under}{sha256[:2]}/{sha256}{SUFFIX}" if _DIGEST.fullmatch(sha256) else None
 
 
 def root_uri(root: Path | str) -> str:
@@ -184,14 +196,13 @@ def _content(uri: str) -> bytes:
 
 def _remote(uri: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    parts = urlsplit(uri)
-    if "@" in parts.netloc and ":" in parts.netloc.partition("@")[0]:
+    if any(":" in found[1] for found in _LOGIN.finditer(uri)):
         raise SettingsError(f"the address {_shown(uri)} must not carry a password")
     try:
         from fsspec.core import url_to_fs
 
         system, path = url_to_fs(uri)
-    except (ImportError, ValueError) as error:
+    except Exception as error:  # Some connect at once, and raise whatever their package does.
         raise SettingsError(f"weights cannot be kept at {_shown(uri)}: {_said(error)}") from None
     return system, path
 
@@ -208,8 +219,7 @@ def _shown(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.scheme == "file" and not parts.netloc:
         return unquote(parts.path)
-    login, at, _ = parts.netloc.rpartition("@")
-    return uri.replace(login + at, "", 1) if at else uri
+    return _LOGIN.sub("://", uri)
 
 
 def _said(error: Exception) -> str:

@@ -64,8 +64,10 @@ def collect(
     under, found = weights.root_uri(root), Collected()
     free: dict[str, int] = {}
     for holding in archive.retention.holdings(policy, under):
-        uri = holding.checkpoint.uri
-        reason = holding.reason or ("" if weights.exists(uri) else "elsewhere")
+        uri, sha256 = holding.checkpoint.uri, holding.checkpoint.sha256
+        # An address may come from a file that somebody sent: whatever else it points to is none of ours to remove.
+        at_hand = uri == weights.address(under, sha256) and weights.exists(uri)
+        reason = holding.reason or ("" if at_hand else "elsewhere")
         if reason:
             found.kept[reason] = found.kept.get(reason, 0) + 1
         else:
@@ -87,10 +89,12 @@ def collect(
 def _collect_orphans(archive: Archive, root: Path | str, policy: Policy, found: Collected, *, dry_run: bool) -> None:
     # The files are listed before the store is asked: a result that arrives in between is not taken for an orphan.
     files = list(weights.listed(root))
-    known = archive.retention.known(weights.root_uri(root)) | {*found.removed}
+    # By content: the folder may have another name here than where the weights were saved (a link, a container).
+    known = archive.retention.digests()
     before = time.time() - policy.grace_seconds
     for file in files:
-        if file.uri not in known and file.modified is not None and file.modified <= before:
+        unknown = file.sha256 not in known and file.uri not in found.removed
+        if unknown and file.modified is not None and file.modified <= before:
             if not dry_run:
                 weights.remove(file.uri)
             found.orphans[file.uri] = file.bytes

@@ -10,15 +10,26 @@ Daemons that share a home go on with each other's trials.
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from archive import rungs
+from archive.errors import UsageError
 from archive.records import Claim
-from archive.trainer import states, triallog
+from archive.trainer import states, tasks, triallog
 from archive.trainer.job import Job
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
+from archive.trainer.tabular import TabularTask
 from archive.trainer.tasks import Task
+from archive.trainer.worker import resolve_device
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+
+log = logging.getLogger("archive.trainer")
 
 STATE_SECONDS = 30 * 86_400.0
 """Age at which a state that nobody came back for is removed."""
@@ -42,6 +53,16 @@ class Workplace:
         self.home, self.device = home, options.device
         self.weights = home / "checkpoints" if weights is None else weights
         self._options = options
+
+    def find_device(self, archive: Archive) -> str:
+        """Set the device, and return its hardware; for one study's table, without torch, which takes seconds to load.
+
+        Raises:
+            SettingsError: The device cannot be used.
+            StoreError: The archive cannot be asked.
+        """
+        self.device, hardware = self._found(archive)
+        return hardware
 
     def outbox(self, archive: str) -> Outbox:
         """Return the outbox for an archive, which is named without a login."""
@@ -67,6 +88,7 @@ class Workplace:
             resume_folder=self.home / "states",
             checkpoint_seconds=self._options.checkpoint_seconds,
             log=triallog.path_of(self.home, claim.id),
+            epochs=rungs.epochs_of(claim.study, claim.proposal.rung),
             precision=self._options.precision,
         )
 
@@ -77,6 +99,15 @@ class Workplace:
     def sweep(self) -> None:
         """Remove states that nobody came back for."""
         states.sweep(self.home / "states", STATE_SECONDS)
+
+    def _found(self, archive: Archive) -> tuple[str, str]:
+        study = self._options.study
+        try:
+            if study is not None and isinstance(tasks.get(archive.studies.get(study).task), TabularTask):
+                return "table", "no training"
+        except UsageError as error:
+            log.warning("cannot work on study=%s reason=%r", study, str(error))
+        return resolve_device(self._options.device)
 
     def _threads(self) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:

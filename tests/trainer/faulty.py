@@ -10,6 +10,7 @@ import time
 import numpy as np
 import torch
 
+from archive.errors import SettingsError
 from archive.trainer import data, tasks
 from archive.trainer.data import Splits
 from archive.trainer.tasks import Protocol, Task
@@ -69,3 +70,11 @@ def asks_for_too_much(_: Protocol) -> Splits:
 
 def breaks_the_device(_: Protocol) -> Splits:
     raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be …")
+
+
+def is_not_here(_: Protocol) -> Splits:
+    raise SettingsError("the data of faulty are not found in /nowhere")
+
+
+def has_no_files_left(_: Protocol) -> Splits:
+    raise OSError(24, "Too many open files")

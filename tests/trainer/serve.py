@@ -43,7 +43,7 @@ if __name__ == "__main__":
     from tests.trainer import serve
 
     # Under its own name, by which a trial's process can import it.
-    know(serve.SLOW, serve.DELAYED)
+    know(serve.SLOW, serve.DELAYED, serve.LONGER)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     with archive.connect() as opened:
         Trainer(opened, Options(**json.loads(sys.argv[1]))).run()

@@ -153,14 +153,19 @@ def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
     assert epochs > PROTOCOL.inherited_epochs
 
 
-def test_altered_weights_are_not_begun_with_and_the_record_says_so(archive, run):
+def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_that_of_the_others(archive, run):
     first = propose(archive, PARENT)
     run()
     weights.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
     child = propose(archive, CHILD, PARENT)
     run()
-    _, _, environment = result_of(archive, child)
+    value, epochs, environment = result_of(archive, child)
     assert "must be" in environment["inherited"]["error"]
+    (evaluation,) = [one for one in archive.studies.evaluations(PROTOCOL.name) if one.id == child]
+    assert evaluation.seed == 3
+    plain = propose(archive, CHILD, protocol="diabetes/1")
+    run()
+    assert (value, epochs) == result_of(archive, plain)[:2]
 
 
 def test_what_is_begun_with_is_reserved(archive, run):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from archive.notices import Completion, Failure
+from archive.notices import Completion, Failure, Release
 from archive.records import Checkpoint, Result
 from archive.trainer.outbox import Outbox
 
@@ -23,9 +23,11 @@ RESULT = Result(
     checkpoint=Checkpoint("file:///a", "ab", 3),
 )
 ENDINGS = [
-    Completion("s#00001", "token", RESULT),
+    Completion("s#00001", "token", RESULT, architecture="key"),
     Completion("s#00002", "token", Result(0.5), pruned=True),
     Failure("s#00003", "token", "out of memory", retry=True, log="last words"),
+    Completion("s#00004", "token", Result(0.5, partial=True), pruned=True, rung=1),
+    Release("s#00005", "token"),
 ]
 
 
@@ -43,7 +45,7 @@ def test_another_daemon_finds_all_that_was_left(outbox):
         outbox.put(ending)
     other = Outbox(outbox.folder, "embedded")
     assert len(other) == 0
-    assert other.adopt() == 3
+    assert other.adopt() == len(ENDINGS)
     # As text, for a nan is not equal to itself.
     assert sorted(map(str, other.waiting)) == sorted(map(str, ENDINGS))
     assert other.adopt() == 0
@@ -54,9 +56,9 @@ def test_what_has_arrived_is_forgotten(outbox):
         outbox.put(ending)
     outbox.forget(ENDINGS[0])
     assert outbox.waiting == ENDINGS[1:]
-    assert len(files(outbox)) == len(outbox) == 2
+    assert len(files(outbox)) == len(outbox) == len(ENDINGS) - 1
     outbox.forget(ENDINGS[0])
-    assert len(outbox) == 2
+    assert len(outbox) == len(ENDINGS) - 1
 
 
 def test_two_attempts_at_one_proposal_do_not_replace_each_other(outbox):

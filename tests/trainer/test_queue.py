@@ -87,13 +87,13 @@ def test_how_trials_ended_outlives_an_outage_reports_do_not(archive, own, make, 
     assert own.away
     assert own.claim(1) == []
     own.say(Completion(e.id, e.token, Result(0.25)))
-    assert len(list((tmp_path / "outbox").glob("*.json"))) == 3
+    assert len(list((tmp_path / "outbox").glob("*.json"))) == 4
     end(own)
     # Killed meanwhile: the next daemon with this home delivers.
     after = make("v")
     after._outbox.adopt()
     assert after.flush() == []
-    assert states(archive) == [State.RUNNING, State.COMPLETE, State.FAILED, State.RUNNING, State.COMPLETE]
+    assert states(archive) == [State.RUNNING, State.COMPLETE, State.FAILED, State.WAITING, State.COMPLETE]
     assert archive.proposals.list("study")[2].reason == "NaN"
     assert archive.proposals.list("study")[0].curve == {}
     assert not list((tmp_path / "outbox").iterdir())
@@ -103,6 +103,27 @@ def test_how_trials_ended_outlives_an_outage_reports_do_not(archive, own, make, 
     assert [type(event) for event in happened if isinstance(event, events.Away | events.Back)] == [
         events.Away, events.Back,
     ]  # fmt: skip
+
+
+def test_what_was_handed_back_too_late_is_another_workers(archive, own, make, outage, tmp_path):
+    propose(archive, cells(2))
+    a, b = own.claim(2)
+    end = outage()
+    own.say(Release(a.id, a.token))
+    own.say(Release(b.id, b.token))
+    own.flush()
+    end(own)
+    # One was taken from this worker meanwhile, and has another; it keeps it.
+    archive.proposals.fail(a.id, a.token, "taken away", retry=True)
+    (other,) = make("other").claim(1)
+    assert other.id == a.id
+    after = make("v")
+    after._outbox.adopt()
+    assert after.flush() == []
+    first, second = archive.proposals.list("study")
+    assert (first.state, first.worker, first.attempts) == (State.RUNNING, "other", 1)
+    assert (second.state, second.attempts) == (State.WAITING, 0)
+    assert not list((tmp_path / "outbox").iterdir())
 
 
 def test_a_lost_lease_is_noticed(archive, own):
@@ -153,3 +174,19 @@ def test_an_empty_queue_is_asked_ever_less_often(archive, make):
     own._ask = lambda call, **_: asked.append(1)
     assert own.claim(1) == []
     assert not asked
+
+
+def test_who_fails_again_and_again_looks_for_work_less_often(archive, own, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(queue.time, "monotonic", lambda: now[0])
+    propose(archive, cells(3))
+    waits = []
+    for failures in (1, 2, 3, 20):
+        own.rest(failures)
+        assert own.claim(1) == []
+        waits.append(own.idle_until - now[0])
+    assert waits == [0.25, 0.5, 1.0, 60.0]
+    now[0] += 59.0
+    assert own.claim(1) == []
+    now[0] += 1.0
+    assert len(own.claim(1)) == 1

@@ -122,7 +122,7 @@ def propose(archive, table, networks, name="study", **settings):
 
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("archive.trainer.daemon.resolve_device", lambda _: pytest.fail("asked for a device"))
+    monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda _: pytest.fail("asked for a device"))
     monkeypatch.setattr("archive.trainer.daemon.Trial", lambda _: pytest.fail("started a process"))
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
     options = Options(study="study", slots=2, idle_seconds=0.1)
@@ -176,7 +176,7 @@ def test_answers_in_scaled_time_take_it(archive, table, tmp_path):
 
 
 def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("archive.trainer.daemon.resolve_device", lambda device: (device, "none"))
+    monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda device: (device, "none"))
     propose(archive, table, CELLS[:1])
     table.unlink()
     Trainer(archive, Options(idle_seconds=0.1, device="cpu", once=True), home=tmp_path / "trainer").run()

@@ -102,10 +102,11 @@ def test_a_place_that_cannot_be_used_is_refused_before_anything_is_kept():
         weights.root_uri("file://elsewhere/weights")
 
 
-def test_a_password_in_an_address_is_refused_and_never_shown():
+@pytest.mark.parametrize("chain", ["", "simplecache::"])
+def test_a_password_in_an_address_is_refused_and_never_shown(chain):
     for call in (weights.root_uri, weights.exists, lambda uri: weights.write(uri, CONTENT)):
         with pytest.raises((SettingsError, CheckpointError), match="must not carry a password") as caught:
-            call("sftp://me:hunter2@host/weights")
+            call(f"{chain}sftp://me:hunter2@host/weights")
         assert "hunter2" not in str(caught.value)
 
 

@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from archive.errors import CheckpointError
-from archive.records import Result
+from archive.records import Checkpoint, Result
 from archive.retention import Policy
 from archive.trainer import weights
 from archive.trainer.weights_gc import collect
@@ -115,3 +115,35 @@ def test_old_files_of_a_folder_are_known_by_their_age(archive, tmp_path):
     path = weights.local_folder(stray.uri)
     os.utime(path, (time.time() - 7200,) * 2)
     assert collect(archive, tmp_path, Policy(1, 3600), orphans=True).orphans == {stray.uri: stray.bytes}
+
+
+def test_weights_that_are_known_under_another_path_are_no_orphans(archive, tmp_path):
+    (kept,) = train(archive, tmp_path / "weights", [0.1])
+    (tmp_path / "link").symlink_to(tmp_path / "weights")
+    found = collect(archive, tmp_path / "link", EVERYTHING, orphans=True)
+    assert (found.removed, found.orphans) == ({}, {})
+    assert weights.read(kept)
+
+
+def test_files_that_no_trainer_has_named_are_not_touched(archive, tmp_path):
+    train(archive, tmp_path, [0.1])
+    others = [tmp_path / "v1" / "model.safetensors", tmp_path / "aa" / f"{'b' * 64}.safetensors"]
+    for path in others:
+        path.parent.mkdir()
+        path.write_bytes(b"of a user")
+    assert collect(archive, tmp_path, EVERYTHING, orphans=True).orphans == {}
+    assert all(path.exists() for path in others)
+
+
+@pytest.mark.parametrize("sha256", ["0" * 64, "../../thesis"])
+def test_an_address_that_somebody_made_up_leads_to_no_removal(archive, tmp_path, sha256):
+    thesis = tmp_path / "thesis.safetensors"
+    thesis.write_bytes(b"years of work")
+    uri = f"{weights.root_uri(tmp_path / 'weights')}../thesis.safetensors"
+    propose(archive, cells(1), "sent")
+    claim = archive.proposals.claim("w", study="sent")
+    archive.proposals.complete(claim.id, claim.token, Result(0.1, checkpoint=Checkpoint(uri, sha256, 13)))
+    (tmp_path / "weights").mkdir()
+    found = collect(archive, tmp_path / "weights", EVERYTHING, orphans=True)
+    assert (found.removed, found.kept) == ({}, {"elsewhere": 1})
+    assert thesis.exists()

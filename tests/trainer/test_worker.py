@@ -75,6 +75,8 @@ def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
         (faulty.segfaults, "ended by SIGSEGV", True),
         (faulty.is_killed, "ended by SIGKILL.*out of memory", True),
         (faulty.raises, "ValueError: no such column", False),
+        (faulty.is_not_here, "^the data of faulty are not found in /nowhere$", True),
+        (faulty.has_no_files_left, "Too many open files", True),
         (faulty.runs_out_of_memory, "^out of memory$", False),
         (faulty.asks_for_too_much, "^out of memory( on cpu)?: .*you tried to allocate", False),
         (faulty.breaks_the_device, "^the device failed: CUDA error: an illegal memory access was encountered$", True),

@@ -1,9 +1,14 @@
 """How many proposals a second pass through the archive, for `archive bench throughput`.
 
 A life cycle is what a trial costs beside its training: propose, claim, three reports, complete. One agent proposes, in
-batches; workers, each a process of its own, take and tell through `archive.trainer.queue`, as the daemon does for
-tasks that a table answers: a batch in a transaction. The same cycles one by one, a transaction each step, are measured
-beside it, and Optuna's storages in the same run: ask, three reports, tell, by as many processes.
+batches, for ten seconds; workers, each a process of its own, take and tell until nothing is left. Three manners:
+
+    in batches       as the daemon does for tasks that a table answers (`archive.trainer.queue`): many proposals in a
+                     transaction, which is one of claims, of first, second or third reports, or of results
+    reports late     the same, where the daemon has no time for reports: they give way to the result
+    one by one       a transaction each step of each proposal
+
+Beside them, in the same run, Optuna's storages: ask, three reports, tell, for ten seconds, by as many processes.
 """
 
 from __future__ import annotations
@@ -14,10 +19,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from archive import connect, server, settings, spaces
+from archive import connect, pages, server, settings, spaces
+from archive.architectures import batched
 from archive.archive import Archive
 from archive.connection import Connection
 from archive.figures import Figure
@@ -30,23 +37,26 @@ from archive.trainer.outbox import Outbox
 from archive.trainer.queue import BATCH, Queue
 
 WORKERS = (1, 8)
-CYCLES, SINGLE_CYCLES = 960, 96
+SECONDS = 10.0
 WARM_UP = 256
 CURVES = [{"loss": [1.0, 0.5, 0.25][:epochs], "valid_accuracy": [0.5, 0.75, 0.875][:epochs]} for epochs in (1, 2, 3)]
 RESULT = Result(0.875, {"accuracy": 0.875}, CURVES[-1], epochs=3)
 PREFIX = "bench-throughput-"
 
-Manner = Literal["batches", "one by one"]
+Manner = Literal["in batches", "reports late", "one by one"]
 Peer = Literal["SQLite", "journal"]
 
-PEERS: dict[Peer, int] = {"SQLite": 48, "journal": 240}
-"""Cycles of each: they differ tenfold in speed."""
+PEERS: tuple[Peer, ...] = ("SQLite", "journal")
+MOST: dict[Manner, int] = {"in batches": 2000, "reports late": 1600, "one by one": 600}
+"""Cycles of each: for all of them, the space has just enough cells."""
 
 CLEAN_UP = """
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal) WHERE s.name STARTS WITH $prefix
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 WITH p, e LIMIT 500 DETACH DELETE p, e RETURN count(*) AS deleted
 """
+
+STUDIES = "MATCH (s:Study) WHERE s.name STARTS WITH $prefix RETURN s.name AS name"
 
 
 @dataclass(frozen=True)
@@ -81,20 +91,16 @@ def _measure(own: Settings, workers: Sequence[int], peers: dict[tuple[Peer, int]
     with connect(own) as archive:
         try:
             # A server that runs for months is warm; its first transactions compile everything.
-            _cycles(archive, own, "batches", 1, [next(networks) for _ in range(WARM_UP)])
+            _cycles(archive, own, "in batches", 1, list(islice(networks, WARM_UP)))
             for count in workers:
-                who = f"{count} worker{'s' * (count > 1)}"
-                rate = _cycles(archive, own, "batches", count, [next(networks) for _ in range(CYCLES)])
-                name = f"life cycles on {where}, {who}"
-                yield Figure(
-                    f"{name}, beside Optuna on SQLite", rate, "1/s", *_beside(peers.get(("SQLite", count)), 10)
-                )
-                times = 2 if count > 1 else None
-                yield Figure(
-                    f"{name}, beside Optuna's journal", rate, "1/s", *_beside(peers.get(("journal", count)), times)
-                )
-                rate = _cycles(archive, own, "one by one", count, [next(networks) for _ in range(SINGLE_CYCLES)])
-                yield Figure(f"{name}, a transaction a step", rate, "1/s")
+                name = f"life cycles on {where}, {count} worker{'s' * (count > 1)}"
+                rates = {each: _cycles(archive, own, each, count, list(islice(networks, MOST[each]))) for each in MOST}
+                goals: dict[Peer, int | None] = {"SQLite": 10, "journal": 2 if count > 1 else None}
+                for peer, times in goals.items():
+                    beside = _beside(peers.get((peer, count)), times)
+                    yield Figure(f"{name}, in batches, beside Optuna on {peer}", rates["in batches"], "1/s", *beside)
+                yield Figure(f"{name}, reports late", rates["reports late"], "1/s")
+                yield Figure(f"{name}, one by one", rates["one by one"], "1/s")
         finally:
             _clean_up(archive)
 
@@ -110,14 +116,20 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
     agent = archive.proposals.register_agent("benchmark", {}, "1")
 
     def propose() -> None:
-        for at in range(0, len(networks), BATCH):
-            archive.proposals.create(study, agent, [Suggestion(each) for each in networks[at : at + BATCH]])
+        end = time.monotonic() + SECONDS
+        for part in batched(networks, BATCH):
+            if time.monotonic() < end:
+                archive.proposals.create(study, agent, [Suggestion(each) for each in part])
 
-    return len(networks) / _together(workers, _answer, (own, study, manner), propose)
+    began, ends = _together(workers, _answer, (own, study, manner), propose)
+    done = archive.studies.observed(study)
+    return len(done.values) / (max(ends) - began)
 
 
-def _together(workers: int, work: Callable[..., float], given: tuple[Any, ...], lead: Callable[[], None]) -> float:
-    """Run the same work in several processes beside the lead's own, and return the seconds until the last is done."""
+def _together(
+    workers: int, work: Callable[..., float], given: tuple[Any, ...], lead: Callable[[], None]
+) -> tuple[float, list[float]]:
+    """Run the same work in several processes beside the lead's own; return when it began, and what each returned."""
     context = multiprocessing.get_context("spawn")
     ready, proposed = context.Barrier(workers + 1), context.Event()
     ends = context.SimpleQueue()
@@ -135,7 +147,7 @@ def _together(workers: int, work: Callable[..., float], given: tuple[Any, ...], 
         process.join()
     if any(process.exitcode for process in processes):
         raise RuntimeError(f"workers ended with {[process.exitcode for process in processes]}")
-    return float(max(ends.get() for _ in processes) - began)
+    return began, [float(ends.get()) for _ in processes]
 
 
 def _timed(work: Callable[..., float], arguments: tuple[Any, ...], ends: Any) -> None:
@@ -153,7 +165,7 @@ def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, 
         last = time.time()
         while True:
             over = proposed.is_set()
-            done = _batch(queue) if manner == "batches" else _one(archive, worker, study)
+            done = _one(archive, worker, study) if manner == "one by one" else _batch(queue, manner)
             if done:
                 last = time.time()
             elif over:
@@ -162,12 +174,15 @@ def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, 
                 time.sleep(0.01)
 
 
-def _batch(queue: Queue) -> int:
-    """Answer a batch as the daemon does: reports that were not told yet give way to the result."""
+def _batch(queue: Queue, manner: Manner) -> int:
+    """Answer a batch as the daemon does: reports that were not told yet give way to the next one, or to the result."""
     claims = queue.claim(BATCH)
-    for claim in claims:
-        for curve in CURVES:
+    for curve in CURVES:
+        for claim in claims:
             queue.say(Report(claim.id, claim.token, curve))
+        if manner == "in batches":
+            queue.flush()
+    for claim in claims:
         queue.say(Completion(claim.id, claim.token, RESULT), keep=False)
     queue.flush()
     return len(claims)
@@ -187,6 +202,8 @@ def _clean_up(archive: Archive) -> None:
     def work(tx: Any) -> int:
         return int(tx.run(CLEAN_UP, prefix=PREFIX).single(strict=True)["deleted"])
 
+    rows = archive.connection.read(lambda tx: tx.run(STUDIES, prefix=PREFIX).data())
+    archive.connection.write(lambda tx: pages.forget(tx, [row["name"] for row in rows]))
     while archive.connection.write(work):
         pass
     archive.connection.write(
@@ -203,21 +220,23 @@ def _peers(workers: Sequence[int]) -> Iterator[tuple[Peer, int, float]]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     for count in workers:
         for peer in PEERS:
-            each = PEERS[peer] // count
             with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
                 optuna.create_study(study_name="bench", storage=_storage(peer, folder))
-                seconds = _together(count, _ask_and_tell, (peer, folder, each), lambda: None)
-            yield peer, count, each * count / seconds
+                began, told = _together(count, _ask_and_tell, (peer, folder), lambda: None)
+                study = optuna.load_study(study_name="bench", storage=_storage(peer, folder))
+                done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
+            yield peer, count, done / (max(told) - began)
 
 
-def _ask_and_tell(peer: Peer, folder: str, cycles: int, number: int, ready: Any, proposed: Any) -> float:
+def _ask_and_tell(peer: Peer, folder: str, number: int, ready: Any, proposed: Any) -> float:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     sampler = optuna.samplers.RandomSampler(seed=number)
     study = optuna.load_study(study_name="bench", storage=_storage(peer, folder), sampler=sampler)
     ready.wait()
-    while cycles:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
         # SQLite refuses writers, however long they would wait, where two want to write what they have read.
         with suppress(optuna.exceptions.StorageInternalError):
             trial = study.ask()
@@ -225,7 +244,6 @@ def _ask_and_tell(peer: Peer, folder: str, cycles: int, number: int, ready: Any,
             for step in range(3):
                 trial.report(0.5, step)
             study.tell(trial, 0.5)
-            cycles -= 1
     return time.time()
 
 
