@@ -8,6 +8,8 @@
 
 What is asked for is held under a lease, as a trainer holds it, so that any number of askers, searches and trainers
 share one study: each proposal goes to one of them, and the agents of all see what the others hold and found.
+
+Rungs (`archive.rungs`) are for trainers: what is told is the value of a whole training, and decides on no promotion.
 """
 
 from __future__ import annotations
@@ -235,7 +237,8 @@ class Study:
     def best(self) -> Evaluation | None:
         """Return the best evaluation, the first of equal ones; None before the first."""
         found = [each for each in self.evaluations() if math.isfinite(each.score)]
-        return max(found, key=lambda each: each.score, default=None)
+        whole = [each for each in found if not each.partial]
+        return max(whole or found, key=lambda each: each.score, default=None)
 
     def _agent(self, agent: str | Agent) -> Agent:
         from archive import agents

@@ -23,15 +23,13 @@ from threading import Lock
 from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
-import numpy as np
-
 from archive.agents import candidate_sources
 from archive.agents.gaussian_process import ranking
 from archive.agents.model_based import Method, ModelBased
 from archive.agents.surrogates import transforms
-from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble import Ensemble
-from archive.agents.surrogates.transforms import Scale
+from archive.agents.surrogates.warped import Warped
+from archive.agents.transfer import helped
 from archive.errors import UnknownNameError
 from archive.graph import Architecture
 from archive.kernels.embedding import Embedded, EmbeddedDistance
@@ -121,11 +119,15 @@ class Bananas(ModelBased):
         super().__init__(
             space,
             n_initial,
-            Method(
-                Warped(ensemble, transforms.get(choices.transform)),
-                ranked_by,
-                candidate_sources.get(choices.candidates, space),
-                rule,
+            helped(
+                space,
+                preset,
+                Method(
+                    Warped(ensemble, transforms.get(choices.transform)),
+                    ranked_by,
+                    candidate_sources.get(choices.candidates, space),
+                    rule,
+                ),
             ),
         )
 
@@ -180,51 +182,3 @@ class Joined(EmbeddedDistance):
                 while len(self._known) > self.most:
                     self._known.popitem(last=False)
             return known
-
-
-@final
-class Warped(Surrogate):
-    """A surrogate that learns transformed scores; after a transform that is not linear, its posterior is of those.
-
-    Args:
-        surrogate: What learns.
-        transform: What happens to scores first.
-    """
-
-    def __init__(self, surrogate: Surrogate, transform: transforms.Transform) -> None:
-        """Keep the arguments."""
-        self.surrogate, self.transform = surrogate, transform
-
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> WarpedFitted:
-        """See `Surrogate.fit`."""
-        check_scores(architectures, scores)
-        scale = self.transform.learn(scores)
-        return WarpedFitted(self.surrogate.fit(architectures, scale.standardise(scores), rng), scale)
-
-
-@final
-@dataclass(frozen=True)
-class WarpedFitted(Fitted):
-    """What has been learnt.
-
-    Attributes:
-        fitted: Of standardised values.
-        scale: From scores to those.
-    """
-
-    fitted: Fitted
-    scale: Scale
-
-    def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`."""
-        found, scale = self.fitted.posterior(architectures, joint=joint), self.scale
-        return Posterior(
-            means=scale.centre + scale.spread * found.means,
-            variances=scale.spread**2 * found.variances,
-            best=scale.centre + scale.spread * found.best,
-            covariances=None if found.covariances is None else scale.spread**2 * found.covariances,
-        )
-
-    def hallucinate(self, architectures: Sequence[Architecture]) -> WarpedFitted:
-        """See `Fitted.hallucinate`."""
-        return replace(self, fitted=self.fitted.hallucinate(architectures))

@@ -52,19 +52,40 @@ class Pending:
 
 
 @dataclass(frozen=True)
+class Source:
+    """What a study of another task, protocol or space found: no observations, but perhaps worth knowing.
+
+    Attributes:
+        study: Its name.
+        task: What it was about.
+        protocol: How that was measured.
+        space: Of its networks.
+        observations: Finished evaluations, larger scores better; their unit is the source's own.
+    """
+
+    study: str
+    task: str
+    protocol: str
+    space: str
+    observations: tuple[Observation, ...]
+
+
+@dataclass(frozen=True)
 class History:
     """Everything an agent may learn from, in the order in which it was recorded.
 
     Attributes:
-        observations: Finished evaluations, those of warm-start sources included. A repeat of an architecture is one
-            more observation.
+        observations: Finished evaluations, those of warm-start sources of the same task, protocol and space included.
+            A repeat of an architecture is one more observation.
         pending: Proposals without a result yet.
         failed: Architectures whose evaluation failed: nothing is learnt from them, they are not proposed again.
+        sources: All other warm-start sources; agents that cannot transfer leave them alone.
     """
 
     observations: tuple[Observation, ...] = ()
     pending: tuple[Pending, ...] = ()
     failed: tuple[Architecture, ...] = ()
+    sources: tuple[Source, ...] = ()
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
@@ -94,6 +115,8 @@ class Suggestion:
         parent: The network it was made from by mutation.
         operations: What was done to the parent, in order.
         hyperparameters: How to train it, where the agent decides that.
+        coupling: What share of the differences between networks the agent ascribes to what each source expects, in
+            [0, 1], by study; empty without sources, and before anything has been learnt from them.
     """
 
     architecture: Architecture
@@ -103,6 +126,7 @@ class Suggestion:
     parent: Architecture | None = None
     operations: tuple[str, ...] = ()
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    coupling: Mapping[str, float] = field(default_factory=dict)
 
 
 class Agent(ABC):
@@ -127,6 +151,11 @@ class Agent(ABC):
         """What the agent was made with besides the space, JSON-able; `agents.get(kind, space, **config)` remakes it."""
         names = list(inspect.signature(type(self)).parameters)[1:]
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def transfers(self) -> bool:
+        """Whether the sources of a history change what it suggests."""
+        return False
 
     @property
     def grams(self) -> tuple[Gram[Any], ...]:

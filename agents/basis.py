@@ -7,6 +7,12 @@ A basis names evaluations and proposals by their numbers in each study, consecut
 
     {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
 
+In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names those that had paused after so many epochs, by which
+they are told as they stood then (`archive.agents.fidelity`).
+
+Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` says how far it took its task to follow
+each of them: a result of the call, no part of what it depended on.
+
 With the study's seed, the agent's configuration on record and what was evaluated, that is all a proposal depends on.
 """
 
@@ -18,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive.agents.base import History, Observation, Pending
+from archive.agents import fidelity
+from archive.agents.base import History, Observation, Pending, Suggestion
+from archive.agents.sources import split
 from archive.graph import Architecture
 from archive.records import Evaluation, Proposal, State
 
@@ -39,8 +47,10 @@ def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
     pending = [(proposal, architecture) for proposal, architecture in open_ if proposal.id not in done]
     # One that failed may have been told a result in between.
     failed = [proposal for proposal in failed if proposal.id not in done]
+    own, sources = split(evaluations, study)
     history = History(
-        observations=tuple(map(observation, evaluations)),
+        observations=observations_of(own, study.objective),
+        sources=sources,
         pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
         failed=networks_of(archive, failed),
     )
@@ -49,6 +59,8 @@ def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
         "pending": ranges(proposal.number for proposal, _ in pending),
         "failed": ranges(proposal.number for proposal in failed),
     }
+    if partial := _partial(evaluations):
+        basis["partial"] = partial
     return history, basis
 
 
@@ -60,9 +72,22 @@ def generator(seed: int, history: History) -> np.random.Generator:
     return np.random.default_rng([seed, len(history.observations) + len(history.pending) + len(history.failed)])
 
 
-def observation(seen: Evaluation) -> Observation:
-    """Return what an agent is told of an evaluation."""
-    return Observation(seen.architecture, seen.score, seen.id, seen.agent, seen.hyperparameters)
+def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+    """Return what a call of an agent says of the sources, for the basis of its proposals; empty if it says nothing."""
+    found = [suggestion.coupling for suggestion in suggestions if suggestion.coupling]
+    return {"coupling": {study: round(value, 4) for study, value in found[-1].items()}} if found else {}
+
+
+def observations_of(evaluations: Sequence[Evaluation], objective: str) -> tuple[Observation, ...]:
+    """Return what an agent is told of evaluations, those of shorter trainings on the scale of the whole ones."""
+    scores = fidelity.scores(evaluations, objective)
+    return tuple(observation(seen, score) for seen, score in zip(evaluations, scores, strict=True))
+
+
+def observation(seen: Evaluation, score: float | None = None) -> Observation:
+    """Return what an agent is told of an evaluation: its own score, unless another is given."""
+    told = seen.score if score is None else score
+    return Observation(seen.architecture, told, seen.id, seen.agent, seen.hyperparameters)
 
 
 def ranges(numbers: Iterable[int]) -> str:
@@ -78,6 +103,17 @@ def numbers_in(text: str) -> Iterable[int]:
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
         yield from range(int(first), int(last or first) + 1)
+
+
+def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
+    """Return which evaluations had paused after how many epochs: each may have gone on since."""
+    lengths = sorted({seen.epochs or 0 for seen in evaluations if seen.partial})
+    paused = {length: [seen for seen in evaluations if seen.partial and seen.epochs == length] for length in lengths}
+    found: dict[str, dict[str, str]] = {}
+    for length, several in paused.items():
+        for name, numbers in _by_study(several).items():
+            found.setdefault(name, {})[str(length)] = numbers
+    return found
 
 
 def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:

@@ -87,8 +87,9 @@ class Members(CandidateSource):
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
         """See `CandidateSource.candidates`."""
-        blocks = range(0, len(self._members), BLOCK)
-        ranks = np.concatenate([rank(self._members[begin : begin + BLOCK]) for begin in blocks])
+        # Of equal size: distances from few networks are computed anew, those from many are remembered.
+        blocks = np.array_split(np.arange(len(self._members)), -(-len(self._members) // BLOCK))
+        ranks = np.concatenate([rank(self._members[at[0] : at[-1] + 1]) for at in blocks])
         # Stable: equal ranks leave the order to the list, which never changes.
         order = np.argsort(-ranks, kind="stable").tolist()
         fresh = (at for at in order if self._keys[at] not in history.known)

@@ -19,12 +19,14 @@ class Card:
         paper: Where it is from.
         cost: What a proposal costs.
         when: When to choose it.
+        transfers: Whether it learns from studies of other tasks, where it is given them to start warm from.
     """
 
     summary: str
     paper: str
     cost: str
     when: str
+    transfers: bool = False
 
 
 _BANANAS = "White et al., 2021 (BANANAS)"
@@ -45,6 +47,7 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             _BANANAS,
             "O(n), one training of the ensemble a batch",
             "cells, batches, thousands of observations",
+            transfers=True,
         ),
         "bfs": Card(
             "breadth-first search over all modifications, blind to scores",
@@ -135,6 +138,7 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "this archive's own",
             "the sum of its members",
             "no surrogate is known to suit the space",
+            transfers=True,
         ),
         "rand": Card(
             "NASBOT's schedule with a random acquisition",
@@ -177,12 +181,14 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             _TREE_WASSERSTEIN,
             "O(n^3)",
             "cells, one evaluation at a time",
+            transfers=True,
         ),
         "tw-kdpp": Card(
             "Gaussian process on tree-Wasserstein distances, batches drawn from a quality k-DPP",
             _TREE_WASSERSTEIN,
             "O(n^3), and the spectrum of the candidates' covariance",
             "cells, several evaluations at a time",
+            transfers=True,
         ),
     }
 )

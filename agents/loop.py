@@ -113,7 +113,7 @@ def propose(
     began = time.process_time()
     suggestions = agent.propose(history, wanted, basis.generator(study.seed, history))
     seconds = time.process_time() - began
-    asked = {**known, "wanted": wanted}
+    asked = {**known, "wanted": wanted, **basis.coupling(suggestions)}
     answers = [None] * len(suggestions) if retrain else archive.answers.known(study, suggestions)
     made = archive.answers.create(
         study.name, agent_id, suggestions, answers, budget=study.budget, basis=asked, seconds=seconds
@@ -128,7 +128,7 @@ def check_failures(snapshot: Snapshot) -> None:
         SearchError: More proposals failed than were evaluated, and not only a few; the message gives the last reason.
     """
     failed = [proposal for proposal in snapshot.proposals if proposal.state is State.FAILED]
-    evaluated = snapshot.counts[State.COMPLETE]
+    evaluated = snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED]
     if len(failed) >= FAILURES and len(failed) > evaluated:
         raise SearchError(
             f"{len(failed)} proposals of the study {snapshot.study.name!r} failed and only {evaluated} were evaluated; "

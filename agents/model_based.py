@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from archive.kernels.gram import Gram
 from archive.kernels.path_graph import live_layers
 from archive.spaces.base import Space
 
+if TYPE_CHECKING:
+    from archive.agents.transfer import Transfer
+
 
 @dataclass(frozen=True)
 class Method:
@@ -41,6 +44,7 @@ class Method:
         source: Makes the candidates.
         rule: Selects the batch from the short list.
         shortlist: L, at least 1.
+        transfer: What makes use of sources of other tasks; None leaves them alone.
     """
 
     surrogate: Surrogate
@@ -48,6 +52,7 @@ class Method:
     source: CandidateSource
     rule: BatchSelection
     shortlist: int = 300
+    transfer: Transfer | None = None
 
 
 class ModelBased(Agent):
@@ -77,6 +82,11 @@ class ModelBased(Agent):
         self.n_initial, self.method = n_initial, method
 
     @property
+    def transfers(self) -> bool:
+        """See `Agent.transfers`."""
+        return self.method.transfer is not None
+
+    @property
     def grams(self) -> tuple[Gram[Any], ...]:
         """See `Agent.grams`."""
         pairwise = getattr(self.method.surrogate, "pairwise", None)
@@ -87,7 +97,7 @@ class ModelBased(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
+        suggestions = self._first(history, n, rng)
         history = with_pending(history, suggestions)
         if len(suggestions) < n and history.usable:
             chosen = self._choose(history, n - len(suggestions), rng)
@@ -95,6 +105,13 @@ class ModelBased(Agent):
         # Candidates may run out before the space does: what is left, if anything, is beyond their reach.
         missing = n - len(suggestions)
         return [*suggestions, *samples(self.space, missing, history.known, rng)] if missing else suggestions
+
+    def _first(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        transfer, found, initial = self.method.transfer, list[Suggestion](), None
+        if transfer is not None:
+            found, initial = transfer.first(history, self.method.source, n, rng)
+        initial = self.n_initial if initial is None else min(self.n_initial, initial)
+        return [*found, *first_of_pool(self.space, with_pending(history, found), initial, n - len(found))]
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
@@ -114,15 +131,19 @@ class ModelBased(Agent):
 
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
-        fitted = self.method.surrogate.fit([live(seen.architecture) for seen in history.usable], scores, rng)
+        transfer = self.method.transfer
+        surrogate = transfer.helped(self.method.surrogate, history) if transfer else self.method.surrogate
+        fitted = surrogate.fit([live(seen.architecture) for seen in history.usable], scores, rng)
         return fitted.hallucinate([live(pending.architecture) for pending in history.pending])
 
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
         posterior = model.posterior([live(one.candidate.architecture) for one in chosen])
         means, stds = posterior.mean, posterior.std
+        followed = model.couplings()
         return [
             Suggestion(
                 one.candidate.architecture,
+                coupling=followed,
                 acquisition=self.method.acquisition.value(one.rank),
                 mean=float(means[at]),
                 std=float(stds[at]),

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.agents.warm_starts import chosen
+from archive.errors import StudyConflictError, UsageError
+from archive.rungs import Rungs
 
 if TYPE_CHECKING:
     from archive.agents.asking import Study as AskAndTell
+    from archive.agents.base import Agent
     from archive.archive import Archive
     from archive.records import Direction, Study
     from archive.spaces.base import Space
@@ -25,6 +28,7 @@ def open_study(
     budget: int | None = None,
     seed: int | None = None,
     sources: Sequence[str] | Literal["all"] = (),
+    agent: Agent | None = None,
 ) -> Study:
     """Return the study as it is stored, made if there is none of its name.
 
@@ -33,17 +37,20 @@ def open_study(
         asked: Name, task, protocol, space, objective and direction; the rest is taken for a new study.
         budget: Total number of evaluations; None keeps that of a study that exists.
         seed: Seed; None keeps that of a study that exists.
-        sources: Studies whose evaluations count as observations, or `"all"` that match.
+        sources: Studies to start warm from, or `"all"` that are of use: see `archive.agents.warm_starts`.
+        agent: Who is to search, if that is known: one that cannot make use of a source is told.
 
     Raises:
-        StudyConflictError: It exists with another task, protocol, space, objective, direction or seed.
-        UnknownNameError: A source is no other study of the same task, protocol and space. Nothing is stored then.
-        UsageError: The budget is below 1, or below what the study has been given already.
+        StudyConflictError: It exists with another task, protocol, space, objective, direction, seed, or other rungs
+            than are asked for; one that asks for none takes those that there are.
+        UnknownNameError: A source is no study. Nothing is stored then.
+        UsageError: The budget is below 1, or below what the study has been given already; or a source is of no use.
     """
     if budget is not None and budget < 1:
         raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
-    _check_sources(archive, asked, sources)
+    names = chosen(archive, asked, sources, agent)
     stored = archive.studies.create(replace(asked, budget=budget or BUDGET, seed=seed or 0))
+    _check_rungs(asked, stored)
     if seed is not None and seed != stored.seed:
         raise StudyConflictError(
             f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: choose another name for the study"
@@ -51,28 +58,18 @@ def open_study(
     if budget is not None and budget != stored.budget:
         archive.studies.set_budget(stored.name, budget)
         stored = replace(stored, budget=budget)
-    if sources:
-        archive.studies.warm_start(stored.name, sources)
+    if names:
+        archive.studies.warm_start(stored.name, names)
     return stored
 
 
-def _check_sources(archive: Archive, asked: Study, sources: Sequence[str] | Literal["all"]) -> None:
-    if sources == "all":
-        return
-    for name in sources:
-        source = archive.studies.get(name)
-        if name == asked.name:
-            raise UsageError(f"the study {name!r} cannot start warm from itself")
-        for what in ("task", "protocol", "space"):
-            if getattr(source, what) != getattr(asked, what):
-                summaries = archive.studies.list()
-                matching = [summary.study.name for summary in summaries if _same(summary.study, asked)]
-                where = f"study on {asked.task} ({asked.protocol}) in the space {asked.space}"
-                raise UnknownNameError(where, name, matching, f"{name!r} has {what} {getattr(source, what)}")
-
-
-def _same(one: Study, other: Study) -> bool:
-    return (one.task, one.protocol, one.space) == (other.task, other.protocol, other.space)
+def _check_rungs(asked: Study, stored: Study) -> None:
+    wanted, there = Rungs.of(asked.config), Rungs.of(stored.config)
+    if wanted is not None and wanted != there:
+        has = "no rungs" if there is None else f"rungs at {there.describe()}"
+        raise StudyConflictError(
+            f"study {stored.name!r} exists with {has}, got {wanted.describe()}: choose another name for the study"
+        )
 
 
 def study(
@@ -101,7 +98,7 @@ def study(
         direction: Whether larger or smaller values are better [maximise].
         budget: Most evaluations [no limit].
         seed: Seed of the agents [0].
-        warm_start: Studies whose evaluations count as observations, or `"all"` that match.
+        warm_start: Studies to start warm from, or `"all"` that are of use: see `archive.agents.warm_starts`.
 
     Raises:
         StudyConflictError: It exists, and something that is given differs.
@@ -113,16 +110,16 @@ def study(
     from archive.agents.asking import Study as AskAndTell
     from archive.records import Study
 
-    chosen = spaces.get(space) if isinstance(space, str) else space
+    searched = spaces.get(space) if isinstance(space, str) else space
     there = archive.studies.get(name) if name in archive.studies.names() else None
     if there is not None:
         own = spaces.get(there.space, **there.space_config)
-        if chosen is not None and chosen != own:
-            raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {chosen!r}")
-    elif chosen is None:
+        if searched is not None and searched != own:
+            raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {searched!r}")
+    elif searched is None:
         raise UsageError(f"there is no study {name!r} yet: a new one needs a space")
     else:
-        own = chosen
+        own = searched
         own_task = task or name
         there = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
         budget = UNBOUNDED if budget is None else budget

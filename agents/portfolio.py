@@ -33,6 +33,7 @@ from archive.agents.space_filling import most_telling
 from archive.agents.surrogates.base import Fitted
 from archive.agents.surrogates.committee import Committee, FittedCommittee
 from archive.agents.surrogates.distance_gp import DistanceGP
+from archive.agents.transfer import Transfer
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.spaces.base import Space
@@ -86,7 +87,8 @@ class Portfolio(Agent):
         self.acquisition, self.kappa = acquisition, kappa
         self.transforms = None if transforms is None else list(transforms)
         self.candidates, self.batch_rule = candidates, batch_rule
-        models = [model(name, space) for name in self.members or defaults(space)]
+        names = self.members or defaults(space)
+        models = [model(name, space) for name in names]
         # Designs ask for distances of hundreds of networks that are never evaluated: these take milliseconds.
         self._drawing = model("structure", space)
         committee = Committee(
@@ -94,12 +96,26 @@ class Portfolio(Agent):
         )
         ranked_by, rule = ranking(acquisition, kappa, batch_rule)
         source = candidate_sources.get(candidates, space, cheap=all(one.cheap for one in models))
-        self._search = _Search(space, 0, Method(committee, ranked_by, source, rule))
+        self._transfer = Transfer(space, dict(zip(names, models, strict=True)))
+        self._search = _Search(space, 0, Method(committee, ranked_by, source, rule, transfer=self._transfer))
+
+    @property
+    def transfers(self) -> bool:
+        """See `Agent.transfers`."""
+        return True
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        missing = self.n_design - len(history.usable) - len(history.pending)
+        praised, initial = self._transfer.first(history, self._search.method.source, n, rng)
+        history, n = with_pending(history, praised), n - len(praised)
+        found = self._continue(history, n, self.n_design if initial is None else min(self.n_design, initial), rng)
+        return [*praised, *found]
+
+    def _continue(self, history: History, n: int, n_design: int, rng: np.random.Generator) -> list[Suggestion]:
+        if not n:
+            return []
+        missing = n_design - len(history.usable) - len(history.pending)
         # While nothing is finished there is nothing to learn from, however many are on their way.
         first = self._design(history, min(max(missing, 0), n) if history.usable else n, rng)
         if len(first) == n:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from archive import agents, spaces
 from archive.agents.base import Agent, History, Pending
-from archive.agents.basis import Basis, generator, networks_of, numbers_in, observation
+from archive.agents.basis import Basis, generator, networks_of, numbers_in, observations_of
+from archive.agents.fidelity import as_of
+from archive.agents.sources import split
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.records import Evaluation, Proposal
@@ -112,14 +114,28 @@ class Past:
         missing = {*numbers_in(basis["pending"]), *numbers_in(basis["failed"])} - self.proposals.keys()
         if missing or len(seen) != sum(map(len, wanted.values())):
             raise UsageError(f"not all is there that a proposal of the study {self.study.name!r} was based on: {basis}")
+        own, sources = split(self._as_they_stood(seen, basis), self.study)
         return History(
-            observations=tuple(map(observation, seen)),
+            observations=observations_of(own, self.study.objective),
+            sources=sources,
             pending=tuple(
                 Pending(network, self.proposals[number].hyperparameters)
                 for number, network in zip(numbers_in(basis["pending"]), self._networks(basis["pending"]), strict=True)
             ),
             failed=tuple(self._networks(basis["failed"])),
         )
+
+    def _as_they_stood(self, seen: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
+        """Return evaluations with what they knew when they had paused at a rung, if they had."""
+        paused = {
+            (name, number): int(epochs)
+            for name, lengths in basis.get("partial", {}).items()
+            for epochs, numbers in lengths.items()
+            for number in numbers_in(numbers)
+        }
+        at = [paused.get((str(one.study), int(one.number or 0))) for one in seen]
+        objective = self.study.objective
+        return [one if e is None else as_of(one, e, objective) for one, e in zip(seen, at, strict=True)]
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:

@@ -24,6 +24,7 @@ from typing import Any, final
 
 from archive.agents.gaussian_process import choose, method
 from archive.agents.model_based import ModelBased
+from archive.agents.transfer import helped
 from archive.kernels.base import Distance
 from archive.kernels.paths import CELLS, PathEncoding
 from archive.kernels.profile import Profile
@@ -73,7 +74,11 @@ class TreeWassersteinSearch(ModelBased):
             candidates=candidates,
             batch_rule=batch_rule,
         )
-        super().__init__(space, n_initial, method(space, distances(space, preset, self.n), choices))
+        super().__init__(
+            space,
+            n_initial,
+            helped(space, preset, method(space, distances(space, preset, self.n), choices)),
+        )
 
 
 @final
@@ -130,13 +135,17 @@ class TreeWassersteinKdpp(ModelBased):
         super().__init__(
             space,
             n_initial,
-            method(
+            helped(
                 space,
-                distances(space, preset, self.n),
-                choices,
-                shortlist=ours[2] if shortlist is None else shortlist,
-                quality=quality or ours[0],
-                weight=ours[1] if weight is None else weight,
+                preset,
+                method(
+                    space,
+                    distances(space, preset, self.n),
+                    choices,
+                    shortlist=ours[2] if shortlist is None else shortlist,
+                    quality=quality or ours[0],
+                    weight=ours[1] if weight is None else weight,
+                ),
             ),
         )
 

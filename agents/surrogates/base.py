@@ -14,7 +14,7 @@ Notation:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,6 +135,10 @@ class Fitted(ABC):
         For proposals without a result yet: the mean stays, the uncertainty around them shrinks, and an acquisition
         looks elsewhere (the kriging believer of Ginsbourger et al., 2011).
         """
+
+    def couplings(self) -> Mapping[str, float]:
+        """Return how far the task is taken to follow each study of another task that helps, in [-1, 1], by study."""
+        return {}
 
 
 def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:

@@ -24,20 +24,21 @@ the values times dy/dscore.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
-from scipy.linalg import lapack
-from scipy.special import logsumexp
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.fitted_gp import FittedGP
-from archive.agents.surrogates.gp import LOG_TWO_PI, GaussianProcess
+from archive.agents.surrogates.informed_gp import FittedInformedGP, InformedGP
 from archive.errors import UsageError
 from archive.graph import Architecture
+
+Member = DistanceGP | InformedGP
+FittedMember = FittedGP | FittedInformedGP
 
 # A member of a smaller share changes no decision, and costs as much as any other.
 LEAST_SHARE = 0.01
@@ -60,7 +61,7 @@ class Committee(Surrogate):
         UsageError: There are no members, or the prior is negative.
     """
 
-    def __init__(self, members: Sequence[DistanceGP], prior: float = 1.0) -> None:
+    def __init__(self, members: Sequence[Member], prior: float = 1.0) -> None:
         """Check the arguments."""
         self.members, self.prior = tuple(members), prior
         if not self.members:
@@ -85,18 +86,16 @@ class FittedCommittee(Fitted):
         shares: (K,) float64: w, of all members.
     """
 
-    members: tuple[FittedGP, ...]
+    members: tuple[FittedMember, ...]
     weights: Array
     shares: Array
 
     @classmethod
-    def heard(cls, members: Sequence[FittedGP], shares: Array) -> FittedCommittee:
+    def heard(cls, members: Sequence[FittedMember], shares: Array) -> FittedCommittee:
         """Return the members that are heard; the others' shares go to these."""
         kept = np.flatnonzero(shares >= min(LEAST_SHARE, float(shares.max()))).tolist()
         chosen = tuple(members[at] for at in kept)
-        weights = np.concatenate(
-            [np.full(len(members[at].thetas), shares[at] / len(members[at].thetas)) for at in kept]
-        )
+        weights = np.concatenate([np.full(members[at].sets, shares[at] / members[at].sets) for at in kept])
         return cls(chosen, weights / weights.sum(), shares)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
@@ -123,12 +122,24 @@ class FittedCommittee(Fitted):
         means = np.concatenate(medians)
         return Posterior(means, np.square(np.concatenate(deviations)), np.full(len(means), np.nan), None, self.weights)
 
+    def couplings(self) -> Mapping[str, float]:
+        """See `Fitted.couplings`: rho of the members that a study helps, by their shares."""
+        found: dict[str, float] = {}
+        at = 0
+        for member in self.members:
+            share = float(self.weights[at : at + member.sets].sum())
+            at += member.sets
+            if isinstance(member, FittedInformedGP):
+                for study in member.informant.studies:
+                    found[study] = found.get(study, 0.0) + share * member.rho
+        return found
+
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedCommittee:
         """See `Fitted.hallucinate`. Each member believes in its own mean."""
         return replace(self, members=tuple(member.hallucinate(architectures) for member in self.members))
 
 
-def foretold(members: Sequence[FittedGP], scores: Array) -> Array:
+def foretold(members: Sequence[FittedMember], scores: Array) -> Array:
     """Return l: (n, K) float64. Sets of hyperparameters of one member are a mixture.
 
     Args:
@@ -137,19 +148,9 @@ def foretold(members: Sequence[FittedGP], scores: Array) -> Array:
     """
     columns = []
     for member in members:
-        each = np.array([left_out(process) for process in member.processes])
         slopes = member.scale.log_slopes(scores)[member.observations.first]
-        columns.append(logsumexp(each, axis=0) - np.log(len(each)) + slopes)
+        columns.append(member.densities() + slopes)
     return np.stack(columns, axis=1)
-
-
-def left_out(process: GaussianProcess) -> Array:
-    """Return log p(y_i | the others) of every value: (n,) float64, from the Cholesky factor at O(n^3 / 3)."""
-    inverse, _ = lapack.dpotri(process.factor, lower=1)
-    precisions = inverse.diagonal()
-    gaps = process.weights / precisions
-    found: Array = 0.5 * (np.log(precisions) - precisions * np.square(gaps) - LOG_TWO_PI)
-    return found
 
 
 def shares(likelihoods: Array, prior: float = 1.0) -> Array:

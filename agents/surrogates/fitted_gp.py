@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.special import logsumexp
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, check_scores
 from archive.agents.surrogates.gp import GaussianProcess
@@ -62,6 +63,16 @@ class FittedGP(Fitted):
         """The incumbent's standardised value, the mean of its evaluations: (S,) float64."""
         observed = [self.observations.merged(process.noise)[0].max() for process in self.processes]
         return np.maximum(observed, self.believed)
+
+    @property
+    def sets(self) -> int:
+        """S."""
+        return len(self.thetas)
+
+    def densities(self) -> Array:
+        """Return log p(y_i | the others) of every row, of the mixture of all sets: (u,) float64."""
+        found: Array = logsumexp([process.left_out() for process in self.processes], axis=0) - np.log(self.sets)
+        return found
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`. In score units, unless the transform of the scores is not linear."""

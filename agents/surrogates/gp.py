@@ -120,6 +120,17 @@ class GaussianProcess:
         gradient: Array = 0.5 * np.einsum("ij,pij->p", np.outer(self.weights, self.weights) - inverse, derivatives)
         return gradient
 
+    def left_out(self) -> Array:
+        """Return log p(y_i | the others) of every value: (n,) float64, from the Cholesky factor at O(n^3 / 3).
+
+        Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).
+        """
+        inverse, _ = lapack.dpotri(self.factor, lower=1)
+        precisions = inverse.diagonal()
+        gaps = self.weights / precisions
+        found: Array = 0.5 * (np.log(precisions) - precisions * np.square(gaps) - LOG_TWO_PI)
+        return found
+
     def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free function at m points: (m,) and (m,) float64.
 
@@ -176,6 +187,10 @@ class GaussianProcess:
             values=np.concatenate([self.values, added]),
             repaired=max(self.repaired, change),
         )
+
+    def half(self, cross: Array) -> Array:
+        """Return L^-1 c, of which the posterior is made: (n, m) float64 for (n, m) covariances."""
+        return self._solve(self._project(cross))
 
     def _project(self, cross: Array) -> Array:
         if self.projection is None:

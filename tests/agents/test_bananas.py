@@ -7,9 +7,10 @@ import pytest
 
 from archive import spaces
 from archive.agents import bananas
-from archive.agents.bananas import Bananas, Joined, Warped
+from archive.agents.bananas import Bananas, Joined
 from archive.agents.surrogates import transforms
 from archive.agents.surrogates.ensemble import Ensemble
+from archive.agents.surrogates.warped import Warped
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.paths import PathEncoding
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman

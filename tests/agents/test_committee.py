@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from archive.agents.surrogates import transforms
-from archive.agents.surrogates.committee import Committee, foretold, left_out, shares
+from archive.agents.surrogates.committee import Committee, foretold, shares
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.gp import GaussianProcess
 from archive.agents.surrogates.likelihood import GivenTheta
@@ -42,7 +42,7 @@ def test_left_out_is_what_the_others_say():
     x, values = rng.normal(size=(9, 2)), rng.normal(size=9)
     gram = np.exp(-np.abs(x[:, None] - x[None]).sum(axis=-1))
     variances = rng.uniform(0.05, 0.5, 9)
-    found = left_out(GaussianProcess.condition(gram, values, 0.1, variances))
+    found = GaussianProcess.condition(gram, values, 0.1, variances).left_out()
     for at in range(9):
         rest = np.delete(np.arange(9), at)
         others = GaussianProcess.condition(gram[np.ix_(rest, rest)], values[rest], 0.1, variances[rest])
@@ -103,7 +103,7 @@ def test_sets_of_one_member_divide_its_share():
     fitted = fit(Committee([member(0, two), member(1)]), count=12)
     np.testing.assert_allclose(fitted.weights, [fitted.shares[0] / 2, fitted.shares[0] / 2, fitted.shares[1]])
     scores = smooth(points(12))
-    each = np.array([left_out(process) for process in fitted.members[0].processes])
+    each = np.array([process.left_out() for process in fitted.members[0].processes])
     np.testing.assert_allclose(foretold(fitted.members, scores)[:, 0], np.log(np.exp(each).mean(axis=0) / scores.std()))
 
 

@@ -105,15 +105,15 @@ def test_warm_start_takes_observations_and_leaves_the_budget(archive):
 
 
 def test_a_source_that_does_not_fit_leaves_no_study_behind(archive):
-    open_study(archive, asked("other-task", task="u"), budget=1)
+    open_study(archive, asked("other-space", space="cnn"), budget=1)
     open_study(archive, asked("fits"), budget=1)
-    with pytest.raises(UnknownNameError, match=r"did you mean fits|known: fits"):
-        open_study(archive, asked("new"), sources=["other-task"])
+    with pytest.raises(UsageError, match=r"'new' cannot start warm from the study 'other-space': .* space cnn"):
+        open_study(archive, asked("new"), sources=["other-space"])
     with pytest.raises(UnknownNameError, match="unknown study 'absent'"):
         open_study(archive, asked("new"), sources=["absent"])
     with pytest.raises(UsageError, match="itself"):
         open_study(archive, asked("fits"), sources=["fits"])
-    assert archive.studies.names() == ["other-task", "fits"]
+    assert archive.studies.names() == ["other-space", "fits"]
 
 
 def test_opening_again_keeps_what_is_not_said_and_refuses_what_conflicts(archive):

@@ -73,6 +73,8 @@ class Job:
         starts: How many random networks come first; 0 leaves the beginning to the agent.
         run: Name of the run; another one begins anew.
         until_best: Whether the search ends with the best network of the table, after which nothing is left to gain.
+        warm: What kind of sources it starts warm from, for its name; empty for a cold start.
+        sources: Names of those studies, which are there before it begins.
     """
 
     contestant: Contestant
@@ -83,6 +85,8 @@ class Job:
     starts: int
     run: str
     until_best: bool = False
+    warm: str = ""
+    sources: tuple[str, ...] = ()
 
     def is_finished(self, values: Sequence[float]) -> bool:
         """Return whether a study with evaluations of these values needs no more of them."""
@@ -102,7 +106,7 @@ class Job:
         where = f"{problem.label}@{problem.protocol}"
         name = f"bench/{self.run}/{where}/{self.contestant.name}/starts{self.starts}/batch{self.batch}/seed{self.seed}"
         return Study(
-            name=name,
+            name=f"{name}/warm-{self.warm}" if self.warm else name,
             task=problem.task,
             protocol=problem.protocol,
             space=problem.space,

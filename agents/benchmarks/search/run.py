@@ -67,7 +67,7 @@ def search(
             after=past.total,
             # A repeat is to be seen, and counted.
             unique=False,
-            basis={**past.basis, "wanted": wanted},
+            basis={**past.basis, "wanted": wanted, **basis.coupling(suggestions)},
             seconds=seconds,
         )
         past.add(made, answered, ids[who])
@@ -78,6 +78,8 @@ def opened(archive: Archive, job: Job) -> Study:
     """Return the study, made if it is not there, with room for the job's budget."""
     asked = job.study
     study = archive.studies.create(asked)
+    if job.sources:
+        archive.studies.warm_start(study.name, job.sources)
     if study.budget < job.budget:
         archive.studies.set_budget(study.name, job.budget)
     return replace(study, budget=max(study.budget, job.budget))
@@ -105,6 +107,7 @@ class _Past:
         self.history, self.total = History(), 0
         self._observed: list[int] = []
         self._failed: dict[int, str] = {}
+        self._others: dict[str, str] = {}
         self._pending = ""
         self._read()
 
@@ -139,11 +142,16 @@ class _Past:
     @property
     def basis(self) -> dict[str, Any]:
         observed = {self._study.name: basis.ranges(self._observed)} if self._observed else {}
-        return {"observations": observed, "pending": self._pending, "failed": basis.ranges(self._failed)}
+        return {
+            "observations": {**observed, **self._others},
+            "pending": self._pending,
+            "failed": basis.ranges(self._failed),
+        }
 
     def _read(self) -> None:
         self.history, known = basis.history_of(self._archive, self._study)
         self._observed = list(basis.numbers_in(known["observations"].get(self._study.name, "")))
+        self._others = {name: of for name, of in known["observations"].items() if name != self._study.name}
         self._failed = dict.fromkeys(basis.numbers_in(known["failed"]), "")
         self._pending = known["pending"]
         self.total = len(self._observed) + len(self._failed) + len(self.history.pending)

@@ -1,0 +1,238 @@
+"""How much a warm start gains: studies that begin with another task's, beside the same agent's cold ones.
+
+| scenario      | source of each study                                             | a help, or misleading |
+|---------------|------------------------------------------------------------------|-----------------------|
+| `searched`    | what the agent found on CIFAR-10 in 200 evaluations              | help                  |
+| `sampled`     | 50 random cells on CIFAR-10                                      | help                  |
+| `other-space` | 1,000 random cells of NAS-Bench-101                              | help                  |
+| `both`        | the last two together                                            | help                  |
+| `reversed`    | as `searched`, every value with its sign changed                 | misleading            |
+| `shuffled`    | as `searched`, the values dealt out anew among the cells         | misleading            |
+| `unrelated`   | as `other-space`, the values dealt out anew among the cells      | misleading            |
+
+The target is CIFAR-100 on the cells of NAS-Bench-201. Sources and targets are studies of an archive: interrupted, the
+same run goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from archive import agents
+from archive.agents.base import Suggestion
+from archive.agents.benchmarks.search.contestants import Contestant, contestant
+from archive.agents.benchmarks.search.plan import STARTER, Job, Problem
+from archive.agents.benchmarks.search.regret import regrets, traces
+from archive.agents.benchmarks.search.run import opened, register
+from archive.errors import UnknownNameError, UsageError
+from archive.records import Result
+
+if TYPE_CHECKING:
+    from archive.archive import Archive
+
+TARGET = "nb201-cifar100"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a source study comes about.
+
+    Attributes:
+        task: What it evaluates on.
+        budget: How many evaluations.
+        sampled: Whether its networks are drawn at random; else the agent searches.
+        altered: `reversed` or `shuffled` values; empty for those of the table.
+    """
+
+    task: str
+    budget: int
+    sampled: bool
+    altered: str = ""
+
+
+_SEARCHED = Recipe("nb201-cifar10", 200, False)
+_SAMPLED = Recipe("nb201-cifar10", 50, True)
+_OTHER = Recipe("nb101", 1000, True)
+
+SCENARIOS: Mapping[str, tuple[Recipe, ...]] = MappingProxyType(
+    {
+        "searched": (_SEARCHED,),
+        "sampled": (_SAMPLED,),
+        "other-space": (_OTHER,),
+        "both": (_SAMPLED, _OTHER),
+        "reversed": (replace(_SEARCHED, altered="reversed"),),
+        "shuffled": (replace(_SEARCHED, altered="shuffled"),),
+        "unrelated": (replace(_OTHER, altered="shuffled"),),
+    }
+)
+"""The recipes of the sources, by scenario."""
+
+COLD = "cold"
+"""Name of the searches without sources."""
+
+QUERIES = (1, 3, 10, 20, 40)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole comparison.
+
+    Attributes:
+        who: The agent, of the targets and of sources that are searched.
+        problem: Gives the problem of a task, by its name.
+        scenarios: Names.
+        seeds: How often, with the seeds 0, 1, …: source and target of each have one.
+        budget: Evaluations of a target at most; it ends with the best network of the table.
+        run: Name of the run.
+        shrink: What the budgets of sources are divided by, for a quick look.
+
+    Raises:
+        UnknownNameError: There is no such scenario.
+        UsageError: The agent is a team, or does not learn from other tasks.
+    """
+
+    who: Contestant
+    problem: Callable[[str], Problem]
+    scenarios: Sequence[str]
+    seeds: int
+    budget: int
+    run: str
+    shrink: int = 1
+
+    def __post_init__(self) -> None:
+        """Check the names."""
+        for name in self.scenarios:
+            if name not in SCENARIOS:
+                raise UnknownNameError("scenario", name, SCENARIOS)
+        space = self.problem(TARGET).search_space()
+        if self.who.is_team or not all(agent.transfers for agent in self.who.agents(space)):
+            raise UsageError(f"a warm start needs one agent that learns from other tasks, got {self.who.name!r}")
+
+    def sources(self) -> list[Job]:
+        """Return the source studies whose values are the tables', each once."""
+        wanted = {replace(recipe, altered=""): None for scenario in self.scenarios for recipe in SCENARIOS[scenario]}
+        return [self._source(recipe, seed) for seed in range(self.seeds) for recipe in wanted]
+
+    def alterations(self) -> Iterator[tuple[Job, Job, str]]:
+        """Yield each source study whose values are altered, with the study it repeats, and how."""
+        for seed in range(self.seeds):
+            for scenario in self.scenarios:
+                for recipe in SCENARIOS[scenario]:
+                    if recipe.altered:
+                        plain = self._source(replace(recipe, altered=""), seed)
+                        yield self._source(recipe, seed), plain, recipe.altered
+
+    def targets(self, scenario: str) -> list[Job]:
+        """Return the target studies of a scenario, or the cold ones, by seed."""
+        recipes = () if scenario == COLD else SCENARIOS[scenario]
+        problem = self.problem(TARGET)
+        return [
+            Job(
+                *(self.who, problem, seed, self.budget, 1, 0, self.run),
+                until_best=True,
+                warm="" if scenario == COLD else scenario,
+                sources=tuple(self._source(recipe, seed).study.name for recipe in recipes),
+            )
+            for seed in range(self.seeds)
+        ]
+
+    def _source(self, recipe: Recipe, seed: int) -> Job:
+        problem = self.problem(recipe.task)
+        if recipe.altered:
+            task = f"{problem.task}-{recipe.altered}"
+            problem = replace(problem, task=task, label=f"{problem.label}-{recipe.altered}")
+        budget = max(recipe.budget // self.shrink, 1)
+        who = contestant(STARTER) if recipe.sampled else self.who
+        # Another seed than the target's: what a source begins with is not what the target would.
+        return Job(who, problem, 1000 + seed, budget, 1, budget if recipe.sampled else 0, self.run)
+
+
+def alter(archive: Archive, plan: Plan) -> None:
+    """Store the sources whose values are altered; those that are there are left alone."""
+    for job, plain, how in plan.alterations():
+        study = opened(archive, job)
+        if archive.studies.snapshot(study.name).proposals:
+            continue
+        seen = archive.studies.evaluations(plain.study.name)
+        values = np.array([one.value for one in seen])
+        values = -values if how == "reversed" else np.random.default_rng(job.seed).permutation(values)
+        answered = [
+            (Suggestion(one.architecture), Result(float(value), {job.problem.objective: float(value)}))
+            for one, value in zip(seen, values, strict=True)
+        ]
+        agent = agents.get(STARTER, job.problem.search_space())
+        archive.proposals.create_answered(study.name, register(archive, agent), answered, after=0, unique=False)
+
+
+class Row(NamedTuple):
+    """How the targets of a scenario did.
+
+    Attributes:
+        scenario: Its name, or `cold`.
+        seeds: How many there are.
+        to_best: Median number of queries until the best network; None where half of them never found it.
+        slowest: The largest such number; None where one never found it.
+        regret: Mean regret after some numbers of queries, by number.
+        excess: The largest amount by which the mean regret is above the cold one's, after 10 queries or more.
+        coupling: Mean of what the agents said last of how far the task follows the sources; None for cold ones.
+    """
+
+    scenario: str
+    seeds: int
+    to_best: float | None
+    slowest: int | None
+    regret: Mapping[int, float]
+    excess: float
+    coupling: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {**self._asdict(), "regret": {str(at): value for at, value in self.regret.items()}}
+
+
+def rows(archive: Archive, plan: Plan) -> list[Row]:
+    """Return one row for the cold starts, then one a scenario; studies without evaluations are left out."""
+    cold = _curves(archive, plan.targets(COLD))
+    found = [_row(archive, plan, COLD, cold, cold)]
+    for scenario in plan.scenarios:
+        curves = _curves(archive, plan.targets(scenario))
+        if len(curves):
+            found.append(_row(archive, plan, scenario, curves, cold))
+    return found
+
+
+def _curves(archive: Archive, jobs: Sequence[Job]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    found = [regrets(job, trace.values) for job, trace in zip(jobs, traces(archive, jobs), strict=True) if trace.values]
+    return np.array(found).reshape(len(found), -1)
+
+
+def _row(archive: Archive, plan: Plan, scenario: str, curves: Any, cold: Any) -> Row:
+    to_best = [int(np.flatnonzero(curve <= 0)[0]) + 1 if (curve <= 0).any() else math.inf for curve in curves]
+    median, slowest = statistics.median(to_best), max(to_best)
+    mean, beside = curves.mean(axis=0), cold.mean(axis=0)
+    return Row(
+        scenario=scenario,
+        seeds=len(curves),
+        to_best=median if math.isfinite(median) else None,
+        slowest=int(slowest) if math.isfinite(slowest) else None,
+        regret={at: float(mean[at - 1]) for at in QUERIES if at <= plan.budget},
+        excess=float((mean - beside)[9:].max(initial=0.0)),
+        coupling=None if scenario == COLD else _coupling(archive, plan.targets(scenario)),
+    )
+
+
+def _coupling(archive: Archive, jobs: Sequence[Job]) -> float | None:
+    last = []
+    for job in jobs:
+        said = [
+            one.based_on["coupling"] for one in archive.proposals.list(job.study.name) if "coupling" in one.based_on
+        ]
+        last += list(said[-1].values()) if said else []
+    return float(np.mean(last)) if last else None

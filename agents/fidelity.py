@@ -1,0 +1,105 @@
+"""What agents are told of trainings of different lengths, so that no score of a few epochs passes for one of many.
+
+    rung      a      b      c      d          a, b, c, d: scores of four networks, larger is better
+    2       0.80   0.70   0.60   0.75
+    6       0.90     .      .    0.79         median gain from 2 to 6: 0.07
+    18      0.93     .      .      .          gain from 6 to 18: 0.03
+    told    0.93   0.80   0.70   0.82
+
+In a study with rungs (`archive.rungs`), agents learn from every network, on the scale of the whole training. One that
+was trained to the end has its score. One that paused at a rung has the score that it had there, with what the median
+network gained from that rung to the next, of those that were trained to both, and so on up to the end; but never
+more than the best that was really measured at the next rung, so the best score that an agent knows is a measured one.
+Where nothing has reached a rung yet, nothing is added: all scores are then of the rung below.
+
+What a training would have found had it paused is read from its curve: with the protocol's schedule, it takes the same
+steps. So sources of a warm start that were trained to the end say, too, what is gained from one rung to the next. Those
+of another task or protocol are a scale of their own. A partial score without a length is NaN: the network is known,
+and nothing is learnt from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+from archive.records import Evaluation
+
+WHOLE = math.inf
+"""Level of trainings to the end, above all numbers of epochs."""
+
+
+def scores(evaluations: Sequence[Evaluation], objective: str) -> list[float]:
+    """Return what agents are told each evaluation scored, in their order.
+
+    Args:
+        evaluations: Of any lengths, tasks and protocols.
+        objective: Name of the metric in the curves that the values are of.
+    """
+    if not any(seen.partial for seen in evaluations):
+        return [seen.score for seen in evaluations]
+    groups: dict[tuple[str, str], list[Evaluation]] = {}
+    for seen in evaluations:
+        groups.setdefault((seen.task, seen.protocol), []).append(seen)
+    scales = {place: Scale(group, objective) for place, group in groups.items()}
+    return [scales[seen.task, seen.protocol].score(seen) for seen in evaluations]
+
+
+def as_of(seen: Evaluation, epochs: int, objective: str) -> Evaluation:
+    """Return an evaluation as it stood when its training paused after so many epochs."""
+    score = score_after(seen, epochs, objective)
+    value = math.nan if score is None else score if seen.direction == "maximise" else -score
+    curve = {name: values[:epochs] for name, values in seen.curve.items()}
+    return replace(seen, value=value, epochs=epochs, partial=True, curve=curve)
+
+
+def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
+    """Return the best score within so many epochs, or of the whole training; None where it did not go so far."""
+    length = seen.epochs or 0
+    if not seen.partial and (level == WHOLE or level >= length):
+        return seen.score  # it ended by itself, and would have found no more
+    if seen.partial and level == length:
+        return seen.score
+    curve = seen.curve.get(objective, ())
+    if level > len(curve):
+        return None
+    sign = 1.0 if seen.direction == "maximise" else -1.0
+    return max((sign * value for value in curve[: int(level)] if math.isfinite(value)), default=None)
+
+
+class Scale:
+    """The lengths of some trainings of one protocol, with what is gained from each to the next.
+
+    Args:
+        evaluations: The trainings.
+        objective: Name of the metric in their curves.
+    """
+
+    def __init__(self, evaluations: Sequence[Evaluation], objective: str) -> None:
+        levels = [*sorted({float(seen.epochs) for seen in evaluations if seen.partial and seen.epochs}), WHOLE]
+        self.gains: dict[float, float] = {}
+        self.best: dict[float, float] = {}
+        self.above = dict(pairwise(levels))
+        for level, upper in self.above.items():
+            here, there = ([score_after(seen, at, objective) for seen in evaluations] for at in (level, upper))
+            gains = [b - a for a, b in zip(here, there, strict=True) if a is not None and b is not None]
+            if usable := [gain for gain in gains if math.isfinite(gain)]:
+                self.gains[level] = median(usable)
+            if measured := [score for score in there if score is not None and math.isfinite(score)]:
+                self.best[upper] = max(measured)
+
+    def score(self, seen: Evaluation) -> float:
+        """Return the score of a training on the scale of the longest ones."""
+        if not seen.partial:
+            return seen.score
+        if not seen.epochs:
+            return math.nan
+        score, level = seen.score, float(seen.epochs)
+        while (upper := self.above.get(level)) is not None:
+            if upper in self.best:
+                score = max(score, min(score + self.gains.get(level, 0.0), self.best[upper]))
+            level = upper
+        return score

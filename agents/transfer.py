@@ -1,0 +1,147 @@
+"""What an agent learns from studies of other tasks.
+
+    sources -> groups, one a task, protocol and space -> a Gaussian process on each -> an informant (`informant`)
+            -> a committee: the agent's own model, and one that each informant helps (`surrogates.informed_gp`)
+
+The study's own evaluations decide who is heard: by how well the agent's own model foretells each of them from the
+others, beside the models that are helped. A source that says nothing of the task loses its voice after a few.
+
+| evaluation | is of                                                                               |
+|------------|-------------------------------------------------------------------------------------|
+| 1 to 3     | the networks that the groups expect most of, in turns                               |
+| 4 and 5    | what the agent would begin with: without networks that no source praises, nothing   |
+|            | would tell whether the sources are right                                            |
+| from 6 on  | what the committee finds promising                                                  |
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from threading import Lock
+from typing import final
+
+import numpy as np
+
+from archive.agents.base import History, Suggestion
+from archive.agents.candidate_sources import CandidateSource
+from archive.agents.common_cells import comparable
+from archive.agents.informant import Group, SourceModel, grouped, learn
+from archive.agents.model_based import Method, live, with_pending
+from archive.agents.portfolio_members import Model, model
+from archive.agents.surrogates.base import Array, Surrogate
+from archive.agents.surrogates.committee import Committee, Member
+from archive.agents.surrogates.distance_gp import DistanceGP
+from archive.agents.surrogates.informed_gp import InformedGP
+from archive.agents.surrogates.warped import Shifted, Warped
+from archive.graph import Architecture
+from archive.spaces.base import Space
+
+TOP = 3
+"""Evaluations of networks that sources expect most of; one a group at least."""
+
+DESIGN = 2
+"""Evaluations after those of what the agent would begin with."""
+
+MEMBERS = ("subtrees", "outline", "structure")
+"""Models that learn a group, see `archive.agents.portfolio_members`: fast, and positive definite, on every space."""
+
+REMEMBERED = 8
+"""Groups that are kept."""
+
+Informants = tuple[SourceModel, ...]
+
+
+@final
+class Transfer:
+    """Helps the agents of a space with sources; what has been learnt of them is remembered. Threads may share one.
+
+    Args:
+        space: Where they search.
+        models: Models that an agent has already, by name: what these remember of the space need not be made again.
+    """
+
+    def __init__(self, space: Space, models: Mapping[str, Model] | None = None) -> None:
+        """Start with an empty memory."""
+        self.space = space
+        self._given = models or {}
+        self._known: OrderedDict[tuple[object, ...], Informants] = OrderedDict()
+        self._lock = Lock()
+
+    def groups(self, history: History) -> list[Informants]:
+        """Return the models of each group of sources, those of the same space first; empty without any of use."""
+        groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
+        groups.sort(key=lambda group: group.space != self.space.name)
+        return [found for found in map(self._learnt, groups) if found]
+
+    def first(
+        self, history: History, source: CandidateSource, n: int, rng: np.random.Generator
+    ) -> tuple[list[Suggestion], int | None]:
+        """Return what is evaluated first of all, and how many evaluations come before the first of a model.
+
+        Args:
+            history: What is known; evaluations that are finished or on their way count.
+            source: Makes candidates.
+            n: How many to return at most.
+            rng: Source of randomness.
+
+        Returns:
+            At most `n` networks that sources expect most of; the number is None where no source is of use.
+        """
+        groups = self.groups(history)
+        if not groups:
+            return [], None
+        most = max(TOP, len(groups))
+        done = len(history.usable) + len(history.pending)
+        found: list[Suggestion] = []
+        for turn in range(done, min(done + n, most)):
+            rank = partial(_expected, groups[turn % len(groups)])
+            ranked = source.candidates(with_pending(history, found), rank, 1, rng)
+            found += [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked]
+        return found, most + DESIGN
+
+    def helped(self, cold: Surrogate, history: History) -> Surrogate:
+        """Return a surrogate that learns from the same scores with the help of the history's sources."""
+        groups = self.groups(history)
+        if not groups:
+            return cold
+        if isinstance(cold, Warped):
+            return Shifted(cold.surrogate, cold.transform, [best_of(models) for models in groups])
+        assert isinstance(cold, Committee | DistanceGP)
+        own: Sequence[Member] = cold.members if isinstance(cold, Committee) else [cold]
+        prior = cold.prior if isinstance(cold, Committee) else 1.0
+        transform = own[0].transform
+        return Committee([*own, *(InformedGP(model, transform) for models in groups for model in models)], prior)
+
+    @cached_property
+    def _models(self) -> list[Model]:
+        return [self._given[name] if name in self._given else model(name, self.space) for name in MEMBERS]
+
+    def _learnt(self, group: Group) -> Informants:
+        contents = group.contents
+        with self._lock:
+            if contents not in self._known:
+                self._known[contents] = tuple(learn(group, self.space, self._models))
+            self._known.move_to_end(contents)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+            return self._known[contents]
+
+
+def helped(space: Space, preset: str, method: Method) -> Method:
+    """Return how an agent searches that learns from other tasks as well, unless it is to do as its paper says."""
+    return method if preset == "paper" else replace(method, transfer=Transfer(space))
+
+
+def best_of(models: Informants) -> SourceModel:
+    """Return the model that foretells its group best."""
+    return max(models, key=lambda model: model.share)
+
+
+def _expected(models: Informants, networks: Sequence[Architecture]) -> Array:
+    """Return what the models of a group expect together, by the shares that its own evaluations give them."""
+    living = [live(network) for network in networks]
+    found: Array = sum((model.share * model.means(living) for model in models), np.zeros(len(living)))
+    return found

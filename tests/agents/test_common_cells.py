@@ -1,0 +1,59 @@
+"""Cells in the common language: what is said of them stays true."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archive import codec, spaces
+from archive.agents.common_cells import TRANSLATED, comparable, translate
+
+
+def test_an_identity_becomes_an_edge():
+    cell = codec.from_nasbench201("|nor_conv_3x3~0|+|skip_connect~0|none~1|+|none~0|avg_pool_3x3~1|nor_conv_1x1~2|")
+    found = translate(cell)
+    assert [layer.op for layer in found.layers] == ["ip", "conv3x3-bn-relu", "maxpool3x3", "conv1x1-bn-relu", "op"]
+    at = {layer.op: place for place, layer in enumerate(found.layers)}
+    named = {(found.layers[tail].op, found.layers[head].op) for tail, head in found.edges}
+    assert named == {
+        ("ip", "conv3x3-bn-relu"), ("conv3x3-bn-relu", "maxpool3x3"), ("ip", "conv1x1-bn-relu"),
+        ("maxpool3x3", "op"), ("conv1x1-bn-relu", "op"),
+    }  # fmt: skip
+    assert len(at) == 5
+
+
+def test_identities_in_a_row_and_side_by_side_are_one_edge():
+    cell = codec.from_nasbench201("|skip_connect~0|+|none~0|skip_connect~1|+|skip_connect~0|none~1|skip_connect~2|")
+    found = translate(cell)
+    assert ([layer.op for layer in found.layers], found.edges) == (["ip", "op"], ((0, 1),))
+
+
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_equal_cells_stay_equal_and_paths_keep_their_operations(name):
+    space, rng = spaces.get(name), np.random.default_rng(0)
+    for _ in range(40):
+        cell = space.sample(rng)
+        found = translate(cell)
+        assert found.space == "nasbench101"
+        assert translate(cell.canonical).key == found.key
+        assert paths(found) == {tuple(one for one in path if one) for path in paths(cell, TRANSLATED[name])}
+
+
+def paths(cell, words=None):
+    """The operations along every path, identities as None."""
+    if words is None:
+        words = {}
+    ends = {0: [()]}
+    for at, parents in enumerate(cell.parents):
+        if at:
+            op = cell.layers[at].op
+            told = None if op == "skip_connect" else words.get(op, op)
+            ends[at] = [(*path, told) for parent in parents for path in ends[parent]]
+    return {path[:-1] for path in ends[len(cell.layers) - 1]}
+
+
+def test_which_spaces_can_be_compared():
+    assert comparable("cnn", "cnn")
+    assert comparable("nasbench101", "nasbench201")
+    assert not comparable("cnn", "mlp")
+    assert not comparable("nasbench201", "darts")
