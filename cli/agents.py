@@ -9,7 +9,7 @@ import click
 
 from archive.cli.render import json_option, out, print_json, print_table
 
-COLUMNS = ("agent", "summary", "paper", "cost", "when")
+COLUMNS = ("agent", "summary", "paper", "cost", "when", "transfers")
 
 
 @click.command()

@@ -30,3 +30,5 @@ def _assignment(text: str, what: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except json.JSONDecodeError:
         return name, value
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what} cannot be read: {name}={value[:40]}… ({error})") from None

@@ -66,10 +66,12 @@ class LiveView:
         study, counts = self.study, snapshot.counts
         warm = f" · {self.warm} observations from other studies" if self.warm else ""
         failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
+        pruned = f" · {counts[State.PRUNED]} of them pruned" if counts[State.PRUNED] else ""
+        evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         return Text.assemble(
             (f"{study.name}", "bold"),
             f"  {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}\n",
-            f"{counts[State.COMPLETE]} of {snapshot.study.budget} evaluations{failed}{warm}",
+            f"{evaluated} of {snapshot.study.budget} evaluations{pruned}{failed}{warm}",
         )
 
     def _table(self, snapshot: Snapshot) -> Table:

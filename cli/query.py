@@ -59,7 +59,7 @@ def query(
     if (cypher is None) == (named is None):
         raise UsageError("give a query in CYPHER or --named NAME; --list shows the saved queries")
     if show:
-        _show(named)
+        _show(named, as_json)
         return
     if named is not None and write:
         raise UsageError("--write goes with CYPHER: saved queries only read")
@@ -122,12 +122,16 @@ def _list(as_json: bool) -> None:
             click.echo(f"    {parameter.name} [{default}]  {parameter.help}")
 
 
-def _show(named: str | None) -> None:
+def _show(named: str | None, as_json: bool) -> None:
     from archive import saved_queries
 
     if named is None:
         raise UsageError("--show goes with --named NAME")
-    click.echo(saved_queries.get(named).cypher, nl=False)
+    cypher = saved_queries.get(named).cypher
+    if as_json:
+        print_json({"name": named, "cypher": cypher})
+    else:
+        click.echo(cypher, nl=False)
 
 
 def _print_csv(answer: QueryResult) -> None:

@@ -17,6 +17,8 @@ from archive.cli.main import settings_of
 if TYPE_CHECKING:
     from archive.archive import Archive
 
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of a table.")
 
 
@@ -69,8 +71,13 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else str(value)
     if isinstance(value, Mapping | list | tuple):
-        return json.dumps(_plain(value), ensure_ascii=False, default=str)
-    return str(value).replace("[", r"\[")
+        value = json.dumps(_plain(value), ensure_ascii=False, default=str)
+    return printable(str(value)).replace("[", r"\[")
+
+
+def printable(text: str) -> str:
+    """Return a text without control characters, which would command the terminal: archived texts come from anywhere."""
+    return text.translate(_CONTROL)
 
 
 def span(seconds: float | None) -> str | None:

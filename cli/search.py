@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -12,8 +13,9 @@ from archive.cli.render import json_option, messages, open_archive, out, print_j
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
+    from archive.agents.base import Agent, Source
     from archive.archive import Archive
-    from archive.records import Study
+    from archive.records import State, Study
     from archive.snapshots import Snapshot
     from archive.trainer.tabular import Reading, TabularTask
     from archive.trainer.tasks import Protocol, Task
@@ -36,10 +38,20 @@ TABLE_PAUSE = 0.01
 @click.option("--study", "study_name", help="Name of the study [AGENT-SPACE-TASK]; one that exists is resumed.")
 @click.option("--budget", type=int, help="Evaluations in total, those of earlier runs included [20].")
 @click.option("--batch", type=click.IntRange(1), help="Proposals kept open at a time [one a trainer].")
-@click.option("--warm-start", metavar="STUDY[,STUDY…]|all", help="Count what these studies found as observations.")
+@click.option(
+    "--warm-start",
+    metavar="STUDY[,STUDY…]|all",
+    help="Begin with what these studies found; those of other tasks count as far as they foretell this one.",
+)
 @click.option("--trainers", type=click.IntRange(0), default=1, show_default=True, help="Local trainers to start.")
 @click.option("--device", help="Where they train [auto].")
 @click.option("--seed", type=click.IntRange(0), help="Seed of the study [0].")
+@click.option(
+    "--rungs",
+    metavar="EPOCHS,…|COUNT",
+    help="Pause trainings at these epochs, or at so many rungs; only the best of each rung go on.",
+)
+@click.option("--reduction", type=click.IntRange(2), help="One of so many goes on from each rung [3].")
 @click.option("--retrain", is_flag=True, help="Train networks too whose result other studies have.")
 @json_option
 @click.pass_context
@@ -56,6 +68,8 @@ def search(
     trainers: int,
     device: str | None,
     seed: int | None,
+    rungs: str | None,
+    reduction: int | None,
     retrain: bool,
     as_json: bool,
 ) -> None:
@@ -64,9 +78,14 @@ def search(
     The same command again resumes the study: --budget is the total number of evaluations. Nothing that finished is
     lost when a process is killed. Networks that any study evaluated on the same task and protocol are answered from the
     archive, unless --retrain is given.
+
+    With --rungs (asynchronous successive halving), each training pauses after the first number of epochs, and goes on
+    from where it was to the next one if it is among the best third there; the last rung is the whole training. What
+    never goes on is pruned, and counts as evaluated.
     """
     from archive import agents
     from archive.agents.opening import open_study
+    from archive.cli.rungs import chosen_rungs
     from archive.records import Study
     from archive.trainer import tasks
 
@@ -82,11 +101,11 @@ def search(
         space=space.name,
         objective=task.objective,
         direction=task.direction,
-        config={"agent": agent_name, "protocol": protocol.as_dict()},
+        config={"agent": agent_name, "protocol": protocol.as_dict(), **chosen_rungs(rungs, reduction, task, protocol)},
         space_config=space.config,
     )
     with open_archive(ctx) as archive:
-        study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start))
+        study = open_study(archive, asked, budget=budget, seed=seed, sources=_sources(warm_start), agent=agent)
         last = _search(ctx, archive, study, agent, protocol, trainers, batch or max(1, trainers), device, retrain)
         result = _outcome(archive, last.study, agent_name, task, last)
     if as_json:
@@ -123,11 +142,14 @@ def _search(
     from archive.records import State
     from archive.trainer.tabular import Reading
 
-    own = archive.studies.snapshot(study.name).counts[State.COMPLETE]
-    warm = len(archive.studies.history(study.name)) - own
+    counts = archive.studies.snapshot(study.name).counts
+    own, under_way = _evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
+    history = loop.history_of(archive, study)
+    warm = len(history.observations) - own - archive.studies.snapshot(study.name).counts[State.PRUNED]
     _announce(study, own, warm)
+    _announce_sources(history.sources, agent)
     settings = archive.connection.settings
-    local = LocalTrainers(0 if own >= study.budget else trainers, study.name, settings, device=device)
+    local = LocalTrainers(0 if own >= study.budget and not under_way else trainers, study.name, settings, device=device)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, _place(archive), protocol.epochs, warm)
     # A table answers at once: the loop looks as often as it may, to go on as soon as there is something to learn from.
@@ -144,10 +166,15 @@ def _search(
         for snapshot in snapshots:
             interruption.check()
             view.update(snapshot)
-            local.keep_alive(snapshot.counts[State.COMPLETE])
+            local.keep_alive(_evaluated(snapshot.counts))
     if snapshot is None:
         raise SearchError(f"the study {study.name!r} has nothing to show")
     return snapshot
+
+
+def _evaluated(counts: Mapping[State, int]) -> int:
+    """Return how many proposals have a result for good, or until they go on from a rung."""
+    return sum(count for state, count in counts.items() if state.evaluated)
 
 
 def _place(archive: Archive) -> str:
@@ -168,6 +195,20 @@ def _announce(study: Study, own: int, warm: int) -> None:
         console.print(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
 
 
+def _announce_sources(sources: Sequence[Source], agent: Agent) -> None:
+    """Say what becomes of the sources of other tasks."""
+    from archive.agents.sources import too_little
+
+    for source in sources:
+        what = f"{len(source.observations)} evaluations of the study {source.study} ({source.task}, {source.space})"
+        if not agent.transfers:
+            messages().print(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
+        elif reason := too_little(source):
+            messages().print(f"{what} tell nothing: {reason}")
+        else:
+            messages().print(f"{what} count as far as they foretell this task")
+
+
 def _outcome(archive: Archive, study: Study, agent: str, task: Task | TabularTask, last: Snapshot) -> dict[str, Any]:
     """Return what was found, as plain values."""
     from archive.records import State
@@ -181,7 +222,8 @@ def _outcome(archive: Archive, study: Study, agent: str, task: Task | TabularTas
         "protocol": study.protocol,
         "space": study.space,
         "objective": study.objective,
-        "evaluations": last.counts[State.COMPLETE],
+        "evaluations": _evaluated(last.counts),
+        "pruned": last.counts[State.PRUNED],
         "answered": archive.answers.count(study.name),
         "failed": last.counts[State.FAILED],
         "budget": study.budget,
@@ -213,6 +255,8 @@ def _print_outcome(result: dict[str, Any]) -> None:
     where = f" on validation data, {held_out} on held-out test data" if trained else ""
     console.print(f"\n[bold]best architecture[/]  {best['architecture']}  (proposal {best['proposal']})")
     console.print(f"{metric:<17}  {best['value']:.4g}{where}", soft_wrap=True)
+    if result["pruned"]:
+        console.print(f"rungs              {result['pruned']} of {result['evaluations']} evaluations were pruned early")
     if result["answered"]:
         counted = f"{result['answered']} of {result['evaluations']} evaluations came from the archive"
         console.print(f"answered           {counted} and were not trained (--retrain does)")

@@ -9,6 +9,9 @@ import click
 from archive.cli import study_log
 from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
 
+SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
+"""Columns of what the sources contributed, see `archive.agents.contributed`."""
+
 
 @click.group()
 def study() -> None:
@@ -49,11 +52,16 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show one study: what it is, its proposals, its incumbent."""
+    """Show one study: what it is, what its sources contributed, its proposals, its incumbent."""
+    from archive.agents.contributed import contributed
+    from archive.cli.rungs import place
+    from archive.rungs import Rungs
+
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
-        sources = list(archive.studies.sources(name))
+        sources = [row._asdict() for row in contributed(archive, name)]
     found = snapshot.study
+    rungs = Rungs.of(found.config)
     described: dict[str, Any] = {
         "study": found.name,
         "task": found.task,
@@ -64,7 +72,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         "direction": found.direction,
         "budget": found.budget,
         "seed": found.seed,
-        "warm_started_from": sources,
+        **({} if rungs is None else {"rungs": rungs.describe()}),
+        "warm_started_from": [row["study"] for row in sources],
         "counts": {state.value.lower(): count for state, count in snapshot.counts.items() if count},
     }
     proposals = [
@@ -74,6 +83,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
             "architecture": view.architecture_key,
             "agent": view.agent,
             "acquisition": view.acquisition,
+            **({} if rungs is None else {"rung": place(found, view)}),
             "epochs": view.epochs,
             "value": view.value,
             "seconds": view.seconds,
@@ -85,14 +95,17 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     ]
     best = snapshot.incumbent
     if as_json:
-        print_json({**described, "incumbent": best and best.id, "proposals": proposals})
+        print_json({**described, "sources": sources, "incumbent": best and best.id, "proposals": proposals})
         return
     for label, value in described.items():
         out().print(f"[bold]{label:<18}[/] ", end="")
         out().print(value if not isinstance(value, list) else ", ".join(value) or "–", markup=False)
     if best is not None:
         out().print(f"[bold]{'incumbent':<18}[/] {best.architecture_key} (#{best.number}), value {best.value:.4g}")
-    columns = ("number", "state", "architecture", "acquisition", "epochs", "value", "seconds", "reason")
+    shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
+    if sources:
+        print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="started warm from")
+    columns = [name for name in shown if name != "rung" or rungs is not None]
     short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
     print_table(columns, [[row[column] for column in columns] for row in short])
 

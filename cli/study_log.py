@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.render import json_option, messages, open_archive, out, print_json, show
+from archive.cli.render import json_option, messages, open_archive, out, print_json, printable, show
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
     from archive.chronicle import Entry
 
 PAUSE = 1.0
@@ -24,7 +23,16 @@ TAIL = 12
 """Lines of a failed trial's log that are shown; with --proposal, all that is kept."""
 OVERLAP = 1024
 """Bytes of a log by which its end is found again after it was cut."""
-COLOURS = {"complete": "green", "pruned": "yellow", "failed": "red", "lost": "yellow", "returned": "yellow"}
+LATEST = 253_402_214_400_000
+"""Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can say."""
+COLOURS = {
+    "complete": "green",
+    "pruned": "yellow",
+    "failed": "red",
+    "lost": "yellow",
+    "returned": "yellow",
+    "promoted": "cyan",
+}
 
 
 @click.command("log")
@@ -43,51 +51,23 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
 
     with open_archive(ctx) as archive:
         one = _id(name, proposal)
-        entries = chronicle.read(archive.connection, name, one)
         if as_json and not follow:
-            print_json([_as_json(entry) for entry in entries])
+            print_json([_as_json(entry) for entry in chronicle.read(archive.connection, name, one)])
             return
         writer = Writer(archive.connection.settings.home, one, as_json)
-        for batch in _batches(archive, name, one, entries, follow):
-            writer.write(batch)
+        follower = chronicle.Follower(archive.connection, name, one)
+        writer.write(follower.look())
+        while follow and not follower.done:
+            time.sleep(PAUSE)
+            writer.write(follower.look())
 
 
 def _id(study: str, proposal: str | None) -> str | None:
     """Return the whole id of a proposal that is named by its number."""
-    from archive.admission import proposal_id
+    from archive.rows import proposal_id
 
     number = (proposal or "").removeprefix("#")
     return proposal_id(study, int(number)) if number.isdecimal() else proposal
-
-
-def _batches(
-    archive: Archive, study: str, proposal: str | None, entries: list[Entry], follow: bool
-) -> Iterator[list[Entry]]:
-    """Yield what has happened, then what is new at each look, until nothing more can come."""
-    from archive import chronicle
-
-    if not follow:
-        yield entries
-        return
-    seen: set[tuple[Any, ...]] = set()
-    while True:
-        # Asked first: what ends between the two looks is still told.
-        done = _is_done(archive, study, proposal)
-        entries = chronicle.read(archive.connection, study, proposal)
-        yield [entry for entry in entries if (entry.at, entry.proposal, entry.event) not in seen]
-        seen |= {(entry.at, entry.proposal, entry.event) for entry in entries}
-        if done:
-            return
-        time.sleep(PAUSE)
-
-
-def _is_done(archive: Archive, study: str, proposal: str | None) -> bool:
-    if proposal is not None:
-        return archive.proposals.get(proposal).finished is not None
-    snapshot = archive.studies.snapshot(study)
-    open_ = sum(view.finished is None for view in snapshot.proposals)
-    failed = sum(view.state == "FAILED" for view in snapshot.proposals)
-    return not open_ and len(snapshot.proposals) - failed >= snapshot.study.budget
 
 
 class Writer:
@@ -117,14 +97,15 @@ class Writer:
 
     def _print(self, entry: Entry) -> None:
         colour = COLOURS.get(entry.event, "default")
-        when = "–" * 19 if entry.at is None else f"{_time(entry.at).astimezone():%Y-%m-%d %H:%M:%S}"
+        at = _time(entry.at)
+        when = "–" * 19 if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
         text = f"{when}  #{entry.number:<4} [{colour}]{entry.event:<8}[/]  {show(_sentence(entry))}"
         out().print(text, soft_wrap=True)
         # With the whole log below, its end would be there twice.
         if entry.log and not (self.path and self.path.exists()):
             lines = entry.log.splitlines()
             for line in lines if self.proposal else lines[-TAIL:]:
-                out().print(f"    | {line}", soft_wrap=True, markup=False, style="dim")
+                out().print(f"    | {printable(line)}", soft_wrap=True, markup=False, style="dim")
 
     def _write_own_log(self) -> None:
         if self.path is None or not self.path.exists():
@@ -152,11 +133,15 @@ class Writer:
 def _as_json(entry: Entry) -> dict[str, Any]:
     given = asdict(entry)
     at, details = given.pop("at"), given.pop("details")
-    when = None if at is None else _time(at).isoformat(timespec="milliseconds")[:-6] + "Z"
+    then = _time(at)
+    when = None if then is None else then.isoformat(timespec="milliseconds")[:-6] + "Z"
     return {"time": when, **{name: value for name, value in given.items() if value is not None}, **details}
 
 
-def _time(milliseconds: int) -> datetime:
+def _time(milliseconds: int | None) -> datetime | None:
+    """Return when something happened; None where that is unknown, or a loaded file says what no calendar has."""
+    if milliseconds is None or not 0 <= milliseconds < LATEST:
+        return None
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
@@ -174,9 +159,13 @@ def _sentence(entry: Entry) -> str:
             for name, unit in (("epochs", "epochs"), ("seconds", "s"))
             if name in details
         ]
+        if "rung" in details:
+            cost.append(f"at rung {details['rung']}")
         if "answered_from" in details:
             cost = [f"answered from {details['answered_from']}"]
         return ", ".join([f"value {show(details.get('value'))} {who}".strip(), *cost])
+    if entry.event == "promoted":
+        return f"goes on to rung {details['rung']}"
     return f"{who}: {details['reason']}" if "reason" in details else who
 
 
@@ -186,5 +175,5 @@ def _basis(details: Any) -> Iterator[str]:
         if name in details:
             yield f"{name} {show(details[name])}"
     seen = details.get("based_on", {}).get("observations")
-    if seen:
+    if isinstance(seen, dict) and seen:
         yield "knowing " + ", ".join(f"{study} {numbers}" for study, numbers in seen.items())

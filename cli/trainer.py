@@ -65,6 +65,12 @@ log = logging.getLogger("archive.trainer")
 )
 @click.option("--once", is_flag=True, help="Leave after one trial, or when nothing waits.")
 @click.option("--idle", "idle_seconds", type=click.FloatRange(0), help="Leave after so many seconds without work.")
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(0),
+    help="Seconds to wait for an archive that is away at the start [until it answers].",
+)
 @click.option("--drain", is_flag=True, help="Finish running trials on SIGTERM or Ctrl-C; a second one hands them back.")
 @click.option("--parent", type=int, hidden=True, help="Leave when the process of this id is gone.")
 @click.option(
@@ -99,8 +105,7 @@ def trainer(
     from archive.trainer.daemon import Trainer
     from archive.trainer.options import Options
 
-    # The trainer rides outages out itself, and must not be deaf to signals for as long as a connection would wait.
-    with open_archive(ctx, patience=5.0) as archive:
+    with _opened(ctx, chosen["wait_seconds"], chosen["parent"]) as archive:
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
         daemon = Trainer(archive, Options(**chosen))
@@ -113,6 +118,25 @@ def trainer(
         print_json(asdict(tally))
     elif log_format == "text":
         messages().print(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
+
+
+def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:
+    """Return the archive, once it answers.
+
+    Raises:
+        StoreUnavailableError: It does not.
+    """
+    from archive.trainer.lifetime import Lifetime
+    from archive.trainer.patience import until_it_answers
+
+    def say(line: str) -> None:
+        messages().print(line, soft_wrap=True, markup=False)
+
+    # The trainer rides outages out itself, and must not be deaf to signals for as long as a connection would wait.
+    found = until_it_answers(lambda: open_archive(ctx, patience=5.0), seconds, say, Lifetime(parent).parent_gone)
+    if found is None:
+        sys.exit(0)
+    return found
 
 
 def _refuse_options(ctx: click.Context) -> None:

@@ -1,4 +1,4 @@
-"""`archive db gc`: removes trained weights that nobody needs."""
+"""`archive db gc`: removes trained weights that nobody needs, and what is long past."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from archive.cli.render import json_option, messages, open_archive, out, print_json
 
 if TYPE_CHECKING:
+    from archive.trainer.history_gc import Cleared
     from archive.trainer.weights_gc import Collected
 
 
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
     help="Keep weights that were saved, or used, less than so many seconds ago.",
 )
 @click.option("--orphans", is_flag=True, help="Also remove old files that this archive does not know.")
+@click.option(
+    "--history",
+    "days",
+    type=click.FloatRange(0),
+    default=90.0,
+    show_default=True,
+    help="Keep gone workers, logs and states of ended trials for so many days.",
+)
 @click.option("--weights", metavar="PLACE", help="A folder or an fsspec URL [where trainers keep them].")
 @json_option
 @click.pass_context
@@ -39,32 +48,43 @@ def gc(
     keep_best: int,
     grace_seconds: float,
     orphans: bool,
+    days: float,
     weights: str | None,
     as_json: bool,
 ) -> None:
-    """Remove trained weights that nobody needs.
+    """Remove trained weights that nobody needs, and what is long past.
 
     Weights stay if they are among the best of a study, if a waiting or running proposal may begin with them, or if
     they are young. Everything else about an evaluation stays in any case. --orphans is for a place that no
     other archive keeps weights in.
+
+    Trainers that were not heard of for --history days are forgotten, and with them what the log of a study tells of
+    attempts; logs and states of trials that ended as long ago are removed from this machine.
     """
     from archive.retention import Policy
+    from archive.trainer.history_gc import clear
     from archive.trainer.weights_gc import collect
 
     with open_archive(ctx) as archive:
         place = weights or archive.connection.settings.place_of_weights
         found = collect(archive, place, Policy(keep_best, grace_seconds), dry_run=dry_run, orphans=orphans)
+        past = clear(archive, archive.connection.settings.home, 86_400.0 * days, dry_run=dry_run)
     if as_json:
-        print_json({"dry_run": dry_run, "freed_bytes": found.freed, **vars(found)})
+        freed = found.freed + past.freed
+        print_json({"dry_run": dry_run, "freed_bytes": freed, **vars(found), "history": vars(past)})
     else:
-        _show(found, dry_run)
+        _show(found, past, dry_run)
 
 
-def _show(found: Collected, dry_run: bool) -> None:
+def _show(found: Collected, past: Cleared, dry_run: bool) -> None:
     would = "would remove" if dry_run else "removed"
-    for what, gone in (("weights", found.removed), ("orphan", found.orphans)):
+    for worker in past.workers:
+        out().print(f"{would} worker {worker}", soft_wrap=True, highlight=False)
+    for what, gone in (("weights", found.removed), ("orphan", found.orphans), ("past", past.files)):
         for uri, size in gone.items():
             out().print(f"{would} {what} {uri} ({size / 2**20:.1f} MiB)", soft_wrap=True, highlight=False)
     kept = ", ".join(f"{count} {reason}" for reason, count in sorted(found.kept.items())) or "none"
-    count = len(found.removed) + len(found.orphans)
-    messages().print(f"{would} {count} files, {found.freed / 2**20:.1f} MiB; kept: {kept}")
+    count = len(found.removed) + len(found.orphans) + len(past.files)
+    workers = f", {len(past.workers)} workers" if past.workers else ""
+    freed = (found.freed + past.freed) / 2**20
+    messages().print(f"{would} {count} files, {freed:.1f} MiB{workers}; kept: {kept}")

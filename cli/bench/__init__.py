@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from archive.cli.bench.search import search
+from archive.cli.bench.transfer import transfer
 from archive.cli.main import settings_of
 from archive.cli.render import json_option, messages, print_json, print_table
 from archive.errors import UsageError
@@ -20,6 +21,7 @@ def bench() -> None:
 
 
 bench.add_command(search)
+bench.add_command(transfer)
 
 
 @bench.command()

@@ -103,7 +103,7 @@ def search(
         plots.check(plot)
     wanted = Plan(
         contestants=[contestant(name) for name in dict.fromkeys(agent_names)],
-        problems=[_problem(name) for name in dict.fromkeys(task_names)],
+        problems=[table_problem(name) for name in dict.fromkeys(task_names)],
         seeds=seeds,
         budget=budget,
         batch=batch,
@@ -113,7 +113,7 @@ def search(
     )
     # What an agent refuses is said before a server is started.
     agents = list(wanted.agents())
-    settings = _settings(ctx)
+    settings = bench_settings(ctx)
     with connect(settings) as archive:
         known: dict[tuple[str, str], set[str]] = defaultdict(set)
         for who, problem, agent in agents:
@@ -134,7 +134,7 @@ def _starts(text: str) -> int:
     return int(text)
 
 
-def _settings(ctx: click.Context) -> Settings:
+def bench_settings(ctx: click.Context) -> Settings:
     """Return where the comparisons are: beside the user's own studies, not among them, unless a database is named."""
     from archive import settings
 
@@ -142,7 +142,7 @@ def _settings(ctx: click.Context) -> Settings:
     return replace(own, home=own.home / FOLDER) if own.embedded else own
 
 
-def _problem(name: str) -> Problem:
+def table_problem(name: str) -> Problem:
     """Return a task as a comparison needs it.
 
     Raises:
@@ -198,7 +198,8 @@ def _compare(
     if not left:
         return standings(plan.jobs, found), []
     total = plan.budget * len(plan.jobs)
-    with Interruption("stopping: every search ends with the proposal it is at …") as interruption, _bar(total) as told:
+    ending = "stopping: every search ends with the proposal it is at …"
+    with Interruption(ending) as interruption, progress_bar(total) as told:
         reasons = search_all(
             settings,
             left,
@@ -226,7 +227,7 @@ def _place(settings: Settings) -> str:
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Any]:
+def progress_bar(total: int) -> Iterator[Any]:
     """Show on stderr how far it is: a bar on a terminal, else a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

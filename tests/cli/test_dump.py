@@ -70,6 +70,8 @@ def test_an_archive_goes_into_a_file_and_comes_back(archive, connection, types):
         (("query", "--named", "cost", "--write"), "saved queries only read"),
         (("query", "RETURN 1", "--csv", "--json"), "exclude each other"),
         (("query", "RETURN 1", "--show"), "--show goes with"),
+        (("query", "RETURN $n", "--param", f"n={2**63}"), "'n' has a number of 64 bits"),
+        (("query", "RETURN $n", "--param", f"n={'9' * 5000}"), "a parameter cannot be read"),
         (("import", "table", "digits"), "is trained, not answered"),
         (("import", "nasbench101", "there.gz"), "no TFRecord"),
         (("import", "optuna", "there.gz", "--task", "t", "--space", "nasbench201"), "URL#STUDY"),
@@ -113,6 +115,9 @@ def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_pat
         assert ended.value.code == 0
         said = capsys.readouterr().out
         assert "cost" in said or said == saved_queries.get("cost").cypher
+    with pytest.raises(SystemExit):
+        main(["query", "--named", "cost", "--show", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"name": "cost", "cypher": saved_queries.get("cost").cypher}
     assert not (tmp_path / "none").exists()
 
 

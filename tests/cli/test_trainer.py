@@ -6,6 +6,7 @@ import json
 import platform
 import re
 import signal
+import socket
 import urllib.request
 
 import pytest
@@ -151,3 +152,23 @@ def running(archive) -> list[str]:
 def archive_time(archive) -> float:
     ((now,),) = archive.query("RETURN timestamp() AS now").rows
     return now / 1000
+
+
+def test_a_trainer_that_finds_no_server_waits_for_one(user, closed_port):
+    address = f"bolt://127.0.0.1:{closed_port}"
+    user.environment |= {"ARCHIVE_DB": address, "ARCHIVE_PASSWORD": "none"}
+    done = user.types("trainer", "--once", "--wait", "0", code=1)
+    assert address in done.stderr and "waiting" not in done.stderr
+    daemon = user.starts("trainer", "--once")
+    wait_until(lambda: user.said.startswith(f"waiting until it answers: no database server answers at {address}"), 60)
+    daemon.send_signal(signal.SIGINT)
+    assert daemon.wait(60) != 0
+    assert "Traceback" not in user.said and user.said.count("waiting") == 1
+
+
+@pytest.fixture
+def closed_port():
+    with socket.socket() as listener:
+        # Bound and not listening: nobody answers, and nobody else takes it.
+        listener.bind(("127.0.0.1", 0))
+        yield listener.getsockname()[1]

@@ -1,0 +1,69 @@
+"""`archive search --rungs`: what a user says, and sees of it, on each server."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.processes import shell, table
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path):
+    with shell(store_settings, tmp_path) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--rungs", "2;6"), "--rungs takes numbers of epochs (2,6,18) or how many rungs (3), got '2;6'"),
+        (("--rungs", "6,2"), "increasing numbers of epochs, got 6, 2, 60"),
+        (("--rungs", "2,100"), "beyond the protocol's 60 epochs, got 100"),
+        (("--rungs", "9"), "60 epochs, reduced by 3 at each rung, have no 9 rungs"),
+        (("--rungs", "2,6", "--protocol", "diabetes/1+morph"), "those of diabetes/1+morph inherit, got 2,6"),
+        (("--reduction", "4"), "--reduction is about --rungs, which is not given, got 4"),
+    ],
+)
+def test_what_are_no_rungs_is_one_line(user, options, said):
+    done = user.types("search", "--task", "diabetes", *options, code=2)
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_table_has_nothing_to_pause(user, tmp_path):
+    done = user.types("search", "--task", table(tmp_path), "--agent", "rand", "--rungs", "2,6", code=2)
+    assert "is answered by a table, got 2,6" in done.stderr
+
+
+def test_a_search_with_rungs_and_what_is_shown_of_it(user):
+    options = (
+        "search",
+        "--task",
+        "diabetes",
+        "--space",
+        "mlp",
+        "--agent",
+        "rand",
+        "--study",
+        "raced",
+        "--device",
+        "cpu",
+    )
+    found = json.loads(user.runs(*options, "--budget", "4", "--rungs", "2,6", "--reduction", "2", "--json").stdout)
+    assert found["evaluations"] == 4 and found["failed"] == 0
+    assert 1 <= 4 - found["pruned"] <= 2
+    shown = json.loads(user.types("study", "show", "raced", "--json").stdout)
+    assert shown["rungs"] == "2, 6, 60 epochs, one of 2 goes on"
+    assert {view["rung"] for view in shown["proposals"]} >= {"1/3", "3/3"}
+    assert shown["incumbent"] == found["best"]["proposal"]
+    (best,) = [view for view in shown["proposals"] if view["number"] == int(shown["incumbent"].split("#")[1])]
+    assert (best["state"], best["rung"]) == ("COMPLETE", "3/3")
+    text = user.types("study", "show", "raced").stdout
+    assert "rung" in text and "1/3" in text
+    log = user.types("study", "log", "raced", "--follow").stdout
+    assert "2 epochs, at rung 1" in log and "goes on to rung 2" in log and "goes on to rung 3" in log
+    # Other rungs are another study; without the option, it goes on with those that it has.
+    told = user.types(*options, "--rungs", "3", code=2)
+    assert "exists with rungs at 2, 6, 60 epochs, one of 2 goes on, got" in told.stderr
+    assert json.loads(user.types(*options, "--json").stdout)["evaluations"] == 4

@@ -1,0 +1,58 @@
+"""`archive search --warm-start` with studies of other tasks, as a user types it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from archive import codec, spaces
+from archive.settings import environment
+
+
+@pytest.fixture
+def types(archive, store_settings, tmp_path):
+    """Types `archive …`; the folder has a table of forty cells with two columns."""
+    cells = spaces.get("nasbench201").members()[::220][:40]
+    lines = [f"{codec.to_nasbench201(cell)},{len(cell.layers)},{len(cell.edges)}" for cell in cells]
+    (tmp_path / "cells.csv").write_text("\n".join(["arch_str,layers,edges", *lines]))
+    given = {**os.environ, **environment(store_settings), "OMP_NUM_THREADS": "1"}
+
+    def run(*arguments, code=0):
+        command = [sys.executable, "-m", "archive.cli.main", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=120, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return run
+
+
+def task(column):
+    return ("search", "--task", f"table:cells.csv#{column}")
+
+
+def test_another_task_helps_and_is_shown(archive, types):
+    types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "12")
+    refused = types(*task("edges"), "--agent", "random", "--study", "warm", "--warm-start", "source", code=2)
+    assert "the agent random learns from its own task" in " ".join(refused.stderr.split())
+    assert archive.studies.names() == ["source"]
+    done = types(*task("edges"), "--study", "warm", "--agent", "portfolio", "--budget", "6", "--warm-start", "source")
+    told = " ".join(done.stderr.split())
+    assert "12 evaluations of the study source" in told and "count as far as they foretell this task" in told
+    shown = json.loads(types("study", "show", "warm", "--json").stdout)
+    assert shown["warm_started_from"] == ["source"]
+    (row,) = shown["sources"]
+    assert (row["study"], row["same_task"], row["evaluations"], row["proposals"]) == ("source", False, 12, 6)
+    assert -1.0 <= row["coupling"] <= 1.0
+    assert "started warm from" in " ".join(types("study", "show", "warm").stdout.split())
+    other = types(*task("edges"), "--study", "warm", "--agent", "random", "--budget", "7")
+    assert "are not used: the agent random" in " ".join(other.stderr.split())
+
+
+def test_a_source_that_tells_nothing_is_named(types):
+    types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "3")
+    done = types(*task("edges"), "--study", "w", "--agent", "portfolio", "--budget", "1", "--warm-start", "source")
+    assert "tell nothing: only 3 different networks have a finite value" in " ".join(done.stderr.split())
