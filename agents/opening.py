@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from archive.agents.warm_starts import chosen
 from archive.errors import StudyConflictError, UsageError
 from archive.rungs import Rungs
 
@@ -48,6 +47,9 @@ def open_study(
     """
     if budget is not None and budget < 1:
         raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
+    # With numpy: names of agents are told without it.
+    from archive.agents.warm_starts import chosen
+
     names = chosen(archive, asked, sources, agent)
     stored = archive.studies.create(replace(asked, budget=budget or BUDGET, seed=seed or 0))
     _check_rungs(asked, stored)
