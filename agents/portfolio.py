@@ -50,12 +50,12 @@ class Portfolio(Agent):
 
     Args:
         space: Where to search.
-        members: Names, see `archive.agents.portfolio_members`; None for those that suit the space.
+        members: Names, or one, see `archive.agents.portfolio_members`; None for those that suit the space.
         n_design: How many evaluations come before the first of the committee; observations of any origin count.
         prior: How many evaluations each member is taken to have foretold before there are any.
         acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
         kappa: Weight of the uncertainty in UCB.
-        transforms: Names of `archive.agents.surrogates.transforms`; each member learns with each. None
+        transforms: Names, or one, of `archive.agents.surrogates.transforms`; each member learns with each. None
             for `log-regret` alone.
         candidates: A name of `archive.agents.candidate_sources`.
         batch_rule: A name of `archive.agents.batch`.
@@ -70,12 +70,12 @@ class Portfolio(Agent):
     def __init__(
         self,
         space: Space,
-        members: Sequence[str] | None = None,
+        members: Sequence[str] | str | None = None,
         n_design: int = 10,
         prior: float = 1.0,
         acquisition: str = "ei",
         kappa: float = 2.0,
-        transforms: Sequence[str] | None = None,
+        transforms: Sequence[str] | str | None = None,
         candidates: str = "auto",
         batch_rule: str = "believer",
     ) -> None:
@@ -83,9 +83,9 @@ class Portfolio(Agent):
         super().__init__(space)
         if n_design < 0:
             raise UsageError(f"n_design must be >= 0, got {n_design}")
-        self.members, self.n_design, self.prior = None if members is None else list(members), n_design, prior
+        self.members, self.n_design, self.prior = _listed(members), n_design, prior
         self.acquisition, self.kappa = acquisition, kappa
-        self.transforms = None if transforms is None else list(transforms)
+        self.transforms = _listed(transforms)
         self.candidates, self.batch_rule = candidates, batch_rule
         names = self.members or defaults(space)
         models = [model(name, space) for name in names]
@@ -158,3 +158,8 @@ def _member(model: Model, transform: str) -> DistanceGP:
     learnt = PRESETS["default"]
     learning = replace(learnt.learning, prior=model.prior)
     return DistanceGP(model.pairwise, model.covariance, learning, noise=learnt.noise, transform=transform)
+
+
+def _listed(names: Sequence[str] | str | None) -> list[str] | None:
+    # A text is a sequence of letters, and nobody means those.
+    return None if names is None else [names] if isinstance(names, str) else list(names)

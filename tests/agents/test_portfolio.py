@@ -146,7 +146,7 @@ def test_members_by_name():
     with pytest.raises(UsageError, match="n_design must be >= 0, got -1"):
         Portfolio(mlp, n_design=-1)
     found = Portfolio(mlp, members=("subtrees",))
-    assert found.config["members"] == ["subtrees"]
+    assert found.config["members"] == Portfolio(mlp, members="subtrees").config["members"] == ["subtrees"]
     assert keys(proposed(found, grown(mlp, 12), 2)) - grown(mlp, 12).known.keys()
 
 
