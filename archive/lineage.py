@@ -48,8 +48,9 @@ ORDER BY child, parent
 RESERVE = """
 MATCH (c:Checkpoint {uri: $uri})
 SET c.used = timestamp()
-RETURN c.uri AS uri
 """
+
+PRESENT = "MATCH (c:Checkpoint {uri: $uri}) RETURN c.uri AS uri"
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,13 @@ class Lineage:
         Returns:
             Whether they are still there.
         """
-        return self._connection.write(lambda tx: tx.run(RESERVE, uri=checkpoint.uri).single()) is not None
+
+        def work(tx: ManagedTransaction) -> bool:
+            # Who waited for the lock of one who deletes them still has a row to return: look again.
+            tx.run(RESERVE, uri=checkpoint.uri).consume()
+            return tx.run(PRESENT, uri=checkpoint.uri).single() is not None
+
+        return self._connection.write(work)
 
     def _rows(self, query: str, keys: Sequence[str]) -> list[dict[str, Any]]:
         return self._connection.read(lambda tx: tx.run(query, keys=keys).data()) if keys else []
