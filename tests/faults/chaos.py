@@ -19,6 +19,7 @@ import json
 import logging
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -119,7 +120,12 @@ class Workers:
         for process in self.processes:
             process.terminate()
         try:
-            return [process.wait(60) for process in self.processes]
+            codes = [process.wait(60) for process in self.processes]
+            # Who was started again at the very end may not have got as far as to hear the request.
+            return [
+                0 if code == -signal.SIGTERM and not self._ready(process.pid).exists() else code
+                for code, process in zip(codes, self.processes, strict=True)
+            ]
         finally:
             for process in self.processes:
                 process.kill()
