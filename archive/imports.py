@@ -7,19 +7,17 @@ batch is one transaction that skips what is there, so an interrupted import goes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import codec, pages
+from archive import codec, costs
 from archive.architectures import Architectures, batched
 from archive.evaluations import Evaluations
 from archive.graph import Architecture
 from archive.records import Result
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction
-
     from archive.connection import Connection
 
 CELL = "arch_str"
@@ -27,20 +25,6 @@ INDEX = "index"
 SECONDS = "train_seconds_200ep"
 ACCURACY = ("cifar10_", "cifar100_")
 EPOCHS = re.compile(r"_(\d+)ep$")
-
-NEW_COSTS = """
-UNWIND $rows AS row
-MATCH (a:Architecture {key: row.key})
-WHERE a.flops IS NULL
-RETURN row.key AS key
-"""
-
-COSTS = """
-UNWIND $rows AS row
-MATCH (a:Architecture {key: row.key})
-WHERE a.flops IS NULL
-SET a.params = row.params, a.flops = row.flops
-"""
 
 
 def import_nasbench201(
@@ -89,7 +73,7 @@ def _parse(rows: Iterable[Mapping[str, Any]]) -> Iterator[Parsed]:
 
 
 def _add_costs(connection: Connection, table: Iterable[Parsed]) -> None:
-    costs = {
+    found = {
         architecture.key: {
             "key": architecture.key,
             "params": round(1e6 * metrics["params_millions"]),
@@ -98,13 +82,8 @@ def _add_costs(connection: Connection, table: Iterable[Parsed]) -> None:
         for _, architecture, metrics in table
         if {"params_millions", "flops_millions"} <= metrics.keys()
     }
-    for part in batched((costs[key] for key in sorted(costs)), 1000):
-        connection.write(partial(_set_costs, rows=part), alone=True)
-
-
-def _set_costs(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
-    pages.forget_networks(tx, [row["key"] for row in tx.run(NEW_COSTS, rows=rows)])
-    tx.run(COSTS, rows=rows).consume()
+    for part in batched((found[key] for key in sorted(found)), 1000):
+        connection.write(partial(costs.add, rows=part), alone=True)
 
 
 def _evaluation(

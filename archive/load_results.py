@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import pages
+from archive import costs
 from archive.architectures import batched, store
 from archive.evaluations import Evaluations
 from archive.graph import Architecture
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from archive.archive import Archive
 
 BATCH = 250
-
-NEW_COSTS = """
-UNWIND $rows AS row
-MATCH (a:Architecture {key: row.key})
-WHERE (a.params IS NULL AND row.params IS NOT NULL) OR (a.flops IS NULL AND row.flops IS NOT NULL)
-RETURN row.key AS key
-"""
-
-COSTS = """
-UNWIND $rows AS row
-MATCH (a:Architecture {key: row.key})
-SET a.params = coalesce(a.params, row.params), a.flops = coalesce(a.flops, row.flops)
-"""
 
 
 @dataclass(frozen=True)
@@ -71,16 +58,14 @@ def add(archive: Archive, task: str, protocol: str, findings: Iterable[Finding])
     for part in batched(findings, BATCH):
         networks = [finding.architecture for finding in part]
         sizes = {each.architecture.key: {"params": each.params, "flops": each.flops} for each in part}
-        costs = {key: size for key, size in sizes.items() if set(size.values()) != {None}}
-        rows = [{"key": key, **costs[key]} for key in sorted(costs)]
-        archive.connection.write(partial(_networks, networks=networks, costs=rows), alone=True)
+        rows = [{"key": key, **sizes[key]} for key in sorted(sizes) if set(sizes[key].values()) != {None}]
+        archive.connection.write(partial(_networks, networks=networks, rows=rows), alone=True)
         evaluations.add(task, protocol, [(each.id, each.architecture.key, each.result) for each in part])
         count += len(part)
     return count
 
 
-def _networks(tx: ManagedTransaction, networks: Sequence[Architecture], costs: Sequence[Mapping[str, Any]]) -> None:
+def _networks(tx: ManagedTransaction, networks: Sequence[Architecture], rows: Sequence[Mapping[str, Any]]) -> None:
     store(tx, networks)
-    if costs:
-        pages.forget_networks(tx, [row["key"] for row in tx.run(NEW_COSTS, rows=costs)])
-        tx.run(COSTS, rows=costs).consume()
+    if rows:
+        costs.add(tx, rows)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.assignments import assignments
 from archive.cli.architecture_argument import architecture_of, is_key
-from archive.cli.assignments import assignments
 from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
 from archive.errors import InvalidArchitectureError, UsageError
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.assignments import assignments
+from archive.assignments import assignments
 from archive.cli.render import json_option, messages, open_archive, print_json, print_table
 from archive.errors import UsageError
 

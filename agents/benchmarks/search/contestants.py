@@ -15,7 +15,7 @@ from typing import Any
 
 from archive import agents
 from archive.agents.base import Agent
-from archive.errors import UsageError
+from archive.assignments import assignments
 from archive.spaces.base import Space
 
 PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
@@ -79,21 +79,11 @@ def contestant(text: str) -> Contestant:
 def _member(text: str) -> tuple[str, Member]:
     name, _, rest = text.partition(":")
     # A comma between two settings is followed by a name and an equals sign; others belong to a value.
-    given = dict(map(_setting, re.split(r",(?=\w+=)", rest))) if rest else {}
+    given = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
     kind = PEERS.get(name, name)
     agents.settings(kind)
     shown = ",".join(f"{setting}={_shown(given[setting])}" for setting in sorted(given))
     return f"{name}:{shown}" if given else name, Member(kind, given)
-
-
-def _setting(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise UsageError(f"a setting of an agent is written NAME=VALUE, got {text!r}")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
 
 
 def _shown(value: Any) -> str:

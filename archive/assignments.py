@@ -1,4 +1,4 @@
-"""Options that are written NAME=VALUE: parameters of a query, settings of a kernel."""
+"""What is written NAME=VALUE: parameters of a query, settings of a kernel or of an agent."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def assignments(texts: Iterable[str], what: str) -> dict[str, Any]:
     Raises:
         UsageError: One is not written so.
     """
-    return dict(_assignment(text, what) for text in texts)
+    return dict(assignment(text, what) for text in texts)
 
 
-def _assignment(text: str, what: str) -> tuple[str, Any]:
+def assignment(text: str, what: str) -> tuple[str, Any]:
+    """Return one name and its value; see `assignments`."""
     name, separator, value = text.partition("=")
     if not separator or not name:
         raise UsageError(f"{what} is written NAME=VALUE, got {text!r}")
