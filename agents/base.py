@@ -115,8 +115,8 @@ class Suggestion:
         parent: The network it was made from by mutation.
         operations: What was done to the parent, in order.
         hyperparameters: How to train it, where the agent decides that.
-        coupling: What share of the differences between networks the agent ascribes to what each source expects, in
-            [0, 1], by study; empty without sources, and before anything has been learnt from them.
+        coupling: How far the agent takes the task to follow each source, in [-1, 1], by study; empty without sources,
+            and before anything has been learnt from them.
     """
 
     architecture: Architecture

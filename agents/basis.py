@@ -26,7 +26,7 @@ import numpy as np
 
 from archive.agents import fidelity
 from archive.agents.base import History, Observation, Pending, Suggestion
-from archive.agents.sources import split
+from archive.agents.sources import observation, split
 from archive.graph import Architecture
 from archive.records import Evaluation, Proposal, State
 
@@ -82,12 +82,6 @@ def observations_of(evaluations: Sequence[Evaluation], objective: str) -> tuple[
     """Return what an agent is told of evaluations, those of shorter trainings on the scale of the whole ones."""
     scores = fidelity.scores(evaluations, objective)
     return tuple(observation(seen, score) for seen, score in zip(evaluations, scores, strict=True))
-
-
-def observation(seen: Evaluation, score: float | None = None) -> Observation:
-    """Return what an agent is told of an evaluation: its own score, unless another is given."""
-    told = seen.score if score is None else score
-    return Observation(seen.architecture, told, seen.id, seen.agent, seen.hyperparameters)
 
 
 def ranges(numbers: Iterable[int]) -> str:

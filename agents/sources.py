@@ -33,6 +33,11 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
     return own, tuple(_source(name, others[name]) for name in sorted(others))
 
 
+def observation(seen: Evaluation, score: float) -> Observation:
+    """Return what an agent is told of an evaluation."""
+    return Observation(seen.architecture, score, seen.id, seen.agent, seen.hyperparameters)
+
+
 def same_task(study: Study, task: str, protocol: str, space: str) -> bool:
     """Return whether what is evaluated there is an observation of a study."""
     return (study.task, study.protocol, study.space) == (task, protocol, space)
@@ -53,8 +58,5 @@ def too_little(*sources: Source) -> str | None:
 
 
 def _source(study: str, evaluations: Sequence[Evaluation]) -> Source:
-    first = evaluations[0]
-    observations = tuple(
-        Observation(seen.architecture, seen.score, seen.id, seen.agent, seen.hyperparameters) for seen in evaluations
-    )
+    first, observations = evaluations[0], tuple(observation(seen, seen.score) for seen in evaluations)
     return Source(study, first.task, first.protocol, first.architecture.space, observations)

@@ -29,8 +29,9 @@ from archive import agents
 from archive.agents.base import Suggestion
 from archive.agents.benchmarks.search.contestants import Contestant, contestant
 from archive.agents.benchmarks.search.plan import STARTER, Job, Problem
-from archive.agents.benchmarks.search.regret import regrets, traces
+from archive.agents.benchmarks.search.regret import first_best, regrets, traces
 from archive.agents.benchmarks.search.run import opened, register
+from archive.agents.contributed import contributed
 from archive.errors import UnknownNameError, UsageError
 from archive.records import Result
 
@@ -214,7 +215,7 @@ def _curves(archive: Archive, jobs: Sequence[Job]) -> np.ndarray[Any, np.dtype[n
 
 
 def _row(archive: Archive, plan: Plan, scenario: str, curves: Any, cold: Any) -> Row:
-    to_best = [int(np.flatnonzero(curve <= 0)[0]) + 1 if (curve <= 0).any() else math.inf for curve in curves]
+    to_best = [first_best(curve) or math.inf for curve in curves]
     median, slowest = statistics.median(to_best), max(to_best)
     mean, beside = curves.mean(axis=0), cold.mean(axis=0)
     return Row(
@@ -229,10 +230,5 @@ def _row(archive: Archive, plan: Plan, scenario: str, curves: Any, cold: Any) ->
 
 
 def _coupling(archive: Archive, jobs: Sequence[Job]) -> float | None:
-    last = []
-    for job in jobs:
-        said = [
-            one.based_on["coupling"] for one in archive.proposals.list(job.study.name) if "coupling" in one.based_on
-        ]
-        last += list(said[-1].values()) if said else []
-    return float(np.mean(last)) if last else None
+    found = [one.coupling for job in jobs for one in contributed(archive, job.study.name) if one.coupling is not None]
+    return float(np.mean(found)) if found else None

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archive import __version__
-from archive.cli.main import settings_of
-from archive.cli.render import json_option, messages, out, print_json, print_table
+from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.render import json_option, out, print_json, print_table
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import Plan, Problem
+    from archive.agents.benchmarks.search.plan import Plan
     from archive.agents.benchmarks.search.regret import Standing, Trace
     from archive.archive import Archive
     from archive.settings import Settings
-
-FOLDER = "bench"
-"""Folder in the archive's home with the archive of the comparisons."""
-
-PAUSE = 30.0
-"""Seconds between two lines of progress."""
 
 
 @click.command()
@@ -134,80 +124,16 @@ def _starts(text: str) -> int:
     return int(text)
 
 
-def bench_settings(ctx: click.Context) -> Settings:
-    """Return where the comparisons are: beside the user's own studies, not among them, unless a database is named."""
-    from archive import settings
-
-    own = settings.load(**settings_of(ctx))
-    return replace(own, home=own.home / FOLDER) if own.embedded else own
-
-
-def table_problem(name: str) -> Problem:
-    """Return a task as a comparison needs it.
-
-    Raises:
-        UsageError: No table answers it.
-    """
-    import numpy as np
-
-    from archive.agents.benchmarks.search.plan import Problem
-    from archive.trainer import tasks
-    from archive.trainer.tabular import TabularTask
-
-    task = tasks.get(name)
-    if not isinstance(task, TabularTask):
-        raise UsageError(f"a comparison needs a task that a table answers, got {name!r}")
-    reading = task.protocol()
-    values = task.scale * task.table.column(reading.column)
-    known = values[np.isfinite(values)]
-    if not known.size:
-        raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
-    space = task.search_space()
-    fractions = task.metric == "accuracy"
-    return Problem(
-        label=task.label,
-        task=task.name,
-        protocol=reading.name,
-        space=space.name,
-        space_config=space.config,
-        objective=task.objective,
-        direction=task.direction,
-        best=float(known.max() if task.direction == "maximise" else known.min()),
-        size=int(known.size),
-        points=100.0 if fractions else 1.0,
-        unit="accuracy points" if fractions else f"in {reading.column}",
-        answer=partial(task.answer, protocol=reading.name),
-    )
-
-
 def _compare(
     archive: Archive, settings: Settings, plan: Plan, known: Mapping[tuple[str, str], set[str]], processes: int
 ) -> tuple[list[Standing], list[str]]:
     """Search where there is something left to search, and return the rows, and the reasons of what failed."""
-    from archive.agents.benchmarks.search.pool import search_all
     from archive.agents.benchmarks.search.regret import standings, traces
-    from archive.cli.interruption import Interruption
 
     found = traces(archive, plan.jobs)
     _check_same_agents(plan, found, known)
-    left = [job for job, trace in zip(plan.jobs, found, strict=True) if not job.is_finished(trace.values)]
-    done = sum(len(trace.values) for trace in found)
-    messages().print(
-        f"{len(plan.jobs)} searches of {plan.budget} evaluations in {_place(settings)}, {len(left)} not finished"
-    )
-    if not left:
-        return standings(plan.jobs, found), []
-    total = plan.budget * len(plan.jobs)
-    ending = "stopping: every search ends with the proposal it is at …"
-    with Interruption(ending) as interruption, progress_bar(total) as told:
-        reasons = search_all(
-            settings,
-            left,
-            min(processes, len(left)),
-            check=interruption.check,
-            progress=lambda at: told(done + at.proposals, len(plan.jobs) - len(left) + at.studies),
-        )
-    failed = {left[at].study.name: reason for at, reason in reasons.items()}
+    where = settings.home if settings.embedded else settings.uri
+    failed = finish(settings, plan.jobs, found, processes, f"searches of {plan.budget} evaluations in {where}")
     kept = [job for job in plan.jobs if job.study.name not in failed]
     return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
 
@@ -220,36 +146,6 @@ def _check_same_agents(plan: Plan, found: Sequence[Trace], known: Mapping[tuple[
                 f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
                 "settings or of another release: name another run with --run"
             )
-
-
-def _place(settings: Settings) -> str:
-    return str(settings.home) if settings.embedded else str(settings.uri)
-
-
-@contextmanager
-def progress_bar(total: int) -> Iterator[Any]:
-    """Show on stderr how far it is: a bar on a terminal, else a line now and then."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = [BarColumn(), MofNCompleteColumn(), TextColumn("evaluations, {task.fields[studies]} searches done")]
-    if not messages().is_terminal:
-        yield _Lines(total)
-        return
-    with Progress(*columns, TimeRemainingColumn(), console=messages()) as bar:
-        task = bar.add_task("", total=total, studies=0)
-        yield lambda evaluations, studies: bar.update(task, completed=evaluations, studies=studies)
-
-
-class _Lines:
-    """Says how far it is, for logs."""
-
-    def __init__(self, total: int) -> None:
-        self.total, self.said = total, time.monotonic()
-
-    def __call__(self, evaluations: int, studies: int) -> None:
-        if time.monotonic() - self.said >= PAUSE:
-            self.said = time.monotonic()
-            messages().print(f"{evaluations}/{self.total} evaluations, {studies} searches done")
 
 
 def _show(plan: Plan, rows: Sequence[Standing], as_json: bool) -> None:

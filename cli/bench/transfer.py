@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from archive import __version__
-from archive.cli.bench.search import bench_settings, progress_bar, table_problem
-from archive.cli.render import json_option, messages, out, print_json, print_table
+from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.render import json_option, out, print_json, print_table
 from archive.errors import SearchError
 
 if TYPE_CHECKING:
@@ -87,28 +87,12 @@ def _search(archive: Archive, settings: Settings, jobs: Sequence[Job], processes
     Raises:
         SearchError: A search failed.
     """
-    from archive.agents.benchmarks.search.pool import search_all
     from archive.agents.benchmarks.search.regret import traces
-    from archive.cli.interruption import Interruption
 
-    found = traces(archive, jobs)
-    left = [job for job, trace in zip(jobs, found, strict=True) if not job.is_finished(trace.values)]
-    messages().print(f"{len(jobs)} {what}, {len(left)} not finished")
-    if not left:
-        return
-    total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in found)
-    ending = "stopping: every search ends with the proposal it is at …"
-    with Interruption(ending) as interruption, progress_bar(total) as told:
-        failed = search_all(
-            settings,
-            left,
-            min(processes, len(left)),
-            check=interruption.check,
-            progress=lambda at: told(done + at.proposals, len(jobs) - len(left) + at.studies),
-        )
+    failed = finish(settings, jobs, traces(archive, jobs), processes, what)
     if failed:
-        at, reason = next(iter(failed.items()))
-        raise SearchError(f"{len(failed)} of {len(jobs)} {what} failed; the first: {left[at].study.name}: {reason}")
+        study, reason = next(iter(failed.items()))
+        raise SearchError(f"{len(failed)} of {len(jobs)} {what} failed; the first: {study}: {reason}")
 
 
 def _show(plan: Plan, found: Sequence[Row], as_json: bool) -> None:

@@ -193,7 +193,7 @@ def _standing(studies: Sequence[tuple[Job, Trace]]) -> Standing:
         unit=job.problem.unit,
         seeds=n,
         curve=np.column_stack([curves.mean(axis=0), errors]),
-        to_best=tuple(_first(curve) for curve in curves),
+        to_best=tuple(first_best(curve) for curve in curves),
         seconds=_median(one for of_study in calls for one in of_study),
         seconds_at_end=_median(one for of_study in calls for one in of_study[-math.ceil(len(of_study) / 10) :]),
         repeats=sum(trace.repeats for _, trace in studies),
@@ -205,7 +205,7 @@ def _regrets_by_maker(job: Job, trace: Trace) -> list[tuple[str, float]]:
     return [(who, job.problem.regret(value)) for who, value in zip(trace.makers, trace.values, strict=True)]
 
 
-def _first(curve: Floats) -> int | None:
+def first_best(curve: Floats) -> int | None:
     """Return the first query of no regret."""
     found = np.flatnonzero(curve <= 0)
     return int(found[0]) + 1 if len(found) else None

@@ -1,0 +1,131 @@
+"""What comparisons on tables share: where they are kept, what they search, and how they run to their ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.main import settings_of
+from archive.cli.render import messages
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.agents.benchmarks.search.plan import Job, Problem
+    from archive.agents.benchmarks.search.regret import Trace
+    from archive.settings import Settings
+
+FOLDER = "bench"
+"""Folder in the archive's home with the archive of the comparisons."""
+
+PAUSE = 30.0
+"""Seconds between two lines of progress."""
+
+
+def bench_settings(ctx: click.Context) -> Settings:
+    """Return where the comparisons are: beside the user's own studies, not among them, unless a database is named."""
+    from archive import settings
+
+    own = settings.load(**settings_of(ctx))
+    return replace(own, home=own.home / FOLDER) if own.embedded else own
+
+
+def table_problem(name: str) -> Problem:
+    """Return a task as a comparison needs it.
+
+    Raises:
+        UsageError: No table answers it.
+    """
+    import numpy as np
+
+    from archive.agents.benchmarks.search.plan import Problem
+    from archive.trainer import tasks
+    from archive.trainer.tabular import TabularTask
+
+    task = tasks.get(name)
+    if not isinstance(task, TabularTask):
+        raise UsageError(f"a comparison needs a task that a table answers, got {name!r}")
+    reading = task.protocol()
+    values = task.scale * task.table.column(reading.column)
+    known = values[np.isfinite(values)]
+    if not known.size:
+        raise UsageError(f"the column {reading.column!r} of {name!r} has no values")
+    space = task.search_space()
+    fractions = task.metric == "accuracy"
+    return Problem(
+        label=task.label,
+        task=task.name,
+        protocol=reading.name,
+        space=space.name,
+        space_config=space.config,
+        objective=task.objective,
+        direction=task.direction,
+        best=float(known.max() if task.direction == "maximise" else known.min()),
+        size=int(known.size),
+        points=100.0 if fractions else 1.0,
+        unit="accuracy points" if fractions else f"in {reading.column}",
+        answer=partial(task.answer, protocol=reading.name),
+    )
+
+
+def finish(
+    settings: Settings, jobs: Sequence[Job], found: Sequence[Trace], processes: int, what: str
+) -> dict[str, str]:
+    """Search where there is something left to search, and return the reasons of what failed, by study.
+
+    Args:
+        settings: Where the studies are.
+        jobs: The studies.
+        found: What each of them holds.
+        processes: How many at a time, at most.
+        what: The jobs in words, for the line that is said first.
+    """
+    from archive.agents.benchmarks.search.pool import search_all
+    from archive.cli.interruption import Interruption
+
+    left = [job for job, trace in zip(jobs, found, strict=True) if not job.is_finished(trace.values)]
+    messages().print(f"{len(jobs)} {what}, {len(left)} not finished")
+    if not left:
+        return {}
+    total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in found)
+    ending = "stopping: every search ends with the proposal it is at …"
+    with Interruption(ending) as interruption, _bar(total) as told:
+        failed = search_all(
+            settings,
+            left,
+            min(processes, len(left)),
+            check=interruption.check,
+            progress=lambda at: told(done + at.proposals, len(jobs) - len(left) + at.studies),
+        )
+    return {left[at].study.name: reason for at, reason in failed.items()}
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Any]:
+    """Show on stderr how far it is: a bar on a terminal, else a line now and then."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = [BarColumn(), MofNCompleteColumn(), TextColumn("evaluations, {task.fields[studies]} searches done")]
+    if not messages().is_terminal:
+        yield _Lines(total)
+        return
+    with Progress(*columns, TimeRemainingColumn(), console=messages()) as bar:
+        task = bar.add_task("", total=total, studies=0)
+        yield lambda evaluations, studies: bar.update(task, completed=evaluations, studies=studies)
+
+
+class _Lines:
+    """Says how far it is, for logs."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.said = total, time.monotonic()
+
+    def __call__(self, evaluations: int, studies: int) -> None:
+        if time.monotonic() - self.said >= PAUSE:
+            self.said = time.monotonic()
+            messages().print(f"{evaluations}/{self.total} evaluations, {studies} searches done")
