@@ -57,12 +57,6 @@ MATCH (c:Checkpoint {uri: uri})
 DETACH DELETE c
 """
 
-KNOWN = """
-MATCH (c:Checkpoint) WHERE c.uri STARTS WITH $under
-RETURN c.uri AS uri
-"""
-
-
 DIGESTS = "MATCH (c:Checkpoint) RETURN DISTINCT c.sha256 AS sha256"
 
 
@@ -123,10 +117,6 @@ class Retention:
             return chosen
 
         return self._connection.write(work) if uris else []
-
-    def known(self, under: str) -> set[str]:
-        """Return the addresses of all weights that begin with `under`."""
-        return {row["uri"] for row in self._connection.read(lambda tx: tx.run(KNOWN, under=under).data())}
 
     def digests(self) -> set[str]:
         """Return the SHA-256 of all weights, wherever they are."""

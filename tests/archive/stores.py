@@ -91,3 +91,8 @@ class Forgetful:
     def write(self, work, **how):
         self._connection.write(work, **how)
         return self._connection.write(work, **how)
+
+
+def known(archive):
+    """The addresses of all weights that the archive knows."""
+    return {uri for (uri,) in archive.query("MATCH (c:Checkpoint) RETURN c.uri").rows}

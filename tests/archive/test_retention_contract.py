@@ -7,7 +7,7 @@ import pytest
 from archive.errors import UsageError
 from archive.records import Checkpoint, Result
 from archive.retention import Policy
-from tests.archive.stores import cells, everywhere, propose, study, suggest
+from tests.archive.stores import cells, everywhere, known, propose, study, suggest
 
 UNDER = "file:///weights/"
 NOTHING = Policy(keep_best=0, grace_seconds=0)
@@ -71,7 +71,7 @@ def test_only_what_may_go_is_forgotten(archive):
     train(archive, [0.1, 0.9, 0.5])
     uris = [saved(at).uri for at in range(3)]
     assert archive.retention.forget(Policy(1, 0), uris) == [uris[0], uris[2]]
-    assert archive.retention.known(UNDER) == {uris[1]}
+    assert known(archive) == {uris[1]}
     assert archive.retention.forget(Policy(1, 0), uris) == []
     assert archive.checkpoints.of_evaluation("study#00000") is None
     assert archive.studies.evaluations("study")[0].value == 0.1
@@ -80,7 +80,6 @@ def test_only_what_may_go_is_forgotten(archive):
 def test_other_places_are_left_alone(archive):
     train(archive, [0.1, 0.9])
     assert archive.retention.holdings(NOTHING, "file:///elsewhere/") == []
-    assert archive.retention.known("s3://bucket/") == set()
 
 
 def test_shared_weights_are_kept_for_any_of_their_evaluations(archive):
@@ -105,7 +104,7 @@ def test_reserving_and_forgetting_at_once_is_one_or_the_other(archive, open_conn
 
     outcomes = everywhere(work)
     assert ("reserved" in outcomes) != ("forgotten" in outcomes)
-    assert archive.retention.known(UNDER) == (set() if "forgotten" in outcomes else {saved(0).uri})
+    assert known(archive) == (set() if "forgotten" in outcomes else {saved(0).uri})
 
 
 def test_proposals_that_wait_are_looked_at_again_when_weights_are_forgotten(archive):
