@@ -12,7 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from archive.query import QueryResult
 
@@ -68,17 +68,20 @@ def contributions(rows: QueryResult) -> QueryResult:
 
 def studies_of(based_on: str | None) -> list[str]:
     """Return the studies whose results a basis names."""
-    observed = json.loads(based_on).get("observations") if based_on else None
-    return list(observed) if isinstance(observed, dict) else []
+    return list(_observed(based_on))
 
 
 def _points(based_on: str | None, last: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    observed = json.loads(based_on).get("observations") if based_on else None
-    for study, numbers in observed.items() if isinstance(observed, dict) else ():
+    for study, numbers in _observed(based_on).items():
         for part in numbers.split(",") if isinstance(numbers, str) and numbers else ():
             first, _, end = part.partition("-")
             for number in range(int(first), min(int(end or first), last.get(study, -1)) + 1):
                 yield study, number
+
+
+def _observed(based_on: str | None) -> dict[str, Any]:
+    observed = json.loads(based_on).get("observations") if based_on else None
+    return observed if isinstance(observed, dict) else {}
 
 
 def _best(entry: _Used, known: Mapping[tuple[str, int], _Point]) -> float | None:

@@ -270,11 +270,12 @@ class Trainer:
         self.queue.say(Failure(claim.id, claim.token, failed.reason, failed.retry, failed.log_tail or None))
         self.tally.failed += 1
         self._failures = self._failures + 1 if failed.retry else 0
-        if failed.retry:
-            # What is wrong may be wrong here alone: a whole queue must not fail before somebody looks.
-            self.queue.rest(self._failures)
-        else:
+        if not failed.retry:
             self.workplace.forget(claim)
+        elif self.options.parent is None:
+            # What is wrong may be wrong here alone: a whole queue must not fail before somebody looks. Whoever searches
+            # with trainers of their own does look, and gives up on seeing the reason.
+            self.queue.rest(self._failures)
         self._emit(events.Failed(claim, failed.reason, failed.retry))
 
     def _release(self, claim: Claim, reason: str) -> None:

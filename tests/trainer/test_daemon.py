@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -16,11 +14,10 @@ import pytest
 
 from archive.errors import StoreUnavailableError
 from archive.records import State, Study
-from archive.settings import environment
 from archive.trainer import checkpoint, events, tasks
 from archive.trainer.daemon import Trainer
 from archive.trainer.options import Options
-from tests.support import ROOT, wait_until
+from tests.support import wait_until
 from tests.trainer import faulty, serve
 from tests.trainer.nets import TINY_MLP, net
 
@@ -135,6 +132,16 @@ def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run
     assert proposal.state is State.FAILED
     assert "SIGSEGV" in proposal.reason
     assert "3 attempts" in proposal.reason
+
+
+@pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
+def test_who_fails_for_somebody_that_waits_does_not_rest(archive, monkeypatch, trainer, waited_for, rested):
+    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
+    propose(archive, NETS[:1], "faulty")
+    daemon, rests = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None), []
+    monkeypatch.setattr(daemon.queue, "rest", rests.append)
+    assert daemon.run().failed == 3
+    assert rests == rested
 
 
 def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
@@ -300,25 +307,6 @@ def test_a_daemon_leaves_with_its_parent(archive, trainer):
     thread.join(60)
     parent.wait()
     assert not thread.is_alive()
-
-
-@pytest.fixture
-def start(archive, store_settings, tmp_path):
-    """Starts daemons in processes of their own."""
-    daemons = []
-
-    def start(**options):
-        with open(tmp_path / "daemon.log", "ab") as log:
-            arguments = json.dumps({"device": "cpu", "threads": 1, "lease_seconds": 2, **options})
-            command = [sys.executable, "-m", "tests.trainer.serve", arguments]
-            own = {**os.environ, **environment(store_settings)}
-            daemons.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=log))
-        return daemons[-1]
-
-    yield start
-    for daemon in daemons:
-        daemon.kill()
-        daemon.wait()
 
 
 def test_killed_daemons_lose_nothing(archive, start):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 
 import pytest
@@ -15,11 +12,10 @@ from archive.agents.recheck import Past
 from archive.errors import StudyConflictError
 from archive.records import State, Study
 from archive.rungs import Rungs
-from archive.settings import environment
 from archive.trainer import states, tasks
 from archive.trainer.daemon import Trainer
 from archive.trainer.options import Options
-from tests.support import ROOT, wait_until
+from tests.support import wait_until
 from tests.trainer import serve
 from tests.trainer.nets import TINY_MLP, net
 
@@ -53,25 +49,6 @@ def run(archive, tmp_path):
     """Lets a daemon work until there is nothing to do."""
     given = {"threads": 1, "device": "cpu", "idle_seconds": 0.3}
     return lambda **options: Trainer(archive, Options(**given, **options), home=tmp_path / "trainer").run()
-
-
-@pytest.fixture
-def start(archive, store_settings, tmp_path):
-    """Starts daemons in processes of their own."""
-    daemons = []
-
-    def start():
-        with open(tmp_path / "daemon.log", "ab") as log:
-            options = {"device": "cpu", "threads": 1, "lease_seconds": 2, "checkpoint_seconds": 0.05}
-            command = [sys.executable, "-m", "tests.trainer.serve", json.dumps(options)]
-            own = {**os.environ, **environment(store_settings)}
-            daemons.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=log))
-        return daemons[-1]
-
-    yield start
-    for daemon in daemons:
-        daemon.kill()
-        daemon.wait()
 
 
 def found(archive, name="study"):
@@ -113,7 +90,7 @@ def test_the_best_go_on_from_where_they_paused(archive, run, tmp_path):
 
 def test_a_worker_killed_amid_the_rungs_loses_and_doubles_nothing(archive, run, start):
     propose(archive, NETS)
-    daemons = {daemon.pid: daemon for daemon in (start(), start())}
+    daemons = {daemon.pid: daemon for daemon in (start(checkpoint_seconds=0.05) for _ in range(2))}
 
     def proposals(*wanted):
         return archive.proposals.list("study", wanted)

@@ -13,7 +13,7 @@ from archive.records import Checkpoint, Result
 from archive.retention import Policy
 from archive.trainer import weights
 from archive.trainer.weights_gc import collect
-from tests.archive.stores import cells, propose
+from tests.archive.stores import cells, known, propose
 
 EVERYTHING = Policy(keep_best=0, grace_seconds=0)
 
@@ -44,14 +44,14 @@ def test_all_but_the_best_go_from_the_store_and_from_the_disk(archive, root):
     assert {*found.removed} == {low, middle}
     assert found.kept == {"best": 1}
     assert found.freed == len("study 0.1") * 2
-    assert there(root) == archive.retention.known(weights.root_uri(root)) == {high}
+    assert there(root) == known(archive) == {high}
     assert collect(archive, root, Policy(1, 0)).removed == {}
 
 
 def test_a_dry_run_says_the_same_and_removes_nothing(archive, root):
     train(archive, root, [0.1, 0.9, 0.5])
     promised = collect(archive, root, Policy(1, 0), dry_run=True)
-    assert len(there(root)) == len(archive.retention.known(weights.root_uri(root))) == 3
+    assert len(there(root)) == len(known(archive)) == 3
     done = collect(archive, root, Policy(1, 0))
     assert (done.removed, done.kept) == (promised.removed, promised.kept)
 
