@@ -19,6 +19,7 @@ from archive.records import Checkpoint
 from archive.trainer import inheriting, weights
 from archive.trainer.job import Job
 from archive.trainer.morph_legal import operations_between
+from archive.trainer.places import Places
 from archive.trainer.protocols import Protocol
 from archive.trainer.task import Task
 
@@ -32,6 +33,9 @@ Weights = Mapping[str, "Tensor"]
 
 _CALIBRATED = 512
 """Training inputs that new normalisations are calibrated on."""
+
+_PLACES = Places()
+"""Of the daemon's process: an archive that several teams write to names weights anywhere."""
 
 
 def inherited(archive: Archive, job: Job) -> Job:
@@ -154,10 +158,13 @@ def find(
 
 
 def _at_hand(ancestor: Ancestor) -> bool:
+    uri = ancestor.checkpoint.uri
     try:
-        return weights.exists(ancestor.checkpoint.uri)
+        if weights.local_folder(uri) is not None:
+            return weights.exists(uri)
     except ArchiveError:
         return False
+    return _PLACES.ask(weights.root_of(uri), lambda: weights.exists(uri))
 
 
 def _on_record(ancestor: Ancestor, operations: tuple[str, ...]) -> dict[str, Any]:

@@ -154,6 +154,11 @@ def address(under: str, sha256: str) -> str | None:
     return f"{under}{sha256[:2]}/{sha256}{SUFFIX}" if _DIGEST.fullmatch(sha256) else None
 
 
+def root_of(uri: str) -> str:
+    """Return the root that an address is below."""
+    return uri.rsplit("/", 2)[0]
+
+
 def root_uri(root: Path | str) -> str:
     """Return a root as the beginning of the addresses of all that is kept in it.
 
