@@ -20,6 +20,7 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from archive import studies
 from archive.contributions import contributions
 from archive.errors import UnknownNameError, UsageError
 from archive.query import QueryResult
@@ -106,13 +107,15 @@ def run(
         timeout: Seconds after which the server gives up on it.
 
     Raises:
-        UnknownNameError: There is no such query, or it has no such parameter.
+        UnknownNameError: There is no such query or study, or it has no such parameter.
         UsageError: A parameter is missing.
         QueryError: It took too long.
     """
     query, given = get(name), dict(parameters or {})
     check(name, given)
     values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
+    if values.get("study") is not None:
+        studies.read(connection, values["study"])
     # With numpy: what asks nothing is not to wait for it.
     from archive.page_answers import ANSWERS
 

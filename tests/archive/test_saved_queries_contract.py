@@ -129,7 +129,6 @@ def test_the_lineage_of_a_network_that_came_from_nowhere(archive, networks):
     evaluate(archive, "one", ("random", Suggestion(networks[0]), 0.5, {}))
     (only,) = rows(archive.named("lineage", study="one"))
     assert (only["step"], only["architecture"], only["gain"]) == (0, networks[0].key, None)
-    assert archive.named("lineage", study="none").rows == []
 
 
 def test_contributions(archive, networks):
@@ -259,3 +258,8 @@ def test_mistakes(archive):
         archive.named("lineage")
     with pytest.raises(UnknownNameError, match="unknown parameter of the saved query cost 'tsk': did you mean task"):
         archive.named("cost", tsk="digits")
+    archive.studies.create(study("digits"))
+    for name in ("calibration", "contributions", "lineage"):
+        with pytest.raises(UnknownNameError, match="unknown study 'digit': did you mean digits"):
+            archive.named(name, study="digit")
+        assert archive.named(name, study="digits").rows == []
