@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from archive import server
+from archive import cores, server
 from archive.errors import ArchiveError
 from archive.settings import Settings
 
@@ -69,10 +69,9 @@ def _packages() -> Iterator[Check]:
 
 
 def _devices() -> Check:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     # Looking for the driver's device file costs nothing; asking torch would cost seconds.
     gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    return Check("devices", "ok", f"{cores} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}")
+    return Check("devices", "ok", f"{cores.available()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}")
 
 
 def _folder(home: Path) -> Check:

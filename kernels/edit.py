@@ -19,7 +19,6 @@ Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018)
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar, get_args
@@ -27,6 +26,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from archive import cores
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.kernels.base import PairDistance, check_one_space
@@ -79,7 +79,7 @@ class EditDistance(PairDistance[Sequenced]):
             raise UsageError(f"layers must be one of {', '.join(get_args(Comparison))}, got {layers!r}")
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be >= 1, got {threads}")
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or cores.available()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ while they are in the cache.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -20,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from archive import cores
 from archive.kernels.l1_parts import Lookup, Part, Steps, Vector, of_steps, of_vectors
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ def fill(out: Floats, parts: Sequence[tuple[float, Part]], *, symmetric: bool) -
 
 
 def _for_all(work: Callable[[int], None], begins: range, size: int) -> None:
-    threads = len(os.sched_getaffinity(0))
+    threads = cores.available()
     if threads == 1 or size < SMALL:
         for begin in begins:
             work(begin)

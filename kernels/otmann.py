@@ -17,7 +17,6 @@ Transport (2018), program (3), theorem 3 and appendix A.3.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from archive import cores
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.graph import Architecture
 from archive.kernels.base import PairDistance, check_one_space
@@ -105,7 +105,7 @@ class OTMANN(PairDistance[PreparedNetwork]):
             raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be >= 1, got {threads}")
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or cores.available()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ hence the 1. On cells it is the 0/1 cost between operations.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from archive import cores
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.graph import Architecture
 from archive.kernels.base import PairDistance, check_one_space
@@ -107,7 +107,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
             raise UsageError(f"solver must be one of {', '.join(get_args(Solver))}, got {solver!r}")
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be >= 1, got {threads}")
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or cores.available()
 
     @property
     def components(self) -> tuple[str, ...]:
