@@ -49,11 +49,14 @@ def parse(name: str) -> Task:
             raise UsageError(f"a CSV is named as csv:PATH#TARGET, got {name!r}")
     if not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
-    path = Path(reference).expanduser().absolute()
     try:
+        path = Path(reference).expanduser().absolute()
         status = path.stat()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(f"cannot read {reference}: {error.strerror}") from None
+    except (RuntimeError, ValueError) as error:
+        # There is no home of such a user, or the text cannot be a path.
+        raise UsageError(f"cannot read {reference!r}: {error}") from None
     return _task(path, target, status.st_mtime_ns, status.st_size)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import zipfile
 
 import numpy as np
 import pytest
@@ -101,12 +102,14 @@ HOSTILE = {
     "no column": ("a,b,y\n" + "1,2,3\n" * 12, "q", "no column 'q' to predict: it has a, b, y"),
     "two columns": ("a,y,y\n" + "1,2,3\n" * 12, "y", "two columns 'y'"),
     "nothing beside": ("y\n" + "1\n2\n" * 12, "y", "no column beside"),
-    "empty": ("", "y", "is no CSV: .*"),
+    "empty": ("", "y", "is no CSV: it is empty"),
     "header alone": ("a,b,y\n", "y", "at least 10 rows, got 0"),
     "few": ("a,b,y\n" + "1,2,3.5\n" * 9, "y", "at least 10 rows, got 9"),
     "gap": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,,4\n", "y", "row 13 .* column 'b', got ''"),
     "nan": ("a,b,y\n" + "1,2,3.5\n" * 12 + "nan,2,4\n", "y", "row 13 .* column 'a', got 'nan'"),
     "infinite": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,-inf,4\n", "y", "column 'b', got '-inf'"),
+    "huge": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,1e200,4\n", "y", "number up to 3.4e.38 in the column 'b', got '1e200'"),
+    "huge target": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,-1e39\n", "y", "in the column 'y', got '-1e39'"),
     "text": ("a,b,y\n" + "1,red,3.5\n" * 12, "y", "row 1 .* column 'b', got 'red'"),
     "no target": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,\n", "y", "row 13 .* nothing in the column 'y'"),
     "target nan": ("a,b,y\n" + "1,2,0.5\n1,2,1.5\n" * 12 + "1,2,nan\n", "y", "row 25 .*column 'y', got 'nan'"),
@@ -130,7 +133,11 @@ def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name
 
 
 @pytest.mark.parametrize(
-    "name", ["csv:", "csv:t.csv", "csv:#y", "csv:t.csv#", "npz:", "csv:/nowhere/t.csv#y", "npz:/t"]
+    "name",
+    [
+        *("csv:", "csv:t.csv", "csv:#y", "csv:t.csv#", "npz:", "csv:/nowhere/t.csv#y", "npz:/t"),
+        *("csv:~nobody-of-this-name/t.csv#y", "npz:t\0.npz"),
+    ],
 )
 def test_a_name_that_leads_nowhere_says_what_to_write(name):
     with pytest.raises(UsageError, match=r"named as|cannot read"):
@@ -240,6 +247,7 @@ BAD = {
     "complex": ({"x": ONES * 1j, "y": np.arange(20)}, "must be numbers, got complex128"),
     "dates": ({"x": ONES, "y": np.zeros(20, dtype="M8[s]")}, "y of .* must be numbers or text"),
     "nan": ({"x": np.where(np.eye(20, 2), np.nan, 1), "y": np.arange(20.0)}, "row 1 of x .* not finite"),
+    "huge": ({"x": ONES * 1e200, "y": np.arange(20.0)}, "row 1 of x .* not finite, or above 3.4e.38"),
     "nan target": ({"x": ONES, "y": np.r_[np.ones(19), np.inf]}, "row 20 of y .* not finite"),
     "one class": ({"x": ONES, "y": np.zeros(20, dtype=int)}, "two classes or more, got 1"),
     "rare": ({"x": ONES, "y": np.arange(20)}, "at least 5 rows"),
@@ -259,6 +267,15 @@ def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, mo
         tasks.get(f"npz:{path}")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "exploded").exists()
+
+
+def test_what_is_no_array_is_not_taken_for_one(tmp_path):
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x", "garbage")
+        file.writestr("y", "more")
+    with pytest.raises(UsageError, match=r"must have x and y, .*: it has nothing"):
+        tasks.get(f"npz:{path}")
 
 
 @settings(max_examples=60, deadline=None)

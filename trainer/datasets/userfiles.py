@@ -28,6 +28,9 @@ from archive.trainer.datasets.readers import UNREADABLE
 
 Kind = Literal["classes", "values"]
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Networks compute in single precision, to which larger numbers are infinite."""
+
 MOST_CLASSES = 20
 """Whole numbers in a CSV's target are classes if there are no more different ones than these."""
 
@@ -66,10 +69,12 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> Cont
         UsageError: It is no such file; the message names the row and the column.
     """
     try:
-        head, *lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
+        lines = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise UsageError(f"{path} is no CSV: {error or 'it is empty'}") from None
-    head = [name.strip() for name in head]
+        raise UsageError(f"{path} is no CSV: {error}") from None
+    if not lines:
+        raise UsageError(f"{path} is no CSV: it is empty")
+    head, *lines = [name.strip() for name in lines[0]], *lines[1:]
     if head.count(target) != 1:
         how = "no column" if target not in head else "two columns"
         raise UsageError(f"{path} has {how} {target!r} to predict: it has {', '.join(head[:12])}")
@@ -98,7 +103,8 @@ def read_npz(path: Path, content: bytes) -> Content:
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            # What is no array in the archive comes as its bytes.
+            arrays = {name: found for name in file.files if isinstance(found := file[name], np.ndarray)}
     except UNREADABLE as error:
         # numpy takes all that it does not know for a pickle, and tells how to load that unsafely.
         why = "it is none, or holds Python objects, which are not loaded" if "allow_pickle" in str(error) else error
@@ -146,9 +152,10 @@ def _answers(path: Path, y: NDArray[Any]) -> NDArray[Any]:
 
 
 def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    holes = np.flatnonzero(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
+    holes = np.flatnonzero(~(np.abs(values.reshape(len(values), -1)) <= LARGEST).all(axis=1))
     if len(holes):
-        raise UsageError(f"row {holes[0] + 1} of {name} in {path} has a number that is not finite")
+        row = holes[0] + 1
+        raise UsageError(f"row {row} of {name} in {path} has a number that is not finite, or above {LARGEST:.1e}")
     return values
 
 
@@ -159,8 +166,11 @@ def _numbers(path: Path, name: str, texts: Sequence[str]) -> NDArray[np.float64]
             values[row] = float(text)
         except ValueError:
             values[row] = np.nan
-        if not np.isfinite(values[row]):
-            raise UsageError(f"row {row + 1} of {path} must have a finite number in the column {name!r}, got {text!r}")
+        if not abs(values[row]) <= LARGEST:
+            limit = f" up to {LARGEST:.1e}" if np.isfinite(values[row]) else ""
+            raise UsageError(
+                f"row {row + 1} of {path} must have a finite number{limit} in the column {name!r}, got {text!r}"
+            )
     return values
 
 
