@@ -5,12 +5,15 @@
     table:PATH#COLUMN                 any CSV of these forms (`archive.tabular`); values as the file has them, larger is
                                       better; table:PATH#-COLUMN where smaller is
 
-Rows that describe one network are one architecture, whose answer is their mean. The trainer answers in its own
+Rows that describe one network are one architecture, whose answer is their mean. Beside the value, an answer has what
+the table tells of the network's costs, under the names that trained networks have them by: the columns `params`,
+`flops` (or `params_millions`, `flops_millions`) and those that begin with `latency`. The trainer answers in its own
 process, thousands of times faster than training, and loads no torch.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from archive.tabular import Table
 
 PREFIX = "table:"
+
+COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,7 @@ class TabularTask:
         held_out = float("nan") if reading.held_out is None else self.scale * float(table.column(reading.held_out)[at])
         if held_out == held_out:
             metrics[f"test_{self.metric}"] = held_out
+        metrics |= _costs(table, at, reading.column)
         return Result(
             value=value,
             metrics=metrics,
@@ -147,6 +153,15 @@ class TabularTask:
             device="table",
             environment={"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])},
         )
+
+
+def _costs(table: Table, at: int, column: str) -> dict[str, float]:
+    """Return what using a network costs, as far as the table tells, but for the column that is the answer itself."""
+    found = {}
+    for name in table.columns:
+        if name != column and (cost := COST.fullmatch(name)) and (value := float(table.column(name)[at])) == value:
+            found[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
+    return found
 
 
 def parse(name: str) -> TabularTask:

@@ -96,6 +96,23 @@ def test_official_tasks_answer_in_fractions(official):
     assert task.search_space() == spaces.get("nasbench201")
 
 
+def test_answers_tell_what_networks_cost(official, tmp_path):
+    cell = Table.named("nb201").architectures[0]
+    told = tasks.get("nb201-cifar10").answer(cell).metrics
+    assert told.keys() == {
+        *("valid_accuracy", "test_accuracy", "params", "flops"),
+        *("latency_ms_2080ti_256", "latency_ms_raspi4", "latency_ms_eyeriss"),
+    }
+    assert (told["params"], told["flops"]) == (129310, 17958600)
+    sample = tasks.get("nb101").answer(Table.named("nb101").architectures[0])
+    assert sample.metrics["params"] == Table.named("nb101").column("params")[0]
+
+    path = tmp_path / "costs.csv"
+    path.write_text(f"arch_str,params,flops,params_left,score\n{codec.to_nasbench201(CELLS[0])},7,,3,0.5\n")
+    assert tasks.get(f"table:{path}#score").answer(CELLS[0]).metrics == {"score": 0.5, "params": 7.0}
+    assert tasks.get(f"table:{path}#-params").answer(CELLS[0]).metrics == {"params": 7.0}
+
+
 def test_the_sample_of_nasbench101_is_its_own_space(official):
     task = tasks.get("nb101")
     space = task.search_space("nasbench101")
