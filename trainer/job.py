@@ -40,7 +40,6 @@ class Job:
         resume_folder: Where states are kept (`archive.trainer.states`), for all workers that may go on with the trial;
             None keeps none.
         checkpoint_seconds: Least time between two saves of the state.
-        promoted_from: Proposal whose state is begun from where there is none of this proposal's own.
         epochs: Train up to this epoch of the protocol's, and keep the state for whoever asks for more; None means all.
         initial: Returns the weights to start from, by the names of `Network.state_dict`. It is called in the trial's
             process, unless a state is resumed. A CheckpointError from it starts the trial from its seed.
@@ -61,7 +60,6 @@ class Job:
     proposal: str = ""
     resume_folder: Path | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
-    promoted_from: str | None = None
     epochs: int | None = None
     initial: Callable[[], Mapping[str, Tensor]] | None = None
     inherited: Mapping[str, Any] = field(default_factory=dict)

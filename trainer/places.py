@@ -1,8 +1,8 @@
 """Questions to places far away, which may never answer: who asks goes on, and asks there no more for a while.
 
 A server that takes connections and says nothing would hold a trainer up for as long as its package waits, with every
-lease that the trainer holds. The question itself cannot be taken back: its thread ends with its connection, or with
-the process.
+lease that the trainer holds. A question itself cannot be taken back: its thread ends with its connection, or with the
+process.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ANSWER_SECONDS = 4.0
 """Less than a third of a lease (`archive.notices`), which is renewed as often."""
 SILENT_SECONDS = 60.0
+BEAT_SECONDS = 2.0
 
 
 class Places:
@@ -34,15 +38,43 @@ class Places:
         """Return the answer to a question; False where the place gives none in time, fails, or was silent lately."""
         if time.monotonic() < self._silent_until.get(place, 0.0):
             return False
-        answers: list[bool] = []
-
-        def ask() -> None:
-            with suppress(Exception):
-                answers.append(question())
-
-        thread = threading.Thread(target=ask, daemon=True)
-        thread.start()
-        thread.join(self._answer_seconds)
-        if thread.is_alive():
+        answer: bool | None = False
+        with suppress(Exception):
+            answer = in_time(question, self._answer_seconds)
+        if answer is None:
             self._silent_until[place] = time.monotonic() + self._silent_seconds
-        return bool(answers and answers[0])
+        return bool(answer)
+
+
+def in_time(
+    work: Callable[[], T],
+    seconds: float,
+    on_beat: Callable[[], None] = lambda: None,
+    beat_seconds: float = BEAT_SECONDS,
+) -> T | None:
+    """Return what work returns, or raises; None where it takes longer than so many seconds, and is left to itself.
+
+    Args:
+        work: Done in a thread of its own.
+        seconds: How long to wait.
+        on_beat: Called now and then meanwhile.
+        beat_seconds: How often.
+    """
+    answers: list[T] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            answers.append(work())
+        except Exception as error:
+            errors.append(error)
+
+    thread, until = threading.Thread(target=run, daemon=True), time.monotonic() + seconds
+    thread.start()
+    while thread.is_alive() and (left := until - time.monotonic()) > 0:
+        thread.join(min(left, beat_seconds))
+        if thread.is_alive():
+            on_beat()
+    if errors:
+        raise errors[0]
+    return answers[0] if answers else None

@@ -42,7 +42,6 @@ class Session:
 
     Args:
         path: File of the state; None keeps none.
-        former: File of a state to begin from when there is none of its own.
         checkpoint_seconds: Least time between two saves.
         on_resumed: Told, once, the entries of the curve that a resumed training begins with.
         on_beat: Called every few seconds amid the steps.
@@ -55,12 +54,11 @@ class Session:
     def __init__(
         self,
         path: Path | None = None,
-        former: Path | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         on_resumed: Callable[[list[Metrics]], None] | None = None,
         on_beat: Callable[[], None] | None = None,
     ) -> None:
-        self.path, self.former, self.checkpoint_seconds = path, former, checkpoint_seconds
+        self.path, self.checkpoint_seconds = path, checkpoint_seconds
         self.on_resumed, self.on_beat = on_resumed, on_beat
         self.stepping = False
         self.save_seconds = 0.0
@@ -79,15 +77,11 @@ class Session:
             job: What is trained, and how, as JSON values.
         """
         self._job = job
-        for path in (self.path, self.former):
-            try:
-                state = None if path is None else states.load(path, job)
-            except CheckpointError as error:
-                log.warning("begins anew reason=%r", error.reason)
-                continue
-            if state is not None:
-                return state
-        return None
+        try:
+            return None if self.path is None else states.load(self.path, job)
+        except CheckpointError as error:
+            log.warning("begins anew reason=%r", error.reason)
+            return None
 
     def start(self, curve: list[Metrics]) -> None:
         """Begin with the steps, after the epochs of a curve."""

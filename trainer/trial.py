@@ -20,6 +20,7 @@ from archive.errors import CheckpointError
 from archive.records import Checkpoint, Result
 from archive.trainer import beginning, failures, states, triallog
 from archive.trainer.job import Beat, Epoch, Finished, Interrupted, Job, Message
+from archive.trainer.places import in_time
 from archive.trainer.session import Left, Metrics, Session
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.trainer")
 
 Send = Callable[[Message | Beat], None]
+
+SAVING_SECONDS = 600.0
+"""How long a place may take to keep weights; the trial shows that it is alive meanwhile."""
+
+NO_ANSWER = f"the place did not take them within {SAVING_SECONDS:g} s"
 
 
 def run(job: Job, daemon: Connection) -> None:
@@ -73,11 +79,8 @@ def _session(job: Job, send: Send) -> Session:
         for metrics in curve:
             send(Epoch(metrics, resumed=True))
 
-    keeps = job.resume_folder is not None and job.proposal
-    former = job.promoted_from if keeps else None
     return Session(
-        path=states.path_of(job.resume_folder, job.proposal) if job.resume_folder and keeps else None,
-        former=states.path_of(job.resume_folder, former) if job.resume_folder and former else None,
+        path=states.path_of(job.resume_folder, job.proposal) if job.resume_folder and job.proposal else None,
         checkpoint_seconds=job.checkpoint_seconds,
         on_resumed=on_resumed,
         on_beat=lambda: send(Beat()),
@@ -127,7 +130,7 @@ def _result_of(job: Job, session: Session, send: Send) -> Result:
     if job.hyperparameters:
         environment["hyperparameters"] = dict(job.hyperparameters)
     # The state goes on from a rung; weights are for what is whole.
-    saved, problem = (None, "") if outcome.ended == "rung" else _saved(job, outcome.weights)
+    saved, problem = (None, "") if outcome.ended == "rung" else _saved(job, outcome.weights, lambda: send(Beat()))
     if problem:
         environment["checkpoint"] = problem
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
@@ -172,10 +175,11 @@ def _trained(job: Job, session: Session, on_epoch: Callable[[Metrics], None]) ->
         return job, replace(trained(job), inherited={"error": error.reason})
 
 
-def _saved(job: Job, weights: dict[str, Any]) -> tuple[Checkpoint | None, str]:
+def _saved(job: Job, weights: dict[str, Any], on_beat: Callable[[], None]) -> tuple[Checkpoint | None, str]:
     """Return where the weights were saved, or why they could not be.
 
-    The result took the time and answers the question: it is not given up for want of disk space.
+    The result took the time and answers the question: it is not given up for want of disk space, nor for a place that
+    says nothing.
     """
     from archive.trainer import checkpoint
 
@@ -183,7 +187,13 @@ def _saved(job: Job, weights: dict[str, Any]) -> tuple[Checkpoint | None, str]:
     if job.hyperparameters:
         about["hyperparameters"] = dict(job.hyperparameters)
     try:
-        return checkpoint.save(job.folder, job.architecture.canonical, weights, about), ""
+        found = in_time(
+            lambda: checkpoint.save(job.folder, job.architecture.canonical, weights, about), SAVING_SECONDS, on_beat
+        )
     except CheckpointError as error:
         log.warning("weights not saved reason=%r", error.reason)
         return None, error.reason
+    if found is None:
+        log.warning("weights not saved reason=%r", NO_ANSWER)
+        return None, NO_ANSWER
+    return found, ""

@@ -1,6 +1,6 @@
 """Where trained weights are kept: files named by the SHA-256 of their content, in a folder or behind any fsspec URL.
 
-    ROOT/3f/3f9a….safetensors        ROOT: a folder, or s3://bucket/weights, gs://…, sftp://…, memory://… (`fsspec`)
+    ROOT/3f/3f9a….safetensors        ROOT: a folder, or s3://bucket/weights, gs://…, sftp://… (`fsspec`)
 
 What is read is verified: a file that was cut off or altered is never taken for weights. Equal content is one file. In a
 folder a file is whole or not there; elsewhere, a file that is not of the right size is written again.
@@ -26,7 +26,7 @@ from archive.trainer.files import write_atomically
 
 SUFFIX = ".safetensors"
 _DIGEST = re.compile("[0-9a-f]{64}")
-_LOGIN = re.compile("://([^/?#]*)@")
+_LOGIN = re.compile("://((?:(?!::).)*)@")
 """Of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
 
 
@@ -85,6 +85,27 @@ def read(checkpoint: Checkpoint) -> bytes:
             f"the weights {shown} were altered: their SHA-256 must be {checkpoint.sha256}, got {digest}"
         )
     return content
+
+
+def check_place(root: Path | str) -> None:
+    """Make sure that trials can keep weights at a place, as far as can be told without asking it.
+
+    Raises:
+        SettingsError: It is an address of no kind that is known here, carries a password, or is in the memory of a
+            process, which ends with the trial.
+    """
+    if local_folder(root) is not None:
+        return
+    _check_login(str(root))
+    import fsspec
+
+    for scheme in (part.partition("://")[0] for part in str(root).split("::")):
+        try:
+            fsspec.get_filesystem_class(scheme)
+        except Exception as error:  # A package that is missing, or broken.
+            raise SettingsError(f"weights cannot be kept at {_shown(str(root))}: {_said(error)}") from None
+        if scheme == "memory":
+            raise SettingsError(f"weights cannot be kept at {_shown(str(root))}: memory ends with each trial's process")
 
 
 def exists(uri: str) -> bool:
@@ -201,8 +222,7 @@ def _content(uri: str) -> bytes:
 
 def _remote(uri: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
-    if any(":" in found[1] for found in _LOGIN.finditer(uri)):
-        raise SettingsError(f"the address {_shown(uri)} must not carry a password")
+    _check_login(uri)
     try:
         from fsspec.core import url_to_fs
 
@@ -210,6 +230,11 @@ def _remote(uri: str) -> tuple[Any, str]:
     except Exception as error:  # Some connect at once, and raise whatever their package does.
         raise SettingsError(f"weights cannot be kept at {_shown(uri)}: {_said(error)}") from None
     return system, path
+
+
+def _check_login(uri: str) -> None:
+    if any(":" in found[1] for found in _LOGIN.finditer(uri)):
+        raise SettingsError(f"the address {_shown(uri)} must not carry a password")
 
 
 def _modified(entry: dict[str, Any]) -> float | None:

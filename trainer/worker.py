@@ -26,7 +26,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from archive.errors import SettingsError, TrainingError
-from archive.trainer import states, triallog
+from archive.trainer import triallog
 from archive.trainer.job import Beat, Epoch, Failed, Finished, Interrupted, Job, Message
 from archive.trainer.trial import run
 
@@ -112,13 +112,6 @@ class Trial:
         self._process.kill()
         self._process.join(_PARTING_SECONDS)
         self.connection.close()
-
-    def discard_state(self) -> None:
-        """Remove the state, once the trial's end is safely on record; that of a rung stays, for who goes on from it."""
-        job = self.job
-        if job.epochs is None or job.epochs >= job.protocol.epochs:
-            states.forget(job.resume_folder, job.proposal)
-            states.forget(job.resume_folder, job.promoted_from)
 
     def _cause_of_death(self) -> str:
         self._process.join(_PARTING_SECONDS)

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 from archive.trainer import weights
-from archive.trainer.places import Places
+from archive.trainer.places import Places, in_time
+from tests.trainer import faulty
 
 
 @pytest.fixture
@@ -57,3 +58,12 @@ def test_other_places_and_those_that_fail_are_asked_each_time(never):
 def test_the_root_is_what_addresses_are_below(tmp_path):
     for root in ("memory://here/weights", tmp_path):
         assert weights.root_of(weights.write(root, b"content").uri) + "/" == weights.root_uri(root)
+
+
+def test_work_is_waited_for_with_signs_of_life(never):
+    beats = []
+    assert in_time(never, 0.2, lambda: beats.append(1), beat_seconds=0.05) is None
+    assert beats
+    assert in_time(lambda: "done", 60.0) == "done"
+    with pytest.raises(ValueError, match="no such column"):
+        in_time(lambda: faulty.raises(None), 60.0)

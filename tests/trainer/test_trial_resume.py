@@ -87,10 +87,7 @@ def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
     assert flags == sorted(flags, reverse=True) and not flags[-1]
     assert found.seconds >= found.curve["seconds"][-1] >= found.curve["seconds"][0]
     # The state is there until the result is safe.
-    path = states.path_of(tmp_path / "states", "s#1")
-    assert path.exists()
-    last.discard_state()
-    assert not path.exists()
+    assert states.path_of(tmp_path / "states", "s#1").exists()
 
 
 def test_a_trial_that_is_asked_to_leave_loses_nothing(tmp_path):
@@ -134,18 +131,13 @@ def test_asking_a_trial_that_is_gone_is_no_error(tmp_path):
 
 def test_a_rung_keeps_its_state_for_the_next(tmp_path):
     protocol = short("diabetes", epochs=4)
-    rung = Trial(job(tmp_path, protocol=protocol, epochs=2))
-    first = told(rung)[-1].result
-    rung.discard_state()
+    first = told(Trial(job(tmp_path, protocol=protocol, epochs=2)))[-1].result
     assert (first.epochs, first.environment["ended"]) == (2, "rung")
-    promoted = Trial(job(tmp_path, protocol=protocol, proposal="s#2", promoted_from="s#1"))
-    *epochs, last = told(promoted)
+    *epochs, last = told(Trial(job(tmp_path, protocol=protocol)))
     assert [epoch.resumed for epoch in epochs] == [True, True, False, False]
     *_, whole = told(Trial(job(tmp_path, protocol=protocol, resume_folder=None)))
     assert without_seconds(last.result) == without_seconds(whole.result)
     assert last.result.curve["valid_mse"][:2] == first.curve["valid_mse"]
-    promoted.discard_state()
-    assert not list((tmp_path / "states").iterdir())
 
 
 def test_a_trial_that_diverges_leaves_no_state(tmp_path):

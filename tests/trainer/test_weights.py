@@ -103,11 +103,32 @@ def test_a_place_that_cannot_be_used_is_refused_before_anything_is_kept():
 
 
 @pytest.mark.parametrize("chain", ["", "simplecache::"])
-def test_a_password_in_an_address_is_refused_and_never_shown(chain):
-    for call in (weights.root_uri, weights.exists, lambda uri: weights.write(uri, CONTENT)):
+@pytest.mark.parametrize("password", ["hunter2", "/hunter2", "hu#nter2?", "hunter2@hunter2"])
+def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
+    calls = (weights.check_place, weights.root_uri, weights.exists, lambda uri: weights.write(uri, CONTENT))
+    for call in calls:
         with pytest.raises((SettingsError, CheckpointError), match="must not carry a password") as caught:
-            call(f"{chain}sftp://me:hunter2@host/weights")
-        assert "hunter2" not in str(caught.value)
+            call(f"{chain}sftp://me:{password}@host/weights")
+        assert "nter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("carrier-pigeon://loft", "carrier-pigeon"),
+        ("file://elsewhere/weights", "another machine"),
+        ("memory://weights", "ends with each trial's process"),
+        ("simplecache::memory://weights", "ends with each trial's process"),
+    ],
+)
+def test_a_place_that_no_trial_can_keep_weights_in_is_refused(place, said):
+    with pytest.raises(SettingsError, match=said):
+        weights.check_place(place)
+
+
+def test_a_place_that_is_away_is_no_mistake(tmp_path):
+    weights.check_place("ftp://127.0.0.1:1/weights")
+    weights.check_place(tmp_path)
 
 
 def test_files_of_another_machine_are_not_at_hand(tmp_path):
