@@ -164,16 +164,13 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
 def _on_record(archive: Archive, daemon: Trainer) -> Iterator[None]:
     """Say hello, and good-bye: a worker that is silent without one is stale."""
     from archive import workers
+    from archive.trainer.patience import until_it_answers
 
-    options = daemon.options
-    workers.arrive(
-        archive.connection,
-        daemon.worker,
-        host=platform.node(),
-        pid=os.getpid(),
-        slots=options.slots,
-        study=options.study,
-    )
+    def arrive() -> None:
+        host, pid, options = platform.node(), os.getpid(), daemon.options
+        workers.arrive(archive.connection, daemon.worker, host=host, pid=pid, slots=options.slots, study=options.study)
+
+    until_it_answers(arrive, daemon.options.wait_seconds, log.warning, daemon.lifetime.stopping)
     try:
         yield
     finally:
