@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from archive.errors import UsageError
+from archive import codec
+from archive.errors import UnknownNameError, UsageError
 from archive.graph import Architecture
 from archive.records import Proposal
+
+if TYPE_CHECKING:
+    from archive.architectures import Architectures
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,34 @@ class Wish:
 
     architecture: Architecture
     priority: float = 0.0
+
+
+def network(given: Any, architectures: Architectures) -> Architecture:
+    """Return the network that a person names, in any of the ways in which the command line takes one.
+
+    Args:
+        given: The network, its NAS-Bench-201 string, its JSON text, or its key or the beginning of that.
+        architectures: Where keys are looked up.
+
+    Raises:
+        CodecError: The text describes no graph.
+        InvalidArchitectureError: The graph is no network.
+        UsageError: It is none of these.
+    """
+    if isinstance(given, Architecture):
+        return given
+    text = given.strip() if isinstance(given, str) else ""
+    if text.startswith(("|", "{")):
+        return codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)
+    try:
+        if text:
+            return architectures.get(architectures.find(text))
+    except UnknownNameError:
+        pass  # the message below says what a person may have meant instead
+    raise UsageError(
+        "a network is an Architecture, its JSON text, its NAS-Bench-201 string or a key of the archive, "
+        f"got {given!r:.80}"
+    )
 
 
 def real(value: Any, what: str) -> float:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from archive import __version__
 from archive.agents import loop
-from archive.agents.asked import Asked, Wish, lists, real
+from archive.agents.asked import Asked, Wish, lists, network, real
 from archive.agents.base import Agent, check_count
 from archive.errors import UsageError
 from archive.graph import Architecture
@@ -183,11 +183,11 @@ class Study:
         self._curves.pop(asked.id, None)
         self.archive.proposals.fail(asked.id, asked.token, reason)
 
-    def enqueue(self, architecture: Architecture, priority: float = 1.0) -> Proposal:
+    def enqueue(self, architecture: Architecture | str, priority: float = 1.0) -> Proposal:
         """Let a network be evaluated next, by whoever asks or trains; one that waits already gets the priority.
 
         Args:
-            architecture: A member of the space.
+            architecture: A member of the space, or its NAS-Bench-201 string, JSON text or key in the archive.
             priority: Larger comes first; agents' own proposals have 0.
 
         Returns:
@@ -195,12 +195,12 @@ class Study:
 
         Raises:
             InvalidArchitectureError: It is no member of the space.
-            UsageError: The budget is spent, or the priority is no finite number.
+            UsageError: It is no network, the budget is spent, or the priority is no finite number.
         """
         number = real(priority, "priority")
         if not math.isfinite(number):
             raise UsageError(f"priority must be a finite number, got {number}")
-        proposal = self._added(architecture, number)
+        proposal = self._added(network(architecture, self.archive.architectures), number)
         if proposal is None:
             raise UsageError(f"the study {self.name!r} has its budget of {self.record.budget} evaluations")
         if proposal.state is State.WAITING and proposal.priority != number:

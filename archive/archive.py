@@ -11,10 +11,11 @@ from archive.architectures import Architectures
 from archive.checkpoints import Checkpoints
 from archive.connection import Connection
 from archive.distances import Distances
-from archive.errors import SettingsError, StoreUnavailableError
+from archive.errors import SettingsError, StoreUnavailableError, UsageError
 from archive.lineage import Lineage
 from archive.proposals import Proposals
 from archive.query import QueryResult
+from archive.query_columns import with_columns
 from archive.retention import Retention
 from archive.settings import Settings
 from archive.studies import Studies
@@ -54,7 +55,7 @@ class Archive:
         self.distances = Distances(connection)
         self.checkpoints = Checkpoints(connection)
         self._nearest: Nearest | None = None
-        self.lineage = Lineage(connection)
+        self.lineage = Lineage(connection, self.architectures)
         self.retention = Retention(connection)
 
     def query(
@@ -68,13 +69,14 @@ class Archive:
         timeout: float | None = None,
     ) -> QueryResult:
         """Answer a Cypher query, which cannot change anything unless `write` is given; see `Connection.query`."""
-        return self.connection.query(cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
+        found = self.connection.query(cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
+        return with_columns(found, cypher)
 
     def named(self, name: str, **parameters: Any) -> QueryResult:
         """Answer a saved query; see `archive.saved_queries`.
 
         Raises:
-            UnknownNameError: There is no such query, or it has no such parameter.
+            UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
             UsageError: A parameter is missing.
         """
         return saved_queries.run(self.connection, name, parameters)
@@ -119,19 +121,27 @@ class Archive:
         self.close()
 
 
-def connect(configuration: Settings | None = None, **overrides: Any) -> Archive:
+def connect(configuration: Settings | str | None = None, **overrides: Any) -> Archive:
     """Open the archive, and bring its schema up to date.
 
     Args:
-        configuration: Where it is; from file and environment when not given.
+        configuration: Where it is, or the address of a Neo4j server; from file and environment when not given.
         **overrides: Arguments of `archive.settings.load`, without a configuration.
 
     Raises:
         SettingsError: A setting cannot be used.
+        UsageError: The configuration is neither settings nor an address.
         StoreError: The database cannot be reached or used.
     """
+    if isinstance(configuration, str) and "uri" not in overrides:
+        configuration, overrides = None, {"uri": configuration, **overrides}
     if configuration is not None and overrides:
         raise TypeError("connect() takes a configuration or overrides, not both")
+    if not isinstance(configuration, Settings | None):
+        raise UsageError(
+            "an archive is at an address, 'neo4j://host:7687', in a folder, home=FOLDER, or where Settings say, "
+            f"got {configuration!r}"
+        )
     connection = Connection.open(configuration if configuration is not None else settings.load(**overrides))
     try:
         schema.migrate(connection)

@@ -15,24 +15,26 @@ went on in two copies, two results under one name), merging is refused, and the 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from archive.dump_file import text_of
 from archive.dump_records import Record
-from archive.errors import StudyConflictError, UsageError
+from archive.errors import StudyConflictError
 from archive.records import State
 
 _SAME_STUDY = ("task", "protocol", "space", "space_config")
 _SAME_SEARCH = ("objective", "direction", "seed", "created")
 _RENAME = "load the file's under another name with --rename"
+_OF_STUDY = re.compile(r"([^#]+)#\d{5,}")  # as `rows.proposal_id` writes it
 
 
 def merged(kind: str, there: Record, given: Record) -> Record:
     """Return what two records of one identity become.
 
     Raises:
-        UsageError: They cannot both be true.
+        StudyConflictError: They cannot both be true.
     """
     return _RULES[kind](there, given)
 
@@ -53,7 +55,7 @@ def _study(there: Record, given: Record) -> Record:
         if ours != theirs:
             raise StudyConflictError(
                 f"the archive has another study {name!r}, with {at} {ours}, the file's has {theirs}: "
-                f"{_RENAME} {name}=NAME"
+                f"{_RENAME} {name}=NEW"
             )
     return {**given, "properties": _larger(there["properties"], given["properties"])}
 
@@ -62,16 +64,13 @@ def _evaluation(there: Record, given: Record) -> Record:
     id_ = given["id"]
     for at in ("task", "protocol", "architecture"):
         if there[at] != given[at]:
-            raise UsageError(f"evaluation {id_} has the {at} {there[at]} in the archive, {given[at]} in the file")
+            raise _apart(id_, f"the {at} {there[at]} in the archive, {given[at]} in the file")
     ours, theirs = there["properties"], given["properties"]
     if _length(ours) != _length(theirs):
         return max(there, given, key=lambda record: _length(record["properties"]))
     for at in sorted(ours.keys() & theirs.keys() - {"created"}):
         if text_of(ours[at]) != text_of(theirs[at]):
-            raise StudyConflictError(
-                f"evaluation {id_} has {at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file: "
-                f"two copies of its study went on; {_RENAME} STUDY=NAME"
-            )
+            raise _apart(id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file")
     saved = [each["checkpoint"] for each in (there, given) if each["checkpoint"]]
     return {
         **given,
@@ -80,13 +79,24 @@ def _evaluation(there: Record, given: Record) -> Record:
     }
 
 
+def _apart(id_: str, how: str) -> StudyConflictError:
+    """Word why two results of one id cannot both be true; those of others have no study that could be renamed."""
+    study = _OF_STUDY.fullmatch(id_)
+    why = (
+        f"two copies of the study {study[1]!r} went on apart; {_RENAME} {study[1]}=NEW"
+        if study
+        else ("it is a result of others, imported from two versions of their file; load this one into another archive")
+    )
+    return StudyConflictError(f"evaluation {id_} has {how}: {why}")
+
+
 def _proposal(there: Record, given: Record) -> Record:
     name = f"proposal {given['number']} of study {given['study']!r}"
     for at in ("architecture", "agent", "result"):
         if there[at] != given[at] and not (at == "result" and None in (there[at], given[at])):
             raise StudyConflictError(
                 f"{name} has the {at} {there[at]} in the archive, {given[at]} in the file: two copies of the study "
-                f"went on; {_RENAME} {given['study']}=NAME"
+                f"went on apart; {_RENAME} {given['study']}=NEW"
             )
     ahead = max(there, given, key=_progress)
     properties = ahead["properties"]

@@ -32,6 +32,8 @@ _PROPOSAL = (
     *("study", "number", "agent", "priority", "acquisition", "mean", "std", "fidelity", "attempts", "worker"),
     *("reason", "seconds", "hyperparameters", "created", "started", "finished"),
 )
+_CURVE = ("train_loss", "valid_loss", "seconds")
+"""What every training of the trainer records, whatever its task."""
 _TIMES = ("created", "started", "finished")
 
 
@@ -59,7 +61,11 @@ def evaluations(
 
     Columns: those of an `archive.records.Evaluation`, the architecture as its key with its space, number of layers
     and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
     """
+    _check_studies(archive, names)
     found = archive.studies.evaluations(names, task=task, space=space, protocol=protocol)
     rows = [
         {
@@ -78,9 +84,14 @@ def evaluations(
 
 
 def curves(archive: Archive, names: str | Sequence[str] | None = None, *, task: str | None = None) -> pd.DataFrame:
-    """Return the training curves of evaluations by id and epoch, a column a metric; without a curve, no rows."""
+    """Return the training curves of evaluations by id and epoch, a column a metric; without a curve, no rows.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    _check_studies(archive, names)
     found = archive.studies.evaluations(names, task=task)
-    return _frame([row for each in found for row in _epochs(each)], ["evaluation", EPOCH], [], ())
+    return _frame([row for each in found for row in _epochs(each)], ["evaluation", EPOCH], _CURVE, ())
 
 
 def proposals(archive: Archive, study: str) -> pd.DataFrame:
@@ -105,6 +116,11 @@ def proposals(archive: Archive, study: str) -> pd.DataFrame:
 def answer(result: QueryResult) -> pd.DataFrame:
     """Return the rows of a query."""
     return _pandas().DataFrame(result.rows, columns=result.columns)
+
+
+def _check_studies(archive: Archive, names: str | Sequence[str] | None) -> None:
+    for name in [names] if isinstance(names, str) else names or ():
+        archive.studies.get(name)
 
 
 def _epochs(each: Evaluation) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archive.architectures import Architectures
 from archive.evaluations import task_id
 from archive.records import Checkpoint
 
@@ -86,17 +87,23 @@ class Ancestor:
 class Lineage:
     """Reads where architectures came from."""
 
-    def __init__(self, connection: Connection) -> None:
-        """Read and write through this connection."""
+    def __init__(self, connection: Connection, architectures: Architectures) -> None:
+        """Read and write through this connection; `architectures` knows which there are."""
         self._connection = connection
+        self._architectures = architectures
 
     def of(self, key: str, hops: int = HOPS) -> list[Descent]:
         """Return the steps that led to an architecture, the last one first; each step once.
 
         Args:
-            key: Of the architecture; one without parents, or unknown, has no lineage.
+            key: Of the architecture, or its beginning; one without parents has no lineage.
             hops: How many generations to go back.
+
+        Raises:
+            UnknownNameError: The archive has no such architecture.
+            UsageError: Several keys begin so.
         """
+        key = self._architectures.find(key)
         found: dict[tuple[str, str], Descent] = {}
         generation, seen = [key], {key}
         for _ in range(hops):

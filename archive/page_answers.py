@@ -60,7 +60,7 @@ def best_per_operation(connection: Connection, given: Parameters) -> QueryResult
 
 def _best(group: Sequence[Found], given: Parameters) -> Rows:
     found, values, places = _usable(group)
-    sign = -1.0 if given["minimise"] else 1.0
+    sign = _sign(group, given)
     networks, keys = _codes(found["architecture"])
     sets, texts = _codes(found["operations"])
     holding = [set(page_columns.parts(text)) for text in texts]
@@ -142,7 +142,7 @@ def _frontier(group: Sequence[Found], given: Parameters, names: Sequence[str]) -
     told = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
     usable = np.flatnonzero([value is not None for value in told])
     costs = np.array([told[at] for at in usable], np.float64)
-    scores = values[usable] * (-1.0 if given["minimise"] else 1.0)
+    scores = values[usable] * _sign(group, given)
     order = np.lexsort((-scores, costs))
     before = np.concatenate([[-np.inf], np.maximum.accumulate(scores[order])[:-1]])[: len(order)]
     for at in order[scores[order] > before]:
@@ -260,6 +260,14 @@ def _of_tasks(connection: Connection, given: Parameters, columns: Sequence[str])
 
 def _measured(tx: ManagedTransaction, id_: str) -> int:
     return int(tx.run(MEASURED, id=id_).single(strict=True)["measured"])
+
+
+def _sign(group: Sequence[Found], given: Parameters) -> float:
+    """Return what makes the larger of a task's values the better one: as asked, else as all of its studies want."""
+    minimise = given["minimise"]
+    if minimise is None:
+        minimise = {one.direction for one in group} == {"minimise"}
+    return -1.0 if minimise else 1.0
 
 
 def _usable(group: Sequence[Found]) -> tuple[page_columns.Columns, NDArray[np.float64], tuple[str, str]]:

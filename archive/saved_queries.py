@@ -6,7 +6,8 @@
 A file begins with comments: what it answers, then one line a parameter, `// $name = default    What it means.`; one
 without a default has to be given. All of them only read, and run on both servers. What Cypher has no words for (a basis
 is text) is computed from the rows by a function of this module. Those that go through all results of a task are
-answered from pages where there are some (`archive.page_answers`), as their texts would.
+answered from pages where there are some (`archive.page_answers`), as their texts would. What a parameter names has to
+be there: a study, a task, a protocol.
 """
 
 from __future__ import annotations
@@ -24,9 +25,33 @@ from archive import studies
 from archive.contributions import contributions
 from archive.errors import UnknownNameError, UsageError
 from archive.query import QueryResult
+from archive.query_columns import with_columns
+from archive.rows import METRIC
 
 if TYPE_CHECKING:
     from archive.connection import Connection
+
+TASKS = """
+MATCH (t:Task)
+RETURN t.name AS task, t.protocol AS protocol
+"""
+
+PRICED = """
+MATCH (t:Task {name: $task})
+WHERE $protocol IS NULL OR t.protocol = $protocol
+MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+RETURN count(e) AS results, count(coalesce(a[$cost], e['metric_' + $cost], e[$cost])) AS priced
+"""
+
+COSTS = """
+MATCH (t:Task {name: $task})
+WHERE $protocol IS NULL OR t.protocol = $protocol
+MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+WITH e, a LIMIT 100
+RETURN keys(e) AS result, keys(a) AS network
+"""
+
+_NAMES = ("study", "task", "protocol")
 
 _PARAMETER = re.compile(r"// \$(\w+)(?: = (?P<default>.+?))?(?:\s{2,}|\s*$)\s*(?P<help>.*)")
 
@@ -107,25 +132,44 @@ def run(
         timeout: Seconds after which the server gives up on it.
 
     Raises:
-        UnknownNameError: There is no such query or study, or it has no such parameter.
+        UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
         UsageError: A parameter is missing.
         QueryError: It took too long.
     """
-    query, given = get(name), dict(parameters or {})
-    check(name, given)
-    values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
-    if values.get("study") is not None:
-        studies.read(connection, values["study"])
+    query, values = get(name), _values(name, parameters)
+    _check_names(connection, values)
     # With numpy: what asks nothing is not to wait for it.
     from archive.page_answers import ANSWERS
 
     finish, found = FINISHING.get(name), ANSWERS[name](connection, values) if name in ANSWERS else None
     if finish is None and found is None:
-        return connection.query(query.cypher, values, limit=limit, skip=skip, timeout=timeout)
+        answer = connection.query(query.cypher, values, limit=limit, skip=skip, timeout=timeout)
+        return with_columns(answer, query.cypher)
     whole = found or connection.query(query.cypher, values, timeout=timeout)
-    whole = whole if finish is None else finish(whole)
+    whole = with_columns(whole, query.cypher) if finish is None else finish(whole)
     end = None if limit is None else skip + limit
     return replace(whole, rows=whole.rows[skip:end], truncated=end is not None and len(whole.rows) > end)
+
+
+def why_empty(connection: Connection, name: str, parameters: Mapping[str, Any] | None = None) -> str | None:
+    """Return why a saved query had no rows, where that is more than that there is nothing; arguments as of `run`."""
+    if name != "frontier":
+        return None
+    given = _values(name, parameters)
+    (counts,) = connection.query(PRICED, given).rows
+    results, priced = counts
+    if priced or not results:
+        under = "" if given["protocol"] is None else f" under {given['protocol']}"
+        return None if priced else f"the task {given['task']!r} has no results{under} yet"
+    return f"none of the {results} results has {given['cost']}{_known_costs(connection, given)}"
+
+
+def _known_costs(connection: Connection, given: Mapping[str, Any]) -> str:
+    known: set[str] = set()
+    for result, network in connection.query(COSTS, given).rows:
+        known |= {key.removeprefix(METRIC) for key in result if key.startswith(METRIC) or key in ("seconds", "epochs")}
+        known |= {"params", "flops", "mass"} & set(network)
+    return f"; they have {', '.join(sorted(known))}" if known else ""
 
 
 def check(name: str, given: Mapping[str, Any]) -> None:
@@ -140,8 +184,33 @@ def check(name: str, given: Mapping[str, Any]) -> None:
         if each not in parameters:
             raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
     for parameter in parameters.values():
-        if parameter.needed and parameter.name not in given:
+        if parameter.needed and given.get(parameter.name) is None:
             raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")
+
+
+def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return all parameters of a query, those that were not given with their defaults."""
+    given = dict(parameters or {})
+    check(name, given)
+    values = {each.name: given.get(each.name, each.default) for each in get(name).parameters.values()}
+    # A study may be called 7, which the command line reads as a number.
+    return {key: str(value) if key in _NAMES and value is not None else value for key, value in values.items()}
+
+
+def _check_names(connection: Connection, values: Mapping[str, Any]) -> None:
+    study, task, protocol = (values.get(name) for name in _NAMES)
+    if study is not None:
+        studies.read(connection, study)
+    if task is None and protocol is None:
+        return
+    known = connection.read(lambda tx: [(row["task"], row["protocol"]) for row in tx.run(TASKS)])
+    tasks = {name for name, _ in known}
+    if task is not None and task not in tasks:
+        raise UnknownNameError("task", task, tasks, "the archive has results of none yet")
+    protocols = {each for name, each in known if task in (None, name)}
+    if protocol is not None and protocol not in protocols:
+        of = "" if task is None else f" of the task {task!r}"
+        raise UnknownNameError(f"protocol{of}", protocol, protocols, "the archive has none yet")
 
 
 def _parameter(line: str) -> Parameter:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archive.cli.render import open_archive
-from archive.errors import UsageError
+from archive.errors import CodecError, InvalidArchitectureError, UsageError
 
 if TYPE_CHECKING:
     from archive.graph import Architecture
@@ -39,7 +39,14 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
             return archive.architectures.get(archive.architectures.find(text))
     if text.startswith("|"):
         return codec.from_nasbench201(text)
-    return codec.from_json(_read(Path(text)))
+    path = Path(text)
+    described = _read(path)
+    try:
+        return codec.from_json(described)
+    except CodecError as error:
+        raise CodecError(f"{path} describes no architecture: {error}") from None
+    except InvalidArchitectureError as error:
+        raise InvalidArchitectureError(f"{path} describes no network: {error.reason}", error.layer) from None
 
 
 def _read(path: Path) -> str:

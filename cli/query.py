@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.assignments import assignments
-from archive.cli.render import json_option, messages, open_archive, print_json, print_table
+from archive.cli.render import json_option, messages, open_archive, print_json, print_table, printable
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def query(
     if named is not None and write:
         raise UsageError("--write goes with CYPHER: saved queries only read")
     options: dict[str, Any] = {"limit": limit, "skip": skip, "timeout": timeout}
-    answer = _answer(ctx, cypher, named, assignments(parameters, "a parameter"), write, options)
+    answer, why = _answer(ctx, cypher, named, assignments(parameters, "a parameter"), write, options)
     if as_json:
         rows = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
         print_json({"columns": answer.columns, "rows": rows, "truncated": answer.truncated})
@@ -72,8 +72,8 @@ def query(
         _print_csv(answer)
     elif answer.rows:
         print_table(answer.columns, answer.rows)
-    else:
-        messages().print("no rows")
+    if not answer.rows and (why or not as_json):
+        messages().print(f"no rows: {printable(why)}" if why else "no rows", markup=False)
     if answer.truncated:
         messages().print(
             f"[yellow]cut off after {limit} rows: raise --limit, add LIMIT to the query, "
@@ -88,15 +88,18 @@ def _answer(
     values: Mapping[str, Any],
     write: bool,
     options: Mapping[str, Any],
-) -> QueryResult:
+) -> tuple[QueryResult, str | None]:
+    """Return the answer and, if it has no rows, why, as far as anybody knows."""
     from archive import saved_queries
 
     if named is not None:
         saved_queries.check(named, values)
     with open_archive(ctx) as archive:
-        if named is not None:
-            return saved_queries.run(archive.connection, named, values, **options)
-        return archive.query(cypher or "", values, write=write, **options)
+        if named is None:
+            return archive.query(cypher or "", values, write=write, **options), None
+        answer = saved_queries.run(archive.connection, named, values, **options)
+        empty = not answer.rows and not options["skip"]
+        return answer, saved_queries.why_empty(archive.connection, named, values) if empty else None
 
 
 def _list(as_json: bool) -> None:
@@ -135,6 +138,8 @@ def _show(named: str | None, as_json: bool) -> None:
 
 
 def _print_csv(answer: QueryResult) -> None:
+    if not answer.columns:
+        return  # an empty line would be read as a column without a name
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:

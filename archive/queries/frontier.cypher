@@ -1,13 +1,19 @@
 // The networks that no other beats in both value and cost, from the cheapest to the best.
+// Each protocol has its own, in the direction of the task's studies; where they disagree, or results of others are all
+// there is, larger is better, but for tables of which #-COLUMN was asked.
 // $task    Name of the task.
 // $protocol = null    How it was measured; null stands for every way.
 // $cost = "params"    What is to be small: a property of networks (params, flops, mass), or a metric (latency_ms).
-// $minimise = false    Whether smaller values are better.
+// $minimise = null    Whether smaller values are better; null stands for what the task's studies want.
 MATCH (t:Task {name: $task})
 WHERE $protocol IS NULL OR t.protocol = $protocol
+OPTIONAL MATCH (s:Study)-[:ON]->(t)
+WITH t, collect(DISTINCT s.direction) AS wanted
+WITH t, coalesce($minimise, CASE WHEN size(wanted) > 0 THEN wanted = ['minimise']
+                                 ELSE t.name STARTS WITH 'table:' AND t.name CONTAINS '#-' END) AS minimise
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WITH t.protocol AS protocol, a.key AS architecture, e.value AS value,
-     CASE WHEN $minimise THEN -e.value ELSE e.value END AS score,
+     CASE WHEN minimise THEN -e.value ELSE e.value END AS score,
      coalesce(a[$cost], e['metric_' + $cost], e[$cost]) AS cost
 WHERE cost IS NOT NULL AND NOT isNaN(value)
 WITH protocol, architecture, value, score, cost ORDER BY protocol, cost, score DESC, architecture

@@ -1,4 +1,5 @@
 // How a study came to its best network: each step from the first ancestor, with what its operations gained.
+// A step to a better network is a gain, also where smaller values are better.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)
@@ -10,9 +11,10 @@ WITH reverse(nodes(path)) AS networks, reverse(relationships(path)) AS morphs
 UNWIND range(0, size(networks) - 1) AS step
 WITH step, networks[step] AS network, CASE WHEN step > 0 THEN networks[step - 1] END AS parent,
      CASE WHEN step > 0 THEN morphs[step - 1].operations ELSE [] END AS operations
+MATCH (s:Study {name: $study})
 MATCH (network)<-[:OF]-(p:Proposal {study: $study})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 OPTIONAL MATCH (parent)<-[:OF]-(before:Proposal {study: $study})-[:RESULTED_IN]->(was:Evaluation)
 RETURN step, p.number AS proposal, p.agent AS agent, network.key AS architecture, operations, e.value AS value,
-       e.value - was.value AS gain
+       CASE WHEN s.direction = 'minimise' THEN was.value - e.value ELSE e.value - was.value END AS gain
 ORDER BY step, proposal

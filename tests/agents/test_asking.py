@@ -6,9 +6,16 @@ import math
 
 import pytest
 
-from archive import agents, spaces
+from archive import agents, codec, spaces
 from archive.agents.opening import study as open_study
-from archive.errors import InvalidArchitectureError, LeaseLostError, SearchError, StudyConflictError, UsageError
+from archive.errors import (
+    CodecError,
+    InvalidArchitectureError,
+    LeaseLostError,
+    SearchError,
+    StudyConflictError,
+    UsageError,
+)
 from archive.records import State
 from tests.archive.stores import cells, evaluate
 
@@ -98,6 +105,23 @@ def test_what_is_enqueued_comes_first_by_priority(archive, study):
     assert keys(asked) == [each.functional_key for each in (raised, high, low)]
     study.tell(asked[0], 0.5)
     assert study.enqueue(raised).state is State.COMPLETE
+    assert len(archive.proposals.list("mine")) == 3
+
+
+def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
+    string, text, known = cells(3)
+    archive.architectures.add([known])
+    written = [codec.to_nasbench201(string), f" {codec.to_json(text)}\n", known.key[:12]]
+    found = [study.enqueue(each).architecture_key for each in written]
+    assert found == [string.key, text.key, known.key]
+    for wrong in ("foo", "", None, 7):
+        with pytest.raises(
+            UsageError, match=f"JSON text, its NAS-Bench-201 string or a key of the archive, got {wrong!r}"
+        ):
+            study.enqueue(wrong)
+    for wrong in ("|a|", "{", '{"schema": 1}'):
+        with pytest.raises(CodecError):
+            study.enqueue(wrong)
     assert len(archive.proposals.list("mine")) == 3
 
 

@@ -9,10 +9,11 @@ import pytest
 from archive import dump_reading
 from archive.archive import connect
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.evaluations import Evaluations
 from archive.load import load
 from archive.records import Result, State
 from tests.archive.dumped import dumped, fill, forged, records
-from tests.archive.stores import Forgetful, count
+from tests.archive.stores import Forgetful, cells, count, evaluate, propose
 from tests.conftest import wipe
 
 
@@ -198,7 +199,7 @@ def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connect
     wipe(connection)
     fill(archive, "one", 3)
     mine = dumped(archive, tmp_path / "mine")
-    with pytest.raises(StudyConflictError, match=r"another study 'one.*--rename one.*=NAME"):
+    with pytest.raises(StudyConflictError, match=r"another study 'one.*--rename one.*=NEW"):
         load(connection, file)
     assert dumped(archive, tmp_path / "mine") == mine
     load(connection, file, rename={"one": "ann", "one-source": "bob"})
@@ -220,9 +221,43 @@ def test_copies_that_went_on_apart_are_refused(archive, connection, tmp_path):
         claim = archive.proposals.claim("worker", study="one")
         archive.proposals.complete(claim.id, claim.token, Result(value))
         found.append(dumped(archive, tmp_path / str(value)))
-    with pytest.raises(StudyConflictError, match=r"value 0\.5 in the archive, 0\.25 in the file"):
+    with pytest.raises(StudyConflictError, match=r"value 0\.5 in the archive, 0\.25 in the file: .*--rename one=NEW"):
         load(connection, tmp_path / "0.25")
     assert dumped(archive, tmp_path / "same") == found[1]
+
+
+def test_copies_that_searched_on_apart_are_told_how_to_be_loaded(archive, connection, tmp_path):
+    evaluate(archive, [0.25, 0.5])
+    common = dumped(archive, tmp_path / "common")
+    for name, at in (("mine", 3), ("theirs", 5)):
+        wipe(connection)
+        (tmp_path / name).write_bytes(common)
+        load(connection, tmp_path / name)
+        propose(archive, [cells(at + 1)[at]])
+        claim = archive.proposals.claim("worker", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(0.75))
+        dumped(archive, tmp_path / name)
+    message = r"study#00002 has the architecture .*copies of the study 'study' went on apart; .*--rename study=NEW"
+    with pytest.raises(StudyConflictError, match=message):
+        load(connection, tmp_path / "mine")
+    load(connection, tmp_path / "mine", rename={"study": "study-mine"})
+    found = {name: [each.architecture.key for each in archive.studies.evaluations(name)]
+             for name in ("study", "study-mine")}  # fmt: skip
+    assert found["study"][:2] == found["study-mine"][:2]
+    assert (found["study"][2], found["study-mine"][2]) == (cells(6)[5].key, cells(4)[3].key)
+
+
+def test_results_of_others_that_differ_have_no_study_to_rename(archive, connection, file):
+    id_ = "table:/tables/cells.csv#12345/table/1/0"
+    archive.architectures.add(cells(1))
+    results = Evaluations(connection, archive.architectures)
+    results.add("table", "table/1", [(id_, cells(1)[0].key, Result(0.5))])
+    dumped(archive, file)
+    wipe(connection)
+    archive.architectures.add(cells(1))
+    results.add("table", "table/1", [(id_, cells(1)[0].key, Result(0.25))])
+    with pytest.raises(StudyConflictError, match=r"0\.25 in the archive, 0\.5 in the file: it is a result of others"):
+        load(connection, file)
 
 
 def test_a_file_that_contradicts_the_archive_changes_nothing(archive, connection, file):

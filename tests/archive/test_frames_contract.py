@@ -53,6 +53,20 @@ def test_an_empty_archive_gives_empty_frames(archive):
     empty = frames.evaluations(archive)
     assert len(empty) == 0
     assert {"value", "architecture", "created"} <= set(empty.columns)
+    curves = frames.curves(archive)
+    assert list(curves.index.names) == ["evaluation", "epoch"]
+    assert list(curves.columns) == ["train_loss", "valid_loss", "seconds"]
+    assert curves["valid_loss"].groupby("evaluation").min().empty
+
+
+def test_unknown_studies_are_refused(archive):
+    fill(archive)
+    for frame in (frames.evaluations, frames.curves, frames.proposals):
+        with pytest.raises(UnknownNameError, match="unknown study 'on': did you mean one"):
+            frame(archive, "on")
+    for frame in (frames.evaluations, frames.curves):
+        with pytest.raises(UnknownNameError, match="unknown study 'on'"):
+            frame(archive, ["one", "on"])
     assert frames.answer(archive.query("RETURN 1 AS one, 'a' AS text")).to_dict("records") == [{"one": 1, "text": "a"}]
 
 

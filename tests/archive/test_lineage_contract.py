@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
+from archive.errors import UnknownNameError
 from archive.lineage import HOPS
 from archive.records import Checkpoint, Result
 from tests.archive.stores import Suggestion, cells, count, propose, study
@@ -39,6 +42,13 @@ def test_a_proposal_notes_what_its_network_came_from(archive):
     (descent,) = archive.lineage.of(child.key)
     assert (descent.parent, descent.child, descent.operations) == (parent.key, child.key, ("deepen", "widen"))
     assert archive.lineage.of(parent.key) == []
+    assert archive.lineage.of(child.key[:12]) == [descent]
+
+
+def test_what_the_archive_has_not_has_no_lineage(archive):
+    archive.architectures.add([cells(1)[0]])
+    with pytest.raises(UnknownNameError, match="unknown architecture 'zz': known: "):
+        archive.lineage.of("zz")
 
 
 def test_a_lineage_goes_back_generation_by_generation_and_survives_circles(archive):

@@ -14,14 +14,15 @@ from tests.archive.stores import Suggestion, cells, count, study, suggest
 
 COLUMNS = ["value", "architecture", "metric_accuracy", "motifs"]
 QUESTIONS = {
-    "best-per-operation": [{}, {"task": "digits", "minimise": True}],
+    "best-per-operation": [{}, {"task": "digits", "minimise": True}, {"task": "errors"}],
     "contributions": [{}, {"study": "two"}],
-    "cost": [{}, {"task": "digits"}, {"task": "none"}],
+    "cost": [{}, {"task": "digits"}, {"task": "errors"}],
     "duplicates": [{}, {"protocol": "digits/1"}],
     "frontier": [
         {"task": "digits"}, {"task": "digits", "cost": "flips", "minimise": True}, {"task": "digits", "cost": "seed"},
+        {"task": "errors", "cost": "flips"}, {"task": "errors", "cost": "flips", "minimise": False},
     ],
-    "lineage": [{"study": "one"}, {"study": "two"}, {"study": "none"}],
+    "lineage": [{"study": "one"}, {"study": "two"}, {"study": "three"}],
     "motif": [{}, {"operations": ["skip_connect", "nor_conv_1x1"], "skips": []}],
 }  # fmt: skip
 
@@ -39,9 +40,9 @@ def result(number):
     return Result(value, metrics, {"loss": [1.0, value]}, seconds=float(number), seed=number)
 
 
-def fill(archive, name="one", total=25, first=0):
+def fill(archive, name="one", total=25, first=0, **settings):
     """Add that many results, of cells from the first on; one proposal failed."""
-    archive.studies.create(study(name, direction="minimise" if name == "two" else "maximise"))
+    archive.studies.create(study(name, **{"direction": "minimise" if name == "two" else "maximise", **settings}))
     agent = archive.proposals.register_agent(f"agent-{name}", {}, "1")
     networks = cells(100)[first : first + total]
     answered = []
@@ -100,7 +101,9 @@ def test_what_was_open_when_its_page_was_written_is_looked_up(archive):
 def test_every_question_has_the_answer_of_its_text(archive):
     fill(archive)
     fill(archive, "two", 23, first=15)
-    assert count(archive.connection, "(:Page)") == 4
+    # What a task's studies want is what is best, here and in the text.
+    fill(archive, "three", 12, first=40, task="errors", protocol="errors/1", direction="minimise")
+    assert count(archive.connection, "(:Page)") == 5
     for name, every in QUESTIONS.items():
         query = saved_queries.get(name)
         for given in every:

@@ -66,7 +66,51 @@ def test_best_per_operation(archive, table):
     assert [row["best"] for row in found] == sorted((row["best"] for row in found), reverse=True)
     lowest = rows(archive.named("best-per-operation", task="table", minimise=True))
     assert min(row["best"] for row in lowest) == lowest[0]["best"] == min(value for _, value, _ in table)
-    assert archive.named("best-per-operation", task="none").rows == []
+
+
+@pytest.mark.parametrize("direction", ["maximise", "minimise"])
+def test_what_is_best_is_what_the_studies_of_a_task_want(archive, networks, direction):
+    values = [0.5, 0.25, 0.75, 0.125]
+    steps = [("random", Suggestion(network), value, {}) for network, value in zip(networks, values, strict=False)]
+    evaluate(archive, "one", *steps, direction=direction)
+    # Another task, that wants the opposite, is ranked by itself.
+    other = "minimise" if direction == "maximise" else "maximise"
+    evaluate(archive, "two", *steps, direction=other, task="other", protocol="other/1")
+    minimise = {"digits": direction == "minimise", "other": other == "minimise"}
+    for name, given in (("best-per-operation", {}), ("frontier", {"cost": "mass"})):
+        query = saved_queries.get(name)
+        for task in ("digits", "other"):
+            whole = {"protocol": None, **given, "task": task, "minimise": minimise[task]}
+            asked = archive.named(name, task=task, **given).rows
+            assert asked == archive.named(name, task=task, minimise=minimise[task], **given).rows
+            assert asked != archive.named(name, task=task, minimise=not minimise[task], **given).rows
+            # The text and what is answered from pages agree.
+            assert asked == connection_rows(archive, query, whole)
+            assert asked == connection_rows(archive, query, {**whole, "minimise": None})
+    every = rows(archive.named("best-per-operation"))
+    assert every == rows(archive.named("best-per-operation", task="digits")) + rows(
+        archive.named("best-per-operation", task="other")
+    )
+
+
+def connection_rows(archive, query, values):
+    return archive.query(query.cypher, values).rows
+
+
+def test_where_no_study_says_what_is_better_it_is_more(archive, table, networks):
+    highest, lowest = max(value for _, value, _ in table), min(value for _, value, _ in table)
+    assert rows(archive.named("best-per-operation", task="table"))[0]["best"] == highest
+    # Results of others, of a table of which the smallest values were asked for.
+    name = "table:/tables/cells.csv#-error"
+    results = [(f"e/{network.key}", network.key, Result(value)) for network, value, _ in table]
+    Evaluations(archive.connection, archive.architectures).add(name, "table/2", results)
+    assert rows(archive.named("best-per-operation", task=name))[0]["best"] == lowest
+    assert rows(archive.named("frontier", task=name, cost="mass"))[-1]["value"] == lowest
+    # Studies that disagree say nothing.
+    for at, direction in enumerate(("minimise", "maximise")):
+        step = ("random", Suggestion(networks[at]), float(at), {})
+        evaluate(archive, direction, step, direction=direction)
+        assert rows(archive.named("best-per-operation", task="digits"))[0]["best"] == at
 
 
 def has_motif(network):
@@ -117,7 +161,8 @@ def test_lineage_and_operators(archive, networks, direction, sign):
     found = rows(archive.named("lineage", study="one"))
     assert [row["architecture"] for row in found] == [a.key, b.key, c.key, d.key]
     assert [row["operations"] for row in found] == [[], ["swap"], ["swap", "add"], ["add"]]
-    assert [row["gain"] for row in found] == [None, sign * 0.25, sign * -0.125, sign * 0.5]
+    assert [row["gain"] for row in found] == [None, 0.25, -0.125, 0.5]
+    assert [row["value"] for row in found] == [sign * value for value in (0.25, 0.5, 0.375, 0.875)]
     assert [row["proposal"] for row in found] == [0, 1, 2, 3]
     gains = {row["operation"]: row for row in rows(archive.named("operators", study="one"))}
     assert {name: row["uses"] for name, row in gains.items()} == {"swap": 2, "add": 2, "drop": 1}
@@ -222,6 +267,40 @@ def test_frontier(archive, table, minimise):
     assert archive.named("frontier", task="table", cost="nothing").rows == []
 
 
+def test_a_frontier_without_points_says_why(archive, table):
+    why = saved_queries.why_empty(archive.connection, "frontier", {"task": "table", "cost": "flops"})
+    assert why == f"none of the {COUNT} results has flops; they have epochs, latency_ms, mass, seconds"
+    archive.studies.create(study("empty"))
+    assert archive.named("frontier", task="digits").rows == []
+    why = saved_queries.why_empty(archive.connection, "frontier", {"task": "digits"})
+    assert why == "the task 'digits' has no results yet"
+    why = saved_queries.why_empty(archive.connection, "frontier", {"task": "digits", "protocol": "digits/1"})
+    assert why == "the task 'digits' has no results under digits/1 yet"
+    assert saved_queries.why_empty(archive.connection, "frontier", {"task": "table", "cost": "mass"}) is None
+    assert saved_queries.why_empty(archive.connection, "motif", {"task": "digits"}) is None
+
+
+def test_an_answer_without_rows_has_its_columns(archive, networks):
+    archive.studies.create(study("one"))
+    empty = {name: archive.named(name, **named_of(name)) for name in saved_queries.names()}
+    assert not any(answer.rows for answer in empty.values())
+    evaluate(archive, "two", ("random", Suggestion(networks[0], mean=0.5, std=0.5), 0.5, {"two": "0"}))
+    child = Suggestion(networks[1], parent=networks[0], operations=("swap",), mean=0.5, std=0.5)
+    evaluate(archive, "two", ("random", child, 0.5, {"two": "0"}))
+    archive.proposals.create("two", archive.proposals.register_agent("random", {}, "1"), [Suggestion(networks[2])])
+    archive.proposals.claim("silent", study="two", lease_seconds=1000)
+    for name, answer in empty.items():
+        late = {"seconds": -1} if name == "stale-workers" else {}
+        full = archive.named(name, **{**named_of(name, "two"), **late})
+        assert full.rows, name
+        assert answer.columns == full.columns, name
+
+
+def named_of(name, study_name="one"):
+    given = {"study": study_name, "task": "digits", "cost": "mass"}
+    return {each: given[each] for each in saved_queries.get(name).parameters if each in given}
+
+
 def test_pages_are_the_whole(archive, table):
     whole = archive.named("best-per-operation", task="table").rows
     pages = [
@@ -256,6 +335,8 @@ def test_mistakes(archive):
         archive.named("linage")
     with pytest.raises(UsageError, match=r"lineage needs the parameter 'study': Name of the study\."):
         archive.named("lineage")
+    with pytest.raises(UsageError, match="frontier needs the parameter 'task'"):
+        archive.named("frontier", task=None)
     with pytest.raises(UnknownNameError, match="unknown parameter of the saved query cost 'tsk': did you mean task"):
         archive.named("cost", tsk="digits")
     archive.studies.create(study("digits"))
@@ -263,3 +344,18 @@ def test_mistakes(archive):
         with pytest.raises(UnknownNameError, match="unknown study 'digit': did you mean digits"):
             archive.named(name, study="digit")
         assert archive.named(name, study="digits").rows == []
+    for name in ("best-per-operation", "cost", "duplicates", "frontier", "motif"):
+        with pytest.raises(UnknownNameError, match="unknown task 'digit': did you mean digits"):
+            archive.named(name, task="digit")
+        assert archive.named(name, task="digits").rows == []
+    with pytest.raises(UnknownNameError, match=r"unknown protocol of the task 'digits' 'digits/2': did you mean digi"):
+        archive.named("motif", task="digits", protocol="digits/2")
+    with pytest.raises(UnknownNameError, match="unknown protocol 'digits/2'"):
+        archive.named("motif", protocol="digits/2")
+
+
+def test_names_may_look_like_numbers(archive):
+    archive.studies.create(study("7", task="8", protocol="9"))
+    assert archive.named("lineage", study=7).rows == archive.named("motif", task=8, protocol=9).rows == []
+    with pytest.raises(UnknownNameError, match="unknown study '6'"):
+        archive.named("lineage", study=6)

@@ -52,6 +52,19 @@ def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_al
     assert "gromov-wasserstein" in asked.stderr
 
 
+def test_a_file_that_describes_no_network_is_named(tmp_path):
+    texts = {
+        "cells.csv": ("arch_str,accuracy", "describes no architecture: no JSON text"),
+        "bad.json": ("{}", "describes no architecture: .* needs the field 'schema'"),
+        "loop.json": (json.dumps({"schema": 1, "space": "mlp", "layers": [{"op": "ip"}], "edges": []}), "describes no"),
+    }
+    for name, (text, message) in texts.items():
+        (tmp_path / name).write_text(text)
+        for asked in (("distance", FIRST, str(tmp_path / name)), ("nearest", str(tmp_path / name))):
+            with pytest.raises(ArchiveError, match=f"{name} {message}"):
+                CliRunner().invoke(command, ["--home", str(tmp_path), "arch", *asked], catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -67,6 +67,7 @@ def test_an_archive_goes_into_a_file_and_comes_back(archive, connection, types):
         (("query",), "CYPHER or --named"),
         (("query", "--named", "cots"), "did you mean cost"),
         (("query", "--named", "lineage"), "needs the parameter 'study'"),
+        (("query", "--named", "frontier", "-p", "task=digit"), "unknown task 'digit': the archive has results of none"),
         (("query", "--named", "cost", "--write"), "saved queries only read"),
         (("query", "RETURN 1", "--csv", "--json"), "exclude each other"),
         (("query", "RETURN 1", "--show"), "--show goes with"),
@@ -105,6 +106,23 @@ def test_queries_as_csv_and_in_pages(archive, types):
     assert code == 0
     assert json.loads(out)["rows"][0]["evaluations"] == 3
     assert types("query", "--named", "calibration")[0] == 0
+
+
+def test_an_answer_without_rows_says_so_and_has_its_columns(archive, types):
+    fill(archive)
+    nobody = ("query", "MATCH (n:Nobody) RETURN n.a AS a, n.b")
+    assert types(*nobody) == (0, "", "no rows\n")
+    assert types(*nobody, "--csv") == (0, "a,n.b\n", "no rows\n")
+    assert types("query", "MATCH (n:Nobody) RETURN *", "--csv")[2] == "no rows\n"
+    code, out, err = types(*nobody, "--json")
+    assert (code, json.loads(out), err) == (0, {"columns": ["a", "n.b"], "rows": [], "truncated": False}, "")
+    frontier = ("query", "--named", "frontier", "-p", "task=digits", "-p", "cost=latency[ms]")
+    why = "no rows: none of the 3 results has latency[ms]; they have accuracy, epochs, mass, seconds\n"
+    assert types(*frontier, "--csv") == (0, "protocol,architecture,value,cost\n", why)
+    assert types(*frontier) == (0, "", why)
+    code, out, err = types(*frontier, "--json")
+    assert (json.loads(out)["rows"], err) == ([], why)
+    assert types(*frontier[:-2], "-p", "cost=mass", "--skip", "9") == (0, "", "no rows\n")
 
 
 def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_path):
