@@ -9,6 +9,7 @@ One loop without threads does it all, and never waits for one trial. What goes w
 
     the archive is away          trials go on; reports are left out, results stay in the outbox
     another worker has the lease the trial is ended, its proposal forgotten
+    a trial cannot be begun      its proposal fails with the reason; another worker may do better
     a trial's process dies       its proposal goes back into the queue, until its attempts are used up
     SIGTERM, SIGINT, no parent   trials save their state and are handed back; with `drain`, they are finished first
     the daemon is killed         its trials end at once; their leases run out; state and outbox wait for the next daemon
@@ -23,21 +24,21 @@ import os
 import platform
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
-from archive.notices import Completion, Failure, Release, Report
+from archive.notices import Release
 from archive.records import Claim, Result
-from archive.rungs import Rungs
-from archive.trainer import beginning, events, patience, tasks, weights
+from archive.trainer import beginning, events, failures, patience, tasks, weights
 from archive.trainer.job import Epoch, Failed, Finished, Interrupted
 from archive.trainer.lifetime import Lifetime
 from archive.trainer.options import Options, Tally
 from archive.trainer.queue import BATCH, Queue
-from archive.trainer.running import Running, TimedAnswer, look_up, wait
+from archive.trainer.running import REPORT_SECONDS, Running, TimedAnswer, completion, failure, is_paused, look_up, wait
 from archive.trainer.tabular import TabularTask
 from archive.trainer.worker import Trial
 from archive.trainer.workplace import Workplace
@@ -46,9 +47,6 @@ if TYPE_CHECKING:
     from archive.archive import Archive
 
 log = logging.getLogger("archive.trainer")
-
-REPORT_SECONDS = 0.25
-"""Least time between two reports of one trial: epochs of small networks come faster than anyone looks."""
 
 
 class Trainer:
@@ -103,12 +101,12 @@ class Trainer:
                 later, the daemon waits for it.
         """
         with self.lifetime.signals():
-            weights.root_uri(self.workplace.weights)
+            weights.check_place(self.workplace.weights)
             patience.until_it_answers(self._arrive, self.options.wait_seconds, log.warning, self.lifetime.stopping)
             log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
             self._emit(events.Started(self.worker, self.device))
             self.outbox.adopt()
-            self.workplace.sweep()
+            self.workplace.tidy(self.outbox)
             self._busy_at = time.monotonic()
             try:
                 while not self._should_leave():
@@ -158,15 +156,18 @@ class Trainer:
             if self.options.once:
                 free = 0 if self.tally.all else min(free, 1)
             claims = self.queue.claim(BATCH if free and study else free, study)
-            answered = [self._begin(claim) for claim in claims]
-            study = claims[-1].study.name if answered and all(answered) else None
-            self._end_lost(self.queue.flush() if claims else [])
             if not claims:
                 return
+            answered = [self._begin(claim) for claim in claims]
+            study = claims[-1].study.name if all(answered) else None
+            self._deliver()
 
     def _begin(self, claim: Claim) -> bool:
         """Start on a claim, and return whether it is dealt with already."""
         self._busy_at = time.monotonic()
+        # Out of touch for longer than a lease, it may be given anew what it holds. The former claim is worth nothing
+        # any more, and two trials must not write to one state.
+        self._lose(one for one in self.running if one.claim.id == claim.id)
         try:
             task = tasks.get(claim.study.task)
             if isinstance(task, TabularTask):
@@ -175,9 +176,12 @@ class Trainer:
         except StoreUnavailableError as error:
             self._release(claim, str(error))
             return False
-        except ArchiveError as error:
-            # Another worker may know the task, or have a process to spare.
-            self._fail(claim, Failed(str(error), retry=True))
+        except Exception as error:
+            # Another worker may know the task, or have a process to spare. Nor may a task of another package that
+            # raises whatever it likes take one trainer down after the other.
+            if not isinstance(error, ArchiveError):
+                log.exception("cannot begin proposal=%s", claim.id)
+            self._fail(claim, replace(failures.failed(error), retry=True))
             return False
         log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
         self._emit(events.Claimed(claim, trial.pid))
@@ -211,7 +215,7 @@ class Trainer:
     def _follow_all(self) -> None:
         for running in self.running:
             self._follow(running)
-        self._end_lost(self.queue.flush())
+        self._deliver()
 
     def _follow(self, running: Running) -> None:
         """Take in what a trial has said, and pass it on when it is time to."""
@@ -222,52 +226,46 @@ class Trainer:
             running.add(message.metrics)
             if not message.resumed:
                 self._emit(events.Progressed(running.claim, message.metrics))
-        now = time.monotonic()
-        if now - running.trial.heard > self.options.stall_seconds:
+        if time.monotonic() - running.trial.heard > self.options.stall_seconds:
             self._end(running, running.trial.give_up(f"no progress for {self.options.stall_seconds:g} s"))
-        elif now - running.renewed > (REPORT_SECONDS if running.unreported else self.options.lease_seconds / 3):
-            self._report(running)
-
-    def _report(self, running: Running) -> None:
-        """Report the curve, which renews the lease, too."""
-        if self.queue.away:
-            return
-        curve = running.curve if running.unreported else None
-        self.queue.say(Report(running.claim.id, running.claim.token, curve, self.options.lease_seconds))
-        running.unreported, running.renewed = False, time.monotonic()
+        elif running.is_due(self.options.lease_seconds) and not self.queue.away:
+            self.queue.say(running.report(self.options.lease_seconds))
 
     def _end(self, running: Running, last: Finished | Failed | Interrupted) -> None:
         self._forget(running)
         match last:
             case Finished(result):
                 self._complete(running.claim, result)
-                # Its own process was ended before it could; a rung's state waits for the next one.
-                if result.environment.get("ended") != "rung":
+                # A rung's state waits for whoever goes on to the next one.
+                if not is_paused(result):
                     self.workplace.forget(running.claim)
             case Failed():
                 self._fail(running.claim, last)
             case Interrupted(saved, epoch):
                 self._release(running.claim, f"interrupted after {epoch} epochs" + (", saved" if saved else ""))
 
-    def _end_lost(self, proposals: Sequence[str]) -> None:
+    def _deliver(self) -> None:
+        """Tell the archive what there is to tell, and do what follows from its answers."""
+        lost = self.queue.flush()
+        self._lose(one for one in self.running if one.key in lost)
+        self.workplace.tidy(self.outbox)
+
+    def _lose(self, taken: Iterable[Running]) -> None:
         """End trials whose proposals are other workers', or done."""
-        for running in self.running:
-            if running.claim.id in proposals:
-                self._forget(running)
-                self.tally.returned += 1
-                self._emit(events.Released(running.claim, "the lease was lost", lost=True))
+        for running in taken:
+            self._forget(running)
+            self.tally.returned += 1
+            self._emit(events.Released(running.claim, "the lease was lost", lost=True))
 
     def _complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
-        rung = None if Rungs.of(claim.study.config) is None else claim.proposal.rung
-        paused = result.environment.get("ended") == "rung"
-        self.queue.say(Completion(claim.id, claim.token, result, paused, rung, claim.architecture.key), keep=keep)
+        self.queue.say(completion(claim, result), keep=keep)
         self.tally.complete += 1
         self._failures = 0
         self._emit(events.Completed(claim, result))
 
     def _fail(self, claim: Claim, failed: Failed) -> None:
         log.warning("failed proposal=%s retry=%s reason=%r", claim.id, failed.retry, failed.reason)
-        self.queue.say(Failure(claim.id, claim.token, failed.reason, failed.retry, failed.log_tail or None))
+        self.queue.say(failure(claim, failed))
         self.tally.failed += 1
         self._failures = self._failures + 1 if failed.retry else 0
         if not failed.retry:
@@ -301,4 +299,4 @@ class Trainer:
         for running in self.running:
             self._forget(running)
             self._release(running.claim, "ended at once")
-        self.queue.flush()
+        self._deliver()

@@ -1,8 +1,9 @@
 """How trials ended, as far as the archive does not know it yet: one JSON file each, until they are delivered.
 
 A result, or the reason why there is none, is put here before it is sent, so that neither a server that is away nor a
-kill of the daemon loses it; what was handed back while the server was away waits here, too. Another daemon with the
-same folder delivers what is left behind. Delivering twice does no harm, for completion is idempotent.
+kill of the daemon loses it; what was handed back while the server was away waits here, too. What a full disk does not
+take is held in memory, and written as soon as there is space. Another daemon with the same folder delivers what is
+left behind. Delivering twice does no harm, for completion is idempotent.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import math
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +28,8 @@ Ending = Completion | Failure | Release
 
 REST_SECONDS = 600.0
 """Age at which a file that is still being written is taken for the rest of a kill."""
+RETRY_SECONDS = 5.0
+"""Pause after the disk took no more, before it is tried again."""
 
 
 class Outbox:
@@ -39,6 +43,7 @@ class Outbox:
     def __init__(self, folder: Path, archive: str) -> None:
         self.folder, self.archive = folder, archive
         self._waiting: dict[Path, Ending] = {}
+        self._unwritten: dict[Path, float] = {}  # and when to try again, by `time.monotonic`
 
     def __len__(self) -> int:
         """How many endings wait for delivery by this daemon."""
@@ -50,16 +55,19 @@ class Outbox:
         return list(self._waiting.values())
 
     def put(self, ending: Ending) -> None:
-        """Keep an ending until it is delivered; in memory alone, with a warning, when the disk takes no more."""
-        path = self._path(ending)
+        """Keep an ending until it is delivered; in memory alone, with a warning, when the disk takes no more.
+
+        Put again, it is written if it could not be before.
+        """
+        path = self._path(ending.id, ending.token)
         known = path in self._waiting
         self._waiting[path] = ending
-        if known:
-            return
-        try:
-            write_atomically(path, json.dumps({"archive": self.archive, **_as_dict(ending)}, indent=1).encode())
-        except OSError as error:
-            log.warning("result not on disk proposal=%s reason=%r", ending.id, error.strerror)
+        if not known or self._unwritten.get(path, math.inf) <= time.monotonic():
+            self._write(path, ending)
+
+    def is_safe(self, id_: str, token: str) -> bool:
+        """Whether no kill loses how a claim ended: it is on the disk, or not here any more."""
+        return self._path(id_, token) not in self._unwritten
 
     def adopt(self, seconds: float = 0.0) -> int:
         """Take over what other daemons left behind and nobody has delivered for so long; return how much that is."""
@@ -82,7 +90,7 @@ class Outbox:
     def forget(self, ending: Ending) -> None:
         """Drop what has arrived."""
         for path in [path for path, held in self._waiting.items() if held is ending]:
-            del self._waiting[path]
+            self._drop(path)
             # What cannot be removed is delivered again by the next daemon, and changes nothing.
             with contextlib.suppress(OSError):
                 path.unlink()
@@ -90,9 +98,24 @@ class Outbox:
     def set_aside(self, ending: Ending) -> None:
         """Keep what the archive will never take for a person to look at, and try it no more."""
         for path in [path for path, held in self._waiting.items() if held is ending]:
-            del self._waiting[path]
+            self._drop(path)
             with contextlib.suppress(OSError):
                 path.replace(path.with_suffix(".refused"))
+
+    def _write(self, path: Path, ending: Ending) -> None:
+        try:
+            write_atomically(path, json.dumps({"archive": self.archive, **_as_dict(ending)}, indent=1).encode())
+        except OSError as error:
+            if path not in self._unwritten:
+                log.warning("result not on disk proposal=%s reason=%r", ending.id, error.strerror or str(error))
+            self._unwritten[path] = time.monotonic() + RETRY_SECONDS
+        else:
+            if self._unwritten.pop(path, None) is not None:
+                log.info("result on disk after all proposal=%s", ending.id)
+
+    def _drop(self, path: Path) -> None:
+        del self._waiting[path]
+        self._unwritten.pop(path, None)
 
     def _sweep(self) -> None:
         """Remove the rests of writes that a kill cut off."""
@@ -101,9 +124,9 @@ class Outbox:
                 if path.stat().st_mtime < time.time() - REST_SECONDS:
                     path.unlink()
 
-    def _path(self, ending: Ending) -> Path:
+    def _path(self, id_: str, token: str) -> Path:
         # Ids hold characters that no file name may have; the digest also keeps attempts and archives apart.
-        text = f"{self.archive} {ending.id} {ending.token}"
+        text = f"{self.archive} {id_} {token}"
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 

@@ -6,7 +6,8 @@
 
 The archive may be away for minutes. Reports are then left out, for the next one has the whole curve; how trials ended,
 and what was handed back, waits in the outbox. A lease that runs out before costs its proposal an attempt; what is
-handed back late does not, and means nothing any more if another worker has the proposal.
+handed back late does not, and means nothing any more if another worker has the proposal. A server that rejects whatever
+is written is as good as away; an ending that is rejected while others are taken is set aside in the end.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from archive.archive import Archive
 
 T = TypeVar("T")
+Key = tuple[str, str]
+"""Id and token of a claim."""
 log = logging.getLogger("archive.trainer")
 
 BATCH = 32
@@ -42,7 +45,7 @@ REST_SECONDS = 0.25
 """Pause after a trial failed through no fault of its own; each one that follows doubles it, up to `LONGEST_REST`."""
 LONGEST_REST = 60.0
 MOST_REFUSALS = 5
-"""A single ending that the server rejects so often is set aside."""
+"""A single ending that the server rejects so often, while it takes what else is written, is set aside."""
 
 
 class Queue:
@@ -63,8 +66,9 @@ class Queue:
         self.contact = time.time()
         self._archive, self._worker, self._options = archive, worker, options
         self._outbox, self._emit = outbox, emit
-        self._said: dict[tuple[str, str], Notice] = {}
-        self._refusals: dict[str, int] = {}
+        self._said: dict[Key, Notice] = {}
+        self._refusals: dict[Key, int] = {}
+        self._pauses: dict[Key, float] = {}
         self._away_since: float | None = None
         self._away_until = self._look_at = self._beat_at = 0.0
         self._empty_since: float | None = None
@@ -127,14 +131,18 @@ class Queue:
         """
         if keep and isinstance(notice, Completion | Failure):
             self._outbox.put(notice)
-        self._said[notice.id, notice.token] = notice
+        if isinstance(notice, Ending):
+            self._pauses.pop(_key(notice), None)  # that of a report
+        self._said[_key(notice)] = notice
 
-    def flush(self) -> list[str]:
-        """Tell the archive all that was said, and return the ids of proposals whose lease is lost."""
-        self._said |= {(ending.id, ending.token): ending for ending in self._outbox.waiting}
-        if not self._said or self.away:
+    def flush(self) -> list[Key]:
+        """Tell the archive all that was said, and return the claims that have lost their lease."""
+        now = time.monotonic()
+        self._said |= {_key(ending): ending for ending in self._outbox.waiting}
+        self._pauses = {key: until for key, until in self._pauses.items() if until > now}
+        told = [notice for key, notice in self._said.items() if key not in self._pauses]
+        if not told or self.away:
             return self._keep()
-        told = list(self._said.values())
         try:
             answers = self._ask(lambda: self._archive.proposals.settle(told), rejected=True)
         except (QueryError, UsageError):
@@ -146,18 +154,28 @@ class Queue:
         now = time.monotonic()
         if now - self._beat_at > self._options.lease_seconds / 2 and not self.away:
             self._beat_at = now
-            self._ask(lambda: self._archive.proposals.worker_heartbeat(self._worker))
+            self._is_heard()
             self._outbox.adopt(ADOPT_SECONDS)
 
-    def _take(self, told: Iterable[Notice], answers: Iterable[Answer]) -> list[str]:
+    def _is_heard(self) -> bool:
+        """Write that this worker lives, and return whether the server took it."""
+
+        def write() -> bool:
+            self._archive.proposals.worker_heartbeat(self._worker)
+            return True
+
+        return self._ask(write) is not None
+
+    def _take(self, told: Iterable[Notice], answers: Iterable[Answer]) -> list[Key]:
         """Go through the answers of the archive."""
         lost = []
         for notice, answer in zip(told, answers, strict=True):
-            del self._said[notice.id, notice.token]
+            del self._said[_key(notice)]
+            self._refusals.pop(_key(notice), None)
             if isinstance(notice, Report):
                 if isinstance(answer, ArchiveError):
                     log.warning("given up proposal=%s reason=%r", notice.id, str(answer))
-                    lost.append(notice.id)
+                    lost.append(_key(notice))
             elif isinstance(answer, ArchiveError):
                 self._refused(notice, answer)
             else:
@@ -183,25 +201,44 @@ class Queue:
             if isinstance(notice, Ending):
                 self._outbox.forget(notice)
 
-    def _flush_singly(self, told: list[Notice]) -> list[str]:
-        """Find the notice that the server cannot store among those that it can."""
-        lost = []
+    def _flush_singly(self, told: list[Notice]) -> list[Key]:
+        """Find the notices that the server cannot store among those that it can."""
+        lost: list[Key] = []
+        writes = False
         for notice in told:
             try:
                 answers = self._ask(partial(self._archive.proposals.settle, [notice]), rejected=True)
-            except (QueryError, UsageError) as error:
-                refusals = self._refusals[notice.id] = self._refusals.get(notice.id, 0) + 1
-                if refusals < MOST_REFUSALS and isinstance(error, QueryError):
-                    self._went_away(error)
+            except UsageError as error:
+                self._rejected(notice, error)
+                continue
+            except QueryError as error:
+                # It may be no fault of the notice: a server can be made read-only, or another one's replica.
+                writes = writes or self._is_heard()
+                if not writes:
                     break
-                answers = [error]
+                self._rejected(notice, error)
+                continue
             if answers is None:
                 break
+            writes = True
             lost += self._take([notice], answers)
         self._keep()
         return lost
 
-    def _keep(self) -> list[str]:
+    def _rejected(self, notice: Notice, error: QueryError | UsageError) -> None:
+        """Leave alone for a while what is rejected by a server that takes other writes; an ending, not for ever."""
+        key = _key(notice)
+        if isinstance(notice, Report):
+            # What is wrong with the curve says nothing of the lease, and the next report may pass.
+            log.warning("report rejected proposal=%s reason=%r", notice.id, str(error))
+        else:
+            self._refusals[key] = self._refusals.get(key, 0) + 1
+            if isinstance(error, UsageError) or self._refusals[key] >= MOST_REFUSALS:
+                self._take([notice], [error])
+                return
+        self._pauses[key] = time.monotonic() + BACKOFF_SECONDS
+
+    def _keep(self) -> list[Key]:
         """Save for later what the archive was not told; reports are not worth it."""
         for notice in self._said.values():
             if isinstance(notice, Ending):
@@ -236,3 +273,7 @@ class Queue:
         if self._away_since is None:
             self._away_since = time.monotonic()
             self._emit(events.Away(str(error)))
+
+
+def _key(notice: Notice) -> Key:
+    return notice.id, notice.token

@@ -10,9 +10,14 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from archive.errors import TrainingError
+from archive.notices import Completion, Failure, Report
 from archive.records import Claim, Result
+from archive.rungs import Rungs
 from archive.trainer.job import Failed, Finished, Interrupted, Message
 from archive.trainer.tabular import TabularTask
+
+REPORT_SECONDS = 0.25
+"""Least time between two reports of one trial: epochs of small networks come faster than anyone looks."""
 
 
 class Attempt(Protocol):
@@ -90,6 +95,24 @@ def look_up(claim: Claim, task: TabularTask) -> Result:
     return task.answer(claim.architecture, claim.study.protocol)
 
 
+def is_paused(result: Result) -> bool:
+    """Whether a training was ended at a rung, and may go on from its state."""
+    return result.environment.get("ended") == "rung"
+
+
+def completion(claim: Claim, result: Result) -> Completion:
+    """Return what the archive is told of a result."""
+    rung = None if Rungs.of(claim.study.config) is None else claim.proposal.rung
+    return Completion(claim.id, claim.token, result, is_paused(result), rung, claim.architecture.key)
+
+
+def failure(claim: Claim, failed: Failed) -> Failure:
+    """Return what the archive is told where there is no result."""
+    # The name of a file may hold what is no Unicode, and no server takes.
+    reason = failed.reason.encode(errors="replace").decode()
+    return Failure(claim.id, claim.token, reason, failed.retry, failed.log_tail or None)
+
+
 @dataclass(eq=False)
 class Running:
     """A claim in work.
@@ -111,6 +134,11 @@ class Running:
     began: float = field(default_factory=time.monotonic)
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Of the claim: a proposal that was lost and claimed again has the same id, and another token."""
+        return self.claim.id, self.claim.token
+
+    @property
     def pipe(self) -> Connection | None:
         """Ready to read when the trial has said something."""
         return getattr(self.trial, "connection", None)
@@ -125,6 +153,17 @@ class Running:
         for name, value in metrics.items():
             self.curve.setdefault(name, []).append(value)
         self.unreported = True
+
+    def is_due(self, lease_seconds: float) -> bool:
+        """Whether it is time to report: there is something new, or the lease must be renewed."""
+        pause = REPORT_SECONDS if self.unreported else lease_seconds / 3
+        return time.monotonic() - self.renewed > pause
+
+    def report(self, lease_seconds: float) -> Report:
+        """Return the curve, as far as there is something new, to be told at once: that renews the lease, too."""
+        curve = self.curve if self.unreported else None
+        self.unreported, self.renewed = False, time.monotonic()
+        return Report(*self.key, curve, lease_seconds)
 
 
 def wait(running: Sequence[Running], until: float) -> None:

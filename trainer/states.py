@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from archive.trainer.naming import file_name
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+log = logging.getLogger("archive.trainer")
 
 _MAGIC = b"archive state 1\n"
 _DIGEST = hashlib.sha256().digest_size
@@ -93,16 +96,26 @@ def load(path: Path, job: Mapping[str, Any]) -> State | None:
 
 
 def forget(folder: Path | None, proposal: str | None) -> None:
-    """Remove the state of a proposal, if there is one, and what killed trials have left of it."""
+    """Remove the state of a proposal, if there is one, and what killed trials have left of it.
+
+    What cannot be removed stays, with a line in the log: it costs space alone.
+    """
     if folder is not None and proposal:
         path = path_of(folder, proposal)
-        for one in (path, *rests_of(path)):
-            one.unlink(missing_ok=True)
+        try:
+            for one in (path, *rests_of(path)):
+                one.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("state not removed file=%s reason=%r", path, error.strerror or str(error))
 
 
 def sweep(folder: Path, seconds: float) -> int:
-    """Remove states, and rests of writes, that nobody has touched for so long; return how many."""
+    """Remove states, and rests of writes, that nobody has touched for so long; return how many.
+
+    What cannot be removed stays, with one line in the log for all of it.
+    """
     removed, before = 0, time.time() - seconds
+    kept: list[OSError] = []
     for path in [*folder.glob("*.state"), *folder.glob(".*.part")]:
         try:
             if path.stat().st_mtime < before:
@@ -110,6 +123,10 @@ def sweep(folder: Path, seconds: float) -> int:
                 removed += 1
         except FileNotFoundError:
             continue
+        except OSError as error:
+            kept.append(error)
+    if kept:
+        log.warning("old states not removed folder=%s count=%d reason=%r", folder, len(kept), str(kept[0]))
     return removed
 
 

@@ -11,14 +11,16 @@ Daemons that share a home go on with each other's trials.
 from __future__ import annotations
 
 import logging
+import math
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import rungs
-from archive.errors import UsageError
+from archive import cores, rungs
+from archive.errors import StoreError
 from archive.records import Claim
-from archive.trainer import states, tasks, triallog
+from archive.trainer import failures, states, tasks, triallog
 from archive.trainer.job import Job
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
@@ -33,6 +35,8 @@ log = logging.getLogger("archive.trainer")
 
 STATE_SECONDS = 30 * 86_400.0
 """Age at which a state that nobody came back for is removed."""
+SWEEP_SECONDS = 86_400.0
+"""Time between two looks for such states."""
 
 
 class Workplace:
@@ -53,6 +57,8 @@ class Workplace:
         self.home, self.device = home, options.device
         self.weights = home / "checkpoints" if weights is None else weights
         self._options = options
+        self._over: set[tuple[str, str]] = set()
+        self._swept_at = -math.inf
 
     def find_device(self, archive: Archive) -> str:
         """Set the device, and return its hardware; for one study's table, without torch, which takes seconds to load.
@@ -93,23 +99,36 @@ class Workplace:
         )
 
     def forget(self, claim: Claim) -> None:
-        """Remove the state of a trial that nobody will go on with."""
-        states.forget(self.home / "states", claim.id)
+        """Note that nobody will go on with a trial: `tidy` removes its state."""
+        self._over.add((claim.id, claim.token))
 
-    def sweep(self) -> None:
-        """Remove states that nobody came back for."""
-        states.sweep(self.home / "states", STATE_SECONDS)
+    def tidy(self, outbox: Outbox) -> None:
+        """Remove states that are of no more use: now and then, those that nobody came back for.
+
+        Args:
+            outbox: A trial's state goes once this one does not hold its end in memory alone: a kill would take both.
+        """
+        for id_, token in [claim for claim in self._over if outbox.is_safe(*claim)]:
+            self._over.discard((id_, token))
+            states.forget(self.home / "states", id_)
+        # A trainer may stay for months.
+        if time.monotonic() - self._swept_at > SWEEP_SECONDS:
+            self._swept_at = time.monotonic()
+            states.sweep(self.home / "states", STATE_SECONDS)
 
     def _found(self, archive: Archive) -> tuple[str, str]:
         study = self._options.study
         try:
             if study is not None and isinstance(tasks.get(archive.studies.get(study).task), TabularTask):
                 return "table", "no training"
-        except UsageError as error:
-            log.warning("cannot work on study=%s reason=%r", study, str(error))
+        except StoreError:
+            raise
+        except Exception as error:
+            # Each of its proposals will say so, too, whatever a task of another package raises.
+            log.warning("cannot work on study=%s reason=%r", study, failures.failed(error).reason)
         return resolve_device(self._options.device)
 
     def _threads(self) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:
             return None
-        return self._options.threads or max(1, len(os.sched_getaffinity(0)) // self._options.slots)
+        return self._options.threads or max(1, cores.available() // self._options.slots)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from archive.errors import StoreUnavailableError
 from archive.records import State, Study
-from archive.trainer import checkpoint, events, tasks
+from archive.trainer import checkpoint, events, tasks, workplace
 from archive.trainer.daemon import Trainer
+from archive.trainer.job import Failed
 from archive.trainer.options import Options
+from archive.trainer.running import failure
+from tests.archive import stores
 from tests.support import wait_until
 from tests.trainer import faulty, serve
 from tests.trainer.nets import TINY_MLP, net
@@ -164,6 +169,37 @@ def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
     assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
 
 
+def test_a_task_that_raises_whatever_it_likes_fails_its_own_proposals(archive, monkeypatch, caplog, run):
+    task = dataclasses.replace(tasks.DIABETES, name="broken", protocols=None)
+    monkeypatch.setitem(tasks.registry._loaded, "broken", task)
+    propose(archive, NETS[:1], "broken", protocol="broken/1", name="bad")
+    propose(archive, NETS[:1], name="good")
+    tally = run()
+    assert (tally.complete, tally.failed) == (1, 3)
+    (bad,), (good,) = (archive.proposals.list(name) for name in ("bad", "good"))
+    assert (bad.state, bad.attempts) == (State.FAILED, 3)
+    assert bad.reason == "TypeError: 'NoneType' object is not iterable; given up after 3 attempts"
+    assert good.state is State.COMPLETE
+    assert "cannot begin proposal=bad#" in caplog.text
+
+
+def test_so_does_a_table_that_cannot_be_read(archive, monkeypatch, run):
+    def broken(*_):
+        raise AttributeError("no column in cafe.csv")
+
+    monkeypatch.setattr("archive.trainer.daemon.look_up", broken)
+    stores.propose(archive, stores.cells(1), task="nb201-cifar10", protocol="nb201/12")
+    assert run().failed == 3
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert proposal.reason.startswith("AttributeError: no column in cafe.csv; given up")
+
+
+def test_a_reason_is_text_that_every_server_takes():
+    claim = SimpleNamespace(id="s#00000", token="t")
+    assert failure(claim, Failed("no column in caf\udce9.csv")).reason == "no column in caf?.csv"
+
+
 def test_a_killed_trial_is_tried_again(archive, trainer):
     serve.know(serve.DELAYED)
     propose(archive, NETS[:1], "delayed")
@@ -247,6 +283,78 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
         thread.join()
     assert not psutil.pid_exists(pid)
     assert archive.proposals.get(proposal.id).reason == "taken away by the test"
+
+
+def test_who_is_given_anew_what_it_holds_goes_on_with_the_new_claim(archive, trainer):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+    daemon, happened = trainer(slots=2), []
+    daemon.observers.append(happened.append)
+    daemon._arrive()
+    daemon._claim()
+    (former,) = daemon.running
+    try:
+        # What happens to one that was out of touch for longer than its lease.
+        archive.proposals.fail(proposal.id, former.claim.token, "out of touch", retry=True)
+        daemon.queue.say(former.report(15.0))
+        daemon.queue._look_at = 0.0
+        daemon._claim()
+        (running,) = daemon.running
+        assert not psutil.pid_exists(former.trial.pid)
+        assert psutil.pid_exists(running.trial.pid)
+        assert [(type(event), event.claim.token) for event in happened] == [
+            (events.Claimed, former.claim.token),
+            (events.Released, former.claim.token),
+            (events.Claimed, running.claim.token),
+        ]
+        assert happened[1].lost
+        assert daemon.tally.returned == 1
+        daemon.queue.say(running.report(15.0))
+        daemon._deliver()
+        assert daemon.running == (running,)
+    finally:
+        daemon._hand_back()
+    assert states(archive) == [State.WAITING]
+
+
+def test_a_state_is_kept_for_as_long_as_a_kill_would_lose_the_result(archive, monkeypatch, trainer, tmp_path):
+    serve.know(serve.LONGER)
+    propose(archive, NETS[:1], "longer")
+    settle = archive.proposals.settle
+
+    def away(*_):
+        raise StoreUnavailableError("no server answers")
+
+    monkeypatch.setattr(archive.proposals, "settle", away)
+    home = tmp_path / "trainer"
+    home.mkdir()
+    (home / "outbox").write_text("a file where the folder should be")
+    daemon = trainer(once=True, checkpoint_seconds=0.0)
+    assert daemon.run().complete == 1
+    assert [path.suffix for path in (home / "states").iterdir()] == [".state"]
+    monkeypatch.setattr(archive.proposals, "settle", settle)
+    daemon.queue._away_until = 0.0
+    daemon._deliver()
+    assert states(archive) == [State.COMPLETE]
+    assert not list((home / "states").iterdir())
+
+
+def test_old_states_go_while_a_trainer_stays(archive, monkeypatch, trainer, tmp_path):
+    monkeypatch.setattr(workplace, "SWEEP_SECONDS", 0.0)
+    propose(archive, NETS[:1])
+    old = tmp_path / "trainer" / "states" / "nobody.state"
+
+    def leave_behind(event):
+        if isinstance(event, events.Delivered):
+            old.parent.mkdir(exist_ok=True)
+            old.touch()
+            os.utime(old, (time.time() - 2 * workplace.STATE_SECONDS,) * 2)
+
+    daemon = trainer(idle_seconds=0.3)
+    daemon.observers.append(leave_behind)
+    assert daemon.run().complete == 1
+    assert old.parent.is_dir()
+    assert not old.exists()
 
 
 def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, run):

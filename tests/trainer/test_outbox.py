@@ -9,6 +9,7 @@ import pytest
 
 from archive.notices import Completion, Failure, Release
 from archive.records import Checkpoint, Result
+from archive.trainer import outbox as outbox_module
 from archive.trainer.outbox import Outbox
 
 RESULT = Result(
@@ -123,3 +124,36 @@ def test_a_full_disk_costs_no_result(tmp_path):
     assert outbox.waiting == ENDINGS[:1]
     outbox.forget(ENDINGS[0])
     assert len(outbox) == 0
+
+
+def test_what_a_full_disk_did_not_take_is_written_once_there_is_space(tmp_path, monkeypatch, caplog):
+    full = tmp_path / "outbox"
+    full.write_text("a file where the folder should be")
+    kept = Outbox(full, "embedded")
+    first = (ENDINGS[0].id, ENDINGS[0].token)
+    for _ in range(3):
+        kept.put(ENDINGS[0])
+    assert not kept.is_safe(*first)
+    monkeypatch.setattr(outbox_module, "RETRY_SECONDS", 0.0)
+    kept._unwritten.update(dict.fromkeys(kept._unwritten, 0.0))
+    for _ in range(3):
+        kept.put(ENDINGS[0])
+    assert caplog.text.count("result not on disk") == 1
+    full.unlink()
+    kept.put(ENDINGS[0])
+    assert kept.is_safe(*first)
+    assert Outbox(full, "embedded").adopt() == 1
+
+
+def test_an_ending_is_safe_on_the_disk_or_delivered(outbox):
+    first = (ENDINGS[0].id, ENDINGS[0].token)
+    outbox.put(ENDINGS[0])
+    assert outbox.is_safe(*first)
+    outbox.forget(ENDINGS[0])
+    assert outbox.is_safe(*first)
+    outbox.folder.rmdir()
+    outbox.folder.write_text("a file where the folder should be")
+    outbox.put(ENDINGS[0])
+    assert not outbox.is_safe(*first)
+    outbox.forget(ENDINGS[0])
+    assert outbox.is_safe(*first)

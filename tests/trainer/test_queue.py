@@ -7,7 +7,7 @@ import pytest
 from archive.errors import QueryError, StoreUnavailableError
 from archive.notices import Completion, Failure, Release, Report
 from archive.records import Result, State
-from archive.trainer import events, queue
+from archive.trainer import events, outbox, queue
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
 from archive.trainer.queue import Queue
@@ -50,6 +50,24 @@ def outage(archive, monkeypatch):
                 monkeypatch.setattr(archive.proposals, name, method)
 
         return end
+
+    return begin
+
+
+@pytest.fixture
+def rejects(archive, monkeypatch):
+    """Makes the server reject the notices that a test picks, every time they are told, without a pause between."""
+    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 0.0)
+    settle = archive.proposals.settle
+
+    def begin(picked):
+        def picky(told):
+            if any(map(picked, told)):
+                raise QueryError("not on this database")
+            return settle(told)
+
+        monkeypatch.setattr(archive.proposals, "settle", picky)
+        return lambda: monkeypatch.setattr(archive.proposals, "settle", settle)
 
     return begin
 
@@ -132,7 +150,17 @@ def test_a_lost_lease_is_noticed(archive, own):
     archive.proposals.fail(a.id, a.token, "taken away")
     own.say(Report(a.id, a.token))
     own.say(Report(b.id, b.token))
-    assert own.flush() == [a.id]
+    assert own.flush() == [(a.id, a.token)]
+
+
+def test_of_two_claims_of_one_proposal_the_former_is_lost(archive, own):
+    propose(archive, cells(1))
+    (former,) = own.claim(1)
+    archive.proposals.fail(former.id, former.token, "taken away", retry=True)
+    (claim,) = own.claim(1)
+    own.say(Report(former.id, former.token))
+    own.say(Report(claim.id, claim.token))
+    assert own.flush() == [(former.id, former.token)]
 
 
 def test_a_result_that_came_second_is_no_error(archive, own, happened):
@@ -145,25 +173,131 @@ def test_a_result_that_came_second_is_no_error(archive, own, happened):
     assert [each.value for each in archive.studies.evaluations("study")] == [0.75]
 
 
-def test_what_the_server_cannot_store_stops_nothing_else(archive, own, monkeypatch, tmp_path, happened):
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_what_the_server_cannot_store_stops_nothing_else(archive, own, rejects, tmp_path, happened, at):
     propose(archive, cells(3))
-    a, b, c = own.claim(3)
-    settle = archive.proposals.settle
-
-    def picky(told):
-        if any(notice.id == b.id for notice in told):
-            raise QueryError("no such type")
-        return settle(told)
-
-    monkeypatch.setattr(archive.proposals, "settle", picky)
-    for claim in (a, b, c):
+    claims = own.claim(3)
+    refused = claims[at]
+    rejects(lambda notice: notice.id == refused.id)
+    for claim in claims:
         own.say(Completion(claim.id, claim.token, Result(0.5)))
-    for _ in range(2 * queue.MOST_REFUSALS):
+    own.flush()
+    wanted = [State.COMPLETE] * 3
+    wanted[at] = State.RUNNING
+    assert states(archive) == wanted
+    assert not own.away
+    for _ in range(queue.MOST_REFUSALS - 1):
+        assert not [event for event in happened if isinstance(event, events.Refused)]
         own.flush()
-        own._away_until = 0.0
-    assert states(archive) == [State.COMPLETE, State.RUNNING, State.COMPLETE]
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
-    assert [event.proposal for event in happened if isinstance(event, events.Refused)] == [b.id]
+    assert [event.proposal for event in happened if isinstance(event, events.Refused)] == [refused.id]
+    assert not [event for event in happened if isinstance(event, events.Away)]
+
+
+def test_a_server_that_rejects_every_write_is_as_good_as_away(archive, own, rejects, monkeypatch, tmp_path, happened):
+    propose(archive, cells(4))
+    a, b, c, d = own.claim(4)
+    accept = rejects(lambda _: True)
+
+    def read_only(*_):
+        raise QueryError("not on this database")
+
+    heartbeat = archive.proposals.worker_heartbeat
+    monkeypatch.setattr(archive.proposals, "worker_heartbeat", read_only)
+    own.say(Completion(a.id, a.token, Result(0.5)))
+    own.say(Failure(b.id, b.token, "NaN"))
+    own.say(Release(c.id, c.token))
+    for _ in range(3 * queue.MOST_REFUSALS):
+        own.say(Report(d.id, d.token, {"loss": [1.0]}))
+        assert own.flush() == []
+    assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".json"] * 3
+    assert [type(event) for event in happened] == [events.Away]
+    accept()
+    monkeypatch.setattr(archive.proposals, "worker_heartbeat", heartbeat)
+    assert own.flush() == []
+    assert states(archive) == [State.COMPLETE, State.FAILED, State.WAITING, State.RUNNING]
+    assert not list((tmp_path / "outbox").iterdir())
+
+
+def test_a_report_that_is_rejected_is_no_lost_lease(archive, own, rejects):
+    propose(archive, cells(2))
+    a, b = own.claim(2)
+    accept = rejects(lambda notice: isinstance(notice, Report) and notice.id == a.id)
+    for _ in range(2 * queue.MOST_REFUSALS):
+        own.say(Report(a.id, a.token, {"loss": [1.0]}))
+        own.say(Report(b.id, b.token, {"loss": [1.0]}))
+        assert own.flush() == []
+    ragged = {"loss": [1.0], "epoch": [1.0, 2.0]}
+    own.say(Report(b.id, b.token, ragged))
+    assert own.flush() == []
+    accept()
+    own.say(Report(a.id, a.token, {"loss": [1.0, 0.5]}))
+    assert own.flush() == []
+    curves = [proposal.curve["loss"] for proposal in archive.proposals.list("study")]
+    assert curves == [[1.0, 0.5], [1.0]]
+
+
+def test_an_ending_does_not_wait_because_a_report_was_rejected(archive, own, rejects, monkeypatch):
+    propose(archive, cells(1))
+    (claim,) = own.claim(1)
+    rejects(lambda notice: isinstance(notice, Report))
+    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 3600.0)
+    own.say(Report(claim.id, claim.token, {"loss": [1.0]}))
+    own.flush()
+    own.say(Completion(claim.id, claim.token, Result(0.5)))
+    own.flush()
+    assert states(archive) == [State.COMPLETE]
+
+
+def test_what_is_rejected_is_left_alone_for_a_while_the_rest_goes_on(archive, own, rejects, monkeypatch):
+    propose(archive, cells(2))
+    a, b = own.claim(2)
+    told = []
+    rejects(lambda notice: told.append(notice.id) or notice.id == a.id)
+    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 3600.0)
+    own.say(Completion(a.id, a.token, Result(0.5)))
+    own.flush()
+    told.clear()
+    for _ in range(queue.MOST_REFUSALS):
+        own.say(Report(b.id, b.token, {"loss": [1.0]}))
+        own.flush()
+    assert told == [b.id] * queue.MOST_REFUSALS
+    assert archive.proposals.list("study")[1].curve["loss"] == [1.0]
+
+
+def test_refusals_are_counted_for_each_claim_until_it_is_delivered(archive, own, rejects, happened):
+    propose(archive, cells(1))
+    for value in (0.25, 0.5):
+        (claim,) = own.claim(1)
+        accept = rejects(lambda _: True)
+        own.say(Failure(claim.id, claim.token, f"no {value}", retry=True))
+        for _ in range(queue.MOST_REFUSALS - 1):
+            own.flush()
+        accept()
+        own.flush()
+        assert archive.proposals.get(claim.id).reason == f"no {value}"
+        assert own._refusals == {}
+    assert not [event for event in happened if isinstance(event, events.Refused)]
+
+
+def test_what_a_full_disk_did_not_take_is_written_while_the_archive_is_away(
+    archive, own, make, outage, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(outbox, "RETRY_SECONDS", 0.0)
+    propose(archive, cells(1))
+    (claim,) = own.claim(1)
+    end = outage()
+    (tmp_path / "outbox").write_text("a file where the folder should be")
+    own.say(Completion(claim.id, claim.token, Result(0.5)))
+    own.flush()
+    (tmp_path / "outbox").unlink()
+    own.flush()
+    end(own)
+    # Killed, before the archive was back.
+    after = make("v")
+    assert after._outbox.adopt() == 1
+    after.flush()
+    assert states(archive) == [State.COMPLETE]
 
 
 def test_an_empty_queue_is_asked_ever_less_often(archive, make):

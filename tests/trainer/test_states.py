@@ -107,6 +107,20 @@ def test_only_what_is_old_is_swept(path):
     assert states.sweep(path.parent / "none", 50) == 0
 
 
+def test_what_cannot_be_removed_stops_nothing(path, caplog):
+    # Even who may do everything cannot remove a folder as if it were a file.
+    stuck, other = (states.path_of(path.parent, name) for name in ("b", "c"))
+    stuck.mkdir()
+    other.write_bytes(b"old")
+    for file in (stuck, other, path):
+        os.utime(file, (time.time() - 100,) * 2)
+    states.forget(path.parent, "b")
+    assert "state not removed" in caplog.text
+    assert states.sweep(path.parent, 50) == 2
+    assert list(path.parent.iterdir()) == [stuck]
+    assert "old states not removed" in caplog.text
+
+
 def test_names_are_distinct_and_stay_in_their_folder():
     ids = ["s#1", "s#11", "a/b", "a%2Fb", "..", ".", "ü", "x" * 300, "x" * 301, "A b", "-"]
     names = [file_name(identifier) for identifier in ids]
