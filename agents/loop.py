@@ -40,7 +40,7 @@ def run(
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Snapshot]:
-    """Search until the budget of the study is spent, or the space is.
+    """Search until the budget of the study is spent, or the agent has no proposal although nothing is under way.
 
     Args:
         archive: Where everything is kept.
@@ -62,7 +62,8 @@ def run(
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
     keeper = Keeper(archive, agent.grams)
     measured = 0
-    exhausted = False
+    # How much was known when the agent last had no proposal: it may have one again once more is.
+    exhausted: tuple[int, int] | None = None
     while True:
         snapshot = archive.studies.snapshot(study.name)
         # The budget is the archive's: another search may have set it anew in the meantime.
@@ -74,14 +75,15 @@ def run(
             keeper.keep(archive.architectures.get_many(own))
             measured = evaluated
         yield snapshot
-        if not waiting and (evaluated >= study.budget or exhausted):
+        known = evaluated, counts[State.FAILED]
+        if not waiting and (evaluated >= study.budget or exhausted == known):
             return
         check_failures(snapshot)
         wanted = min(batch - waiting, study.budget - evaluated - waiting)
         made = 0
-        if wanted > 0 and not exhausted:
+        if wanted > 0 and exhausted != known:
             suggested, made = propose(archive, study, agent, agent_id, wanted, retrain=retrain, keeper=keeper)
-            exhausted = not suggested
+            exhausted = None if suggested else known
         if not made:
             # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
             wait(pause)

@@ -34,7 +34,7 @@ def open_study(
     Args:
         archive: Where it is kept.
         asked: Name, task, protocol, space, objective and direction; the rest is taken for a new study.
-        budget: Total number of evaluations; None keeps that of a study that exists.
+        budget: Total number of evaluations, of which a study that exists is left those that it has; None keeps its own.
         seed: Seed; None keeps that of a study that exists.
         sources: Studies to start warm from, or `"all"` that are of use: see `archive.agents.warm_starts`.
         agent: Who is to search, if that is known: one that cannot make use of a source is told.
@@ -43,10 +43,13 @@ def open_study(
         StudyConflictError: It exists with another task, protocol, space, objective, direction, seed, or other rungs
             than are asked for; one that asks for none takes those that there are.
         UnknownNameError: A source is no study. Nothing is stored then.
-        UsageError: The budget is below 1, or below what the study has been given already; or a source is of no use.
+        UsageError: The budget is below 1, or a source is the study itself or of no use.
     """
     if budget is not None and budget < 1:
         raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
+    if sources != "all" and asked.name in sources:
+        # Whether it exists or not: looked up, one that does not would be taken for another name mistyped.
+        raise UsageError(f"the study {asked.name!r} cannot start warm from itself")
     # With numpy: names of agents are told without it.
     from archive.agents.warm_starts import chosen
 
@@ -58,11 +61,22 @@ def open_study(
             f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: choose another name for the study"
         )
     if budget is not None and budget != stored.budget:
-        archive.studies.set_budget(stored.name, budget)
-        stored = replace(stored, budget=budget)
+        stored = replace(stored, budget=set_budget(archive, stored.name, budget))
     if names:
         archive.studies.warm_start(stored.name, names)
     return stored
+
+
+def set_budget(archive: Archive, name: str, budget: int) -> int:
+    """Set the total number of evaluations of a study, no lower than what it has, and return it.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    counts = archive.studies.snapshot(name).counts
+    total = max(budget, sum(count for state, count in counts.items() if state.evaluated))
+    archive.studies.set_budget(name, total)
+    return total
 
 
 def _check_rungs(asked: Study, stored: Study) -> None:

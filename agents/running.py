@@ -11,6 +11,7 @@ from archive.agents import loop
 from archive.agents.asked import Asked, real
 from archive.agents.asking import UNBOUNDED, Study
 from archive.agents.base import Agent
+from archive.agents.opening import set_budget
 from archive.agents.pairwise import Keeper
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
 from archive.graph import Architecture
@@ -46,7 +47,7 @@ def _set_budget(study: Study, budget: int | None) -> None:
     if budget is not None and budget < 1:
         raise UsageError(f"budget must be at least 1 evaluation, got {budget}")
     if budget is not None:
-        study.archive.studies.set_budget(study.name, budget)
+        set_budget(study.archive, study.name, budget)
     elif study.record.budget >= UNBOUNDED:
         raise UsageError(f"the study {study.name!r} has no budget: run(objective, budget=...) needs one")
 

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from archive import agents, spaces
+from archive.agents.base import Agent
 from archive.agents.loop import history_of, run
 from archive.agents.opening import open_study
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
@@ -71,6 +72,22 @@ def test_a_budget_that_is_lowered_meanwhile_ends_the_search(archive):
         if snapshot.counts[State.COMPLETE] == 2:
             archive.studies.set_budget(study.name, 3)
     assert (snapshot.counts[State.COMPLETE], snapshot.study.budget) == (3, 3)
+
+
+class Shy(Agent):
+    """Proposes one network at a time, nothing while that is under way, and six in all."""
+
+    kind = "shy"
+
+    def propose(self, history, n, rng):
+        silent = history.pending or len(history.observations) == 6
+        return [] if silent else agents.get("random", self.space).propose(history, 1, rng)
+
+
+def test_an_agent_that_had_no_proposal_is_asked_again_once_more_is_known(archive):
+    study = open_study(archive, asked(), budget=9)
+    looks = run(archive, study, Shy(SPACE), version="0", batch=2, wait=lambda _: serve(archive, study.name))
+    assert list(looks)[-1].counts[State.COMPLETE] == 6
 
 
 def test_two_loops_share_one_budget(archive):

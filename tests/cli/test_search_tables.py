@@ -39,12 +39,31 @@ def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):
     # The table has fewer networks than the budget: each is evaluated once.
     last = json.loads(types("--agent", "random", "--budget", "30", "--batch", "3", "--json").stdout)
     assert (last["evaluations"], last["failed"]) == (10, 0)
+    assert (first["exhausted"], last["exhausted"]) == (False, True)
     assert last["best"]["value"] == 6
     assert last["best"]["held_out"] is None
     evaluations = archive.studies.evaluations(last["study"])
     assert sorted(each.value for each in evaluations) == [0, 0, 1, 1, 2, 2, 3, 4, 5, 6]
     assert len({each.architecture.functional_key for each in evaluations}) == 10
     assert archive.studies.get(last["study"]).space_config["table"].endswith("some table.csv")
+
+
+def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types):
+    options = ("--agent", "random", "--study", "whole")
+    for resumed in (False, True):
+        done = types(*options, *(() if resumed else ("--budget", "12")))
+        assert "all 10 networks of the space are evaluated: 10 of 12 evaluations" in done.stderr
+        assert "archive arch show" in done.stdout and "archive search" not in done.stdout
+    # What others found counts as evaluated, and is not this study's own.
+    warm = types("--agent", "random", "--study", "warm", "--warm-start", "whole", "--json")
+    assert json.loads(warm.stdout)["exhausted"]
+    assert "all 10 networks of the space are evaluated: 0 of 20 evaluations, the others are" in warm.stderr
+
+
+def test_a_budget_that_is_the_whole_table_is_not_to_be_doubled(types):
+    done = types("--agent", "random", "--budget", "10")
+    assert "all 10 networks of the space are evaluated: 10 of 10 evaluations" in done.stderr
+    assert "archive search" not in done.stdout
 
 
 def test_a_space_that_the_table_is_not_of(types):

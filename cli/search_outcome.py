@@ -1,0 +1,166 @@
+"""What `archive search` says in the end: what was found, why no more was, and the commands that go on from there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+from rich.markup import escape
+
+from archive.cli.render import out
+from archive.cli.search_asked import agent_of
+
+if TYPE_CHECKING:
+    from archive.agents.base import Agent
+    from archive.archive import Archive
+    from archive.records import State, Study
+    from archive.snapshots import Snapshot
+    from archive.trainer.tabular import TabularTask
+    from archive.trainer.tasks import Task
+
+PASSING = ("batch", "trainers", "device", "retrain")
+"""Options that no study keeps: who goes on has to say them again."""
+
+
+def evaluated(counts: Mapping[State, int]) -> int:
+    """Return how many proposals have a result for good, or until they go on from a rung."""
+    return sum(count for state, count in counts.items() if state.evaluated)
+
+
+def place(archive: Archive) -> str:
+    """Return where the archive is, in words that hold tomorrow: the embedded server's port does not."""
+    settings = archive.connection.settings
+    return f"the embedded archive in {settings.home}" if settings.embedded else archive.connection.address
+
+
+def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bool = True) -> str | None:
+    """Return why a larger budget would find nothing more; None where it might.
+
+    Args:
+        archive: Where everything is kept.
+        last: How the study stands.
+        agent: Who proposes.
+        searched: Whether `last` is the end of the agent's search.
+    """
+    from archive.agents import loop
+    from archive.records import State
+
+    study, own = last.study, evaluated(last.counts)
+    # A search that leaves a part of its budget has ended because the agent had no proposal.
+    short = searched and own < study.budget
+    if not short and "table" not in study.space_config:
+        # To list a large space only to find that there is more of it would be a waste; a table's networks are listed.
+        return None
+    so_far = f"{own} of {study.budget} evaluations"
+    known, members = loop.history_of(archive, study).known, agent.space.members()
+    if members is not None and all(member.functional_key in known for member in members):
+        failed = last.counts[State.FAILED]
+        # Networks of a warm start are known without being this study's own.
+        rest = "" if own + failed >= len(members) else ", the others are of the studies that it started warm from"
+        return f"all {len(members)} networks of the space are evaluated{' or failed' if failed else ''}: {so_far}{rest}"
+    return f"the agent {agent.kind} has nothing left to propose: {so_far}" if short else None
+
+
+def outcome(
+    archive: Archive, last: Snapshot, agent: str, task: Task | TabularTask, exhausted: str | None
+) -> dict[str, Any]:
+    """Return what was found, as plain values.
+
+    Args:
+        archive: Where everything is kept.
+        last: What the loop saw last.
+        agent: Name of who proposed.
+        task: What was learned.
+        exhausted: Why there is nothing left to evaluate; None where there may be.
+    """
+    from archive.records import State
+
+    study, best = last.study, last.incumbent
+    weights = None if best is None else archive.checkpoints.of_evaluation(best.id)
+    result: dict[str, Any] = {
+        "study": study.name,
+        "agent": agent,
+        "task": study.task,
+        "protocol": study.protocol,
+        "space": study.space,
+        "objective": study.objective,
+        "evaluations": evaluated(last.counts),
+        "pruned": last.counts[State.PRUNED],
+        "answered": archive.answers.count(study.name),
+        "failed": last.counts[State.FAILED],
+        "budget": study.budget,
+        "exhausted": exhausted is not None,
+        "warm_started_from": list(archive.studies.sources(study.name)),
+        "server": place(archive),
+        "best": None,
+    }
+    if best is not None:
+        result["best"] = {
+            "architecture": best.architecture_key,
+            "proposal": best.id,
+            "value": best.value,
+            "held_out": best.metrics.get(f"test_{task.metric}"),
+            "checkpoint": weights and weights.uri,
+        }
+    return result
+
+
+def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -> None:
+    """Write what was found for people, and the commands that go on from there.
+
+    Args:
+        ctx: Of the search.
+        result: What `outcome` returned.
+        study: The study as it is stored.
+    """
+    console = out()
+    best, archive = result["best"], _command("archive", ctx.find_root())
+    if best is None:
+        reasons = f"{archive} study show {shlex.quote(study.name)}"
+        console.print(f"no evaluation succeeded; see the reasons with: {reasons}", markup=False, soft_wrap=True)
+        return
+    metric = result["objective"].removeprefix("valid_")
+    held_out = "–" if best["held_out"] is None else f"{best['held_out']:.4g}"
+    # A column of a user's table may be a latency, which no data set is held out of.
+    trained = result["objective"].startswith("valid_")
+    where = f" on validation data, {held_out} on held-out test data" if trained else ""
+    console.print(f"\n[bold]best architecture[/]  {best['architecture']}  (proposal {escape(best['proposal'])})")
+    console.print(f"{metric:<17}  {best['value']:.4g}{where}", soft_wrap=True, markup=False)
+    if result["pruned"]:
+        console.print(f"rungs              {result['pruned']} of {result['evaluations']} evaluations were pruned early")
+    if result["answered"]:
+        counted = f"{result['answered']} of {result['evaluations']} evaluations came from the archive"
+        console.print(f"answered           {counted} and were not trained (--retrain does)")
+    console.print(f"stored in          {result['server']}, study {study.name}", markup=False)
+    if best["checkpoint"]:
+        console.print(f"weights            {best['checkpoint']}", soft_wrap=True, markup=False)
+    console.print("\nnext:")
+    console.print(f"  {archive} arch show {best['architecture'][:8]}", soft_wrap=True, markup=False)
+    if not result["exhausted"]:
+        console.print(f"  {_longer(ctx, archive, result, study)}", soft_wrap=True, markup=False)
+
+
+def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: Study) -> str:
+    """Return the command that goes on with this study, which has its task, protocol and space by itself."""
+    total = 2 * max(result["budget"], result["evaluations"])
+    parts = [archive, "search --study", shlex.quote(study.name), f"--budget {total}"]
+    if result["agent"] != agent_of(study):
+        parts += ["--agent", shlex.quote(result["agent"])]
+    return _command(" ".join(parts), ctx, PASSING)
+
+
+def _command(name: str, ctx: click.Context, wanted: Collection[str] | None = None) -> str:
+    """Return a command with the options that were typed for it, all of them or some."""
+    parts = [name]
+    for option in ctx.command.params:
+        key = str(option.name)
+        if ctx.get_parameter_source(key) is not ParameterSource.COMMANDLINE or (
+            wanted is not None and key not in wanted
+        ):
+            continue
+        value = ctx.params[key]
+        parts += [option.opts[0], *([] if value is True else [shlex.quote(str(value))])]
+    return " ".join(parts)

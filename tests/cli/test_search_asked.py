@@ -1,0 +1,61 @@
+"""What the options of `archive search` leave open, and where it is taken from."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive import spaces
+from archive.cli.search_asked import Given, asked
+from archive.errors import UsageError
+from archive.records import Study
+from archive.rungs import Rungs
+from tests.cli.processes import table
+
+
+def there(**changes):
+    """Return a study of perceptrons with rungs."""
+    config = {"agent": "rand", "rungs": {"epochs": [2, 6, 60], "reduction": 2}}
+    given = {"task": "diabetes", "protocol": "diabetes/1", "space": "mlp", "config": config}
+    return Study("mine", **{**given, "space_config": spaces.get("mlp").config, **changes})
+
+
+def test_without_a_study_it_is_the_defaults():
+    new = asked(Given())
+    assert (new.study.name, new.study.protocol, new.agent.kind) == ("nasbot-cnn-digits", "digits/1", "nasbot")
+    assert asked(Given(study="mine")).study.name == "mine"
+
+
+def test_the_limits_of_the_space_are_the_studys():
+    config = {**spaces.get("mlp").config, "max_layers": 5}
+    for given in (Given(study="mine"), Given(study="mine", space="mlp")):
+        found = asked(given, there(space_config=config))
+        assert found.study.space_config == config
+        assert found.agent.space == spaces.get("mlp", **config)
+
+
+@pytest.mark.parametrize(
+    ("options", "rungs"),
+    [
+        ({}, None),
+        ({"rungs": "3,9"}, Rungs((3, 9, 60), 2)),
+        ({"reduction": 4}, Rungs((2, 6, 60), 4)),
+        ({"rungs": "3", "reduction": 4}, Rungs((4, 15, 60), 4)),
+    ],
+)
+def test_one_half_of_the_rungs_is_completed_with_the_studys_other_half(options, rungs):
+    assert Rungs.of(asked(Given(study="mine", **options), there()).study.config) == rungs
+
+
+def test_a_table_that_has_changed_is_another_protocol(tmp_path):
+    task = table(tmp_path)
+    given = {"task": task, "space": "nasbench201", "space_config": {"table": str(tmp_path / "table.csv")}}
+    study = there(protocol="table/0123456789ab", config={}, **given)
+    now = asked(Given(task=task)).study.protocol
+    assert asked(Given(study="mine", agent="random"), study).study.protocol == now != study.protocol
+
+
+def test_a_task_that_is_gone_is_said_to_be_the_studys():
+    with pytest.raises(UsageError, match="the study 'mine' has the task 'gone'"):
+        asked(Given(study="mine"), there(task="gone"))
+    # With a task that is given, the study is refused for having another one.
+    assert asked(Given(study="mine", task="digits"), there(task="gone")).study.space == "cnn"
