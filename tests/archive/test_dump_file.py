@@ -321,7 +321,7 @@ def test_merged_results_must_agree(first, second):
     if first == second:
         assert dump_file.text_of(merged("evaluation", one, other)) == dump_file.text_of(one)
     else:
-        with pytest.raises(ArchiveError, match="two copies of the study .one. went on apart"):
+        with pytest.raises(ArchiveError, match="two copies of the study 'one' went on apart"):
             merged("evaluation", one, other)
 
 
