@@ -11,7 +11,7 @@ the budget is near.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,9 +21,12 @@ from archive.errors import UnknownNameError
 from archive.graph import Architecture
 from archive.records import Result, State
 from archive.rows import proposal_id, to_json
+from archive.turns import LONG
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
+
+    from archive.connection import Connection
 
 
 class Suggestion(Protocol):
@@ -126,19 +129,24 @@ STUDIES = "MATCH (s:Study) RETURN s.name AS name ORDER BY name LIMIT 100"
 AGENTS = "MATCH (g:Agent) RETURN g.id AS id ORDER BY id LIMIT 100"
 
 
-def admission(request: Request, *, again: bool = False) -> Callable[[ManagedTransaction], list[str]]:
-    """Return the work of a write transaction that stores what there is room for; it returns the new proposals' ids.
+def admit(connection: Connection, request: Request, *, again: bool = False) -> list[str]:
+    """Store what there is room for, and return the ids of the new proposals.
 
     Args:
+        connection: To the archive.
         request: The wish.
         again: Whether it may have been granted before: it then gets what it got.
 
     Raises:
-        UnknownNameError: When it runs: there is no such study or agent.
+        UnknownNameError: There is no such study or agent.
     """
     runs = count()
-    # A second run means that the first one's acknowledgement may be what was lost.
-    return lambda tx: _admit(tx, request, again=next(runs) > 0 or again)
+
+    def work(tx: ManagedTransaction) -> list[str]:
+        # A second run means that the first one's acknowledgement may be what was lost.
+        return _admit(tx, request, again=next(runs) > 0 or again)
+
+    return connection.write(work, alone=len(request.suggestions) > LONG) if request.suggestions else []
 
 
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[str]:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from archive.admission import Request, Suggestion, admission
+from archive.admission import Request, Suggestion, admit
 from archive.evaluations import task_id
 from archive.records import Checkpoint, Result, State, Study
 from archive.rows import CURVE, METRIC, from_json, to_json, with_prefix
@@ -115,7 +115,7 @@ class Answers:
             seconds=seconds,
             outcomes=list(outcomes),
         )
-        return self._connection.write(admission(request), alone=True) if suggestions else []
+        return admit(self._connection, request)
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study were answered from the archive."""

@@ -67,6 +67,10 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
         "opencypher.loadCsv.allowFileUrls": "false",
         "opencypher.loadCsv.allowRemoteUrls": "false",
         "polyglotEngineEnabled": "false",
+        # A transaction copies every page that it changes, and two that change one page may collide. Files that an
+        # earlier release made keep their larger pages.
+        "bucketDefaultPageSize": 32 * 1024,
+        "indexDefaultPageSize": 32 * 1024,
         "command.timeout": 600_000,  # backstop, in milliseconds; queries have their own limit
         "serverMetrics": "false",
     }

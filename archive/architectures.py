@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -139,6 +140,24 @@ class Architectures:
             found.update(read)
             self._keep(read)
         return found
+
+    def get_readable(self, keys: Iterable[str]) -> dict[str, Architecture]:
+        """Return those that can be read here, where not every space may be installed.
+
+        Raises:
+            UsageError: None of them can.
+        """
+        wanted = list(keys)
+        try:
+            return self.get_many(wanted)
+        except UsageError:
+            found: dict[str, Architecture] = {}
+            for key in wanted:
+                with suppress(UsageError):
+                    found[key] = self.get(key)
+            if not found:
+                raise
+            return found
 
     def decode(self, texts: Iterable[tuple[str, str, str, str]]) -> dict[str, Architecture]:
         """Return the architectures of texts that were read elsewhere: (key, space, functional key, code) each."""

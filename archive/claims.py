@@ -4,7 +4,7 @@
 
 The head is as long as the number of claims that may be under way, so that workers do not all reach for the same
 nodes; a worker that is alone gets them strictly in order. Nobody takes more than his part of what waits: the last
-proposals of a study end at the same time everywhere.
+proposals of a study end at the same time everywhere. Only who answers as fast as he is asked takes all that he can.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archive import leases
-from archive.leases import Row
 from archive.records import Proposal
 from archive.rows import proposal_from
 
@@ -25,18 +24,21 @@ if TYPE_CHECKING:
 HEAD = 32
 TRIES = 8
 
-QUEUE = """
-OPTIONAL MATCH (p:Proposal {state: 'RUNNING'})
+RUNNING = """
+MATCH (p:Proposal {state: 'RUNNING'})
 WHERE $study IS NULL OR p.study = $study
-WITH count(DISTINCT CASE WHEN p.worker <> $worker THEN p.worker END) AS others,
-     collect(CASE WHEN p.lease_until < timestamp()
-                   AND (p.suspected IS NULL OR p.suspected + coalesce(p.lease, 0) / 3 <= timestamp())
-                  THEN p.id END) AS expired
-OPTIONAL MATCH (q:Proposal {state: 'WAITING'})
-WHERE $study IS NULL OR q.study = $study
-WITH others, expired, q.id AS id, q.priority AS priority, q.number AS number
+RETURN count(DISTINCT CASE WHEN p.worker <> $worker THEN p.worker END) AS others,
+       collect(CASE WHEN p.lease_until < timestamp()
+                     AND (p.suspected IS NULL OR p.suspected + coalesce(p.lease, 0) / 3 <= timestamp())
+                    THEN p.id END) AS expired
+"""
+
+WAITING = """
+MATCH (p:Proposal {state: 'WAITING'})
+WHERE $study IS NULL OR p.study = $study
+WITH p.id AS id, coalesce(p.priority, 0.0) AS priority, p.number AS number
 ORDER BY priority DESC, number, id LIMIT $head
-RETURN others, expired, collect([id, priority]) AS waiting
+RETURN collect([id, priority]) AS waiting
 """
 
 HELD = """
@@ -71,6 +73,8 @@ class Wish:
         milliseconds: How long the leases last.
         limit: How many workers may lose a proposal.
         count: Most that are wanted.
+        whole: Whether it need not leave their part to others. Then leases that have run out come back only where
+            nothing waits: who wishes for the whole is to wish for his part from time to time.
     """
 
     worker: str
@@ -79,6 +83,26 @@ class Wish:
     milliseconds: int
     limit: int
     count: int = 1
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Queue:
+    """What was found to wait.
+
+    Attributes:
+        waiting: The head of the queue: id and priority of each proposal, in the order in which they are to be had.
+        others: How many other workers hold proposals; not looked at where one wishes for the whole of what waits.
+        expired: Ids of proposals whose lease has run out; not looked at there while anything waits.
+    """
+
+    waiting: Sequence[tuple[str, float]]
+    others: int = 0
+    expired: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to claim, or to put back into the queue."""
+        return bool(self.waiting or self.expired)
 
 
 def claim(tx: ManagedTransaction, wish: Wish, *, again: bool) -> list[Proposal]:
@@ -92,16 +116,26 @@ def claim(tx: ManagedTransaction, wish: Wish, *, again: bool) -> list[Proposal]:
     if again and (held := _proposals(tx.run(HELD, token=wish.token).data())):
         return held
     for _ in range(TRIES):
-        queue = _queue(tx, wish.worker, wish.study, wish.count)
-        if queue["expired"] and expire(tx, queue["expired"], wish.limit):
-            queue = _queue(tx, wish.worker, wish.study, wish.count)
-        if not queue["waiting"]:
+        queue = look(tx, wish)
+        if queue.expired and expire(tx, queue.expired, wish.limit):
+            queue = look(tx, wish)
+        if not queue.waiting:
             return []
-        ids = sorted(_share(queue["waiting"], wish.count, queue["others"]))
+        ids = sorted(_share(queue, wish))
         at = {"ids": ids, "worker": wish.worker, "token": wish.token, "milliseconds": wish.milliseconds}
         if taken := _proposals(tx.run(TAKE, at).data()):
             return taken
     return []
+
+
+def look(tx: ManagedTransaction, wish: Wish) -> Queue:
+    """Look at the queue, and return as much of it as the wish needs."""
+    found = tx.run(WAITING, study=wish.study, head=max(HEAD, 8 * wish.count)).single(strict=True)["waiting"]
+    waiting = [(id_, priority) for id_, priority in found]
+    if wish.whole and waiting:
+        return Queue(waiting)
+    running = tx.run(RUNNING, study=wish.study, worker=wish.worker).single(strict=True)
+    return Queue(waiting, running["others"], running["expired"])
 
 
 def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> int:
@@ -113,22 +147,17 @@ def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> int:
 
 def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
     """Return the ids of the proposals whose lease has run out."""
-    return list(_queue(tx, "", study, 1)["expired"])
+    return list(tx.run(RUNNING, study=study, worker="").single(strict=True)["expired"])
 
 
-def _queue(tx: ManagedTransaction, worker: str, study: str | None, count: int) -> Row:
-    head = max(HEAD, 8 * count)
-    row = tx.run(QUEUE, study=study, worker=worker, head=head).single(strict=True).data()
-    # An empty queue is one row of nulls, for an optional match has no other way to say so.
-    return {**row, "waiting": [tuple(entry) for entry in row["waiting"] if entry[0] is not None]}
-
-
-def _share(waiting: Sequence[tuple[str, float]], count: int, others: int) -> list[str]:
+def _share(queue: Queue, wish: Wish) -> list[str]:
     """Choose neighbours in the queue, which never reach past the highest priority."""
-    highest = waiting[0][1]
-    head = [id_ for id_, priority in waiting if priority == highest]
-    size = max(1, min(count, len(head) // (1 + others)))
-    return random.choice([head[at : at + size] for at in range(0, len(head), size)][: 1 + 2 * others])
+    highest = queue.waiting[0][1]
+    head = [id_ for id_, priority in queue.waiting if priority == highest]
+    size = wish.count if wish.whole else max(1, min(wish.count, len(head) // (1 + queue.others)))
+    shares = [head[at : at + size] for at in range(0, len(head), size)]
+    # On Neo4j, all who look at once would wait for one another over the same proposals.
+    return random.choice(shares[: max(1, len(head) // size)] if wish.whole else shares[: 1 + 2 * queue.others])
 
 
 def _proposals(rows: Sequence[dict[str, Any]]) -> list[Proposal]:

@@ -127,8 +127,8 @@ class Connection:
         runs = count()
 
         def attempt() -> T:
-            # What has failed, because of a conflict most likely, is to fail once.
-            with self._turns.turn(alone=alone or next(runs) > 0) if self._turns else nullcontext():
+            # What has failed twice, because of conflicts most likely, is to have the server alone.
+            with self._turns.turn(alone=alone or next(runs) > 1) if self._turns else nullcontext():
                 return self._run("execute_write", work)
 
         return self.with_recovery(attempt, patience)

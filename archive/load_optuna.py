@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__
-from archive.admission import Request, admission
+from archive.admission import Request, admit
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
 from archive.graph import Architecture
 from archive.records import Direction, Result, Study
@@ -121,7 +121,7 @@ def import_study(archive: Archive, found: optuna.Study, study: Study, read: Read
             outcome = _outcome(trial, study.objective)
             token = f"{KIND}/{found.study_name}/{trial.number}"
             request = Request(study.name, agent, [suggestions[trial.number]], None, False, token, outcomes=[outcome])
-            archive.connection.write(admission(request, again=True))
+            admit(archive.connection, request, again=True)
             counts["failed" if isinstance(outcome, str) else "evaluated"] += 1
     return counts
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 import builtins
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from archive import claims, lookups, notices, pages, participants, studies
-from archive.admission import Request, Suggestion, admission
+from archive.admission import Request, Suggestion, admit
 from archive.architectures import Architectures
-from archive.errors import ArchiveError, UnknownNameError, UsageError
+from archive.errors import ArchiveError, UnknownNameError
 from archive.graph import Architecture
 from archive.notices import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.participants import Worker
 from archive.records import Claim, Curve, Proposal, Result, State, Study
+from archive.turns import LONG
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
 
 MAX_ATTEMPTS = 3
-FEW = 4  # more claims or notices make a long transaction; see `archive.turns`
+FEW = 4  # more claims make a transaction that collides with every other one: all of them want the head of the queue
 
 
 class Proposals:
@@ -79,7 +79,7 @@ class Proposals:
             UnknownNameError: There is no such study or agent.
         """
         request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex, basis, seconds)
-        ids = self._connection.write(admission(request, again=token is not None), alone=True) if suggestions else []
+        ids = admit(self._connection, request, again=token is not None)
         return lookups.of_ids(self._connection, ids)
 
     def create_answered(
@@ -113,7 +113,7 @@ class Proposals:
         suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
         token = uuid.uuid4().hex
         request = Request(study, agent_id, suggestions, None, unique, token, basis, seconds, outcomes, after)
-        ids = self._connection.write(admission(request), alone=True) if suggestions else []
+        ids = admit(self._connection, request)
         pages.keep(self._connection, study, [int(id_.rpartition("#")[2]) for id_ in ids])
         return ids
 
@@ -127,13 +127,20 @@ class Proposals:
         return next(iter(self._claim(wish, again=False)), None)
 
     def claim_many(
-        self, worker: str, most: int, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS
+        self,
+        worker: str,
+        most: int,
+        *,
+        study: str | None = None,
+        lease_seconds: float = LEASE_SECONDS,
+        whole: bool = False,
     ) -> builtins.list[Claim]:
         """Take several proposals in one transaction, by number, under one token; none when nothing waits.
 
-        Never more than the worker's part of what waits, so that others who work on the same queue get theirs.
+        Never more than the worker's part of what waits, so that others who work on the same queue get theirs; with
+        `whole`, for who answers at once, as many as wait. See `archive.claims.Wish` for what that leaves out.
         """
-        wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most)
+        wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole)
         return self._claim(wish, again=False) if most > 0 else []
 
     def claim_with(
@@ -157,7 +164,7 @@ class Proposals:
             UsageError: The lists of a curve differ in length; then nothing is stored.
         """
         notices.check(several)
-        work, alone = partial(notices.settle, notices=several, limit=self._limit), len(several) > FEW
+        work, alone = partial(notices.settle, notices=several, limit=self._limit), len(several) > LONG
         return self._connection.write(work, alone=alone) if several else []
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
@@ -258,33 +265,23 @@ class Proposals:
         return participants.workers(self._connection)
 
     def _claim(self, wish: claims.Wish, *, again: bool) -> builtins.list[Claim]:
-        runs = count()
+        many, runs = wish.count > FEW, count()
+        # Whoever asks for many asks often, and in vain most of the time: that is to keep nobody waiting.
+        if many and not again and not self._connection.read(lambda tx: claims.look(tx, wish)):
+            return []
 
         def work(tx: ManagedTransaction) -> builtins.list[Proposal]:
             # A second run means that the first one's acknowledgement may be what was lost.
             return claims.claim(tx, wish, again=next(runs) > 0 or again)
 
-        taken = self._connection.write(work, alone=wish.count > FEW)
-        networks = self._networks(taken)
+        taken = self._connection.write(work, alone=many)
+        # The leases of those that cannot be read here run out.
+        networks = self._architectures.get_readable(proposal.architecture_key for proposal in taken)
         return [
             Claim(proposal, networks[proposal.architecture_key], self._study(proposal.study), wish.token)
             for proposal in taken
             if proposal.architecture_key in networks
         ]
-
-    def _networks(self, taken: Sequence[Proposal]) -> dict[str, Architecture]:
-        """Return the networks of what was claimed, as far as they can be read here; the other leases run out."""
-        keys = [proposal.architecture_key for proposal in taken]
-        try:
-            return self._architectures.get_many(keys)
-        except UsageError:
-            found: dict[str, Architecture] = {}
-            for key in keys:
-                with suppress(UsageError):
-                    found[key] = self._architectures.get(key)
-            if not found:
-                raise
-            return found
 
     def _settle(self, notice: Notice) -> bool:
         (answer,) = self.settle([notice])

@@ -3,9 +3,10 @@
     short works     | | || | |                  | ||  |       many at a time; those that collide run again
     a long one                 [==============]               alone
 
-The embedded server is optimistic: of two transactions that change the same page of a file, the one that commits later
-fails and has to run again. A long transaction beside many short ones would fail for ever. So it waits until those that
-are under way are through, and has the server to itself; a short one that has failed runs again in the same way.
+The embedded server is optimistic: of two transactions that change the same record, or one page of a file in ways that
+it cannot merge, the one that commits later fails and has to run again. A long transaction beside many short ones would
+fail for ever. So it waits until those that are under way are through, and has the server to itself; a short one that
+has failed twice runs again in the same way.
 
 Two locks on files make a turnstile: everyone passes the gate, and whoever is to be alone holds it while he waits for
 the others to leave. What holds a lock and is killed lets go of it. Turns only save time: transactions are as safe
@@ -19,11 +20,13 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PATIENCE_SECONDS = 5.0
 """Far longer than any turn lasts."""
+LONG = 64
+"""Proposals whose transaction is so long that it should have the server alone."""
 _PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.01
 
@@ -58,6 +61,9 @@ class Turns:
         finally:
             for handle in (floor, gate):
                 if handle is not None:
+                    # A process that was forked meanwhile has the handle, too: closing it here ends no lock.
+                    with suppress(OSError):
+                        fcntl.flock(handle, fcntl.LOCK_UN)
                     os.close(handle)
 
 

@@ -94,7 +94,7 @@ class Queue:
 
         Args:
             most: How many.
-            study: Of this study; None goes by the daemon's options.
+            study: Of this study, which is answered at once; None goes by the daemon's options.
         """
         if most < 1 or self.away or time.monotonic() < self._look_at:
             return []
@@ -102,7 +102,9 @@ class Queue:
         wanted = study or self._options.study
         try:
             claims = self._ask(
-                lambda: self._archive.proposals.claim_many(self._worker, most, study=wanted, lease_seconds=seconds)
+                lambda: self._archive.proposals.claim_many(
+                    self._worker, most, study=wanted, lease_seconds=seconds, whole=study is not None
+                )
             )
         except ArchiveError as error:
             # A network of a space that is not installed here; its lease runs out, for a worker that has it.
@@ -111,8 +113,9 @@ class Queue:
             return []
         if claims:
             self._pause, self._look_at, self._empty_since = FIRST_PAUSE, 0.0, None
-        elif study is None and claims is not None:
-            self._empty_since = self._empty_since or time.monotonic()
+        elif claims is not None:
+            if study is None:
+                self._empty_since = self._empty_since or time.monotonic()
             # A free slot beside a busy one would otherwise look for work after each of the other's epochs.
             self._pause = min(2 * self._pause, self._options.poll_seconds)
             self._look_at = time.monotonic() + self._pause

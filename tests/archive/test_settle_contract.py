@@ -43,6 +43,24 @@ def test_nobody_takes_more_than_his_part(archive):
     assert len(archive.proposals.claim_many("a", 9, study="study", lease_seconds=LONG)) == 1
 
 
+def test_who_answers_at_once_takes_all_that_waits_and_what_others_lost(archive):
+    propose(archive, cells(12))
+    assert len(archive.proposals.claim_many("a", 2, study="study", lease_seconds=0.001)) == 2
+    held = archive.proposals.claim_many("b", 8, study="study", lease_seconds=LONG, whole=True)
+    assert [claim.proposal.number for claim in held] == [*range(2, 10)]
+    assert len(archive.proposals.claim_many("c", 9, study="study", lease_seconds=LONG, whole=True)) == 2
+    # The leases of the first are noted as over, and end once a third of their length has passed again.
+    lost = wait_until(lambda: archive.proposals.claim_many("c", 9, study="study", lease_seconds=LONG, whole=True))
+    assert [claim.proposal.number for claim in lost] == [0, 1]
+
+
+def test_a_proposal_without_a_priority_is_an_ordinary_one(archive):
+    propose(archive, cells(3))
+    archive.query("MATCH (p:Proposal {number: 1}) SET p.priority = null", write=True)
+    claimed = archive.proposals.claim_many("w", 9, study="study", lease_seconds=LONG)
+    assert [claim.proposal.number for claim in claimed] == [0, 1, 2]
+
+
 def test_a_batch_never_reaches_past_the_highest_priority(archive):
     propose(archive, cells(2))
     (proposal, _) = archive.proposals.list("study")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -65,6 +66,24 @@ def test_a_turn_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
     own = Turns(tmp_path)
     with own.turn(alone=True), own.turn(alone=True), own.turn(alone=False):
         pass
+
+
+def test_a_turn_ends_though_a_process_that_was_forked_within_it_lives_on(tmp_path, monkeypatch):
+    own = Turns(tmp_path)
+    with own.turn(alone=True):
+        held = [int(name) for name in os.listdir("/proc/self/fd") if is_a_lock(name, tmp_path)]
+        copies = [os.dup(handle) for handle in held]
+    assert len(copies) == 2
+    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 600.0)
+    with own.turn(alone=True):
+        pass
+    for copy in copies:
+        os.close(copy)
+
+
+def is_a_lock(name, folder):
+    path = f"/proc/self/fd/{name}"
+    return os.path.lexists(path) and os.readlink(path).startswith(f"{folder}/turn.")
 
 
 def test_no_folder_no_turns(tmp_path):

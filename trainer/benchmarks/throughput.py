@@ -30,7 +30,7 @@ from archive.connection import Connection
 from archive.figures import Figure
 from archive.graph import Architecture
 from archive.notices import Completion, Report
-from archive.records import Result, Study
+from archive.records import Claim, Result, Study
 from archive.settings import Settings
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
@@ -122,8 +122,10 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
                 archive.proposals.create(study, agent, [Suggestion(each) for each in part])
 
     began, ends = _together(workers, _answer, (own, study, manner), propose)
-    done = archive.studies.observed(study)
-    return len(done.values) / (max(ends) - began)
+    done, made = archive.studies.observed(study), len(archive.proposals.list(study))
+    if len(done.values) != made:
+        raise RuntimeError(f"{made - len(done.values)} of {made} proposals were left without a result")
+    return made / (max(ends) - began)
 
 
 def _together(
@@ -160,23 +162,25 @@ def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, 
         archive, worker = Archive(connection), f"bench-{number}"
         archive.proposals.register_worker(worker)
         outbox = Outbox(Path(folder), "bench")
-        queue = Queue(archive, worker, Options(study=study, poll_seconds=0.05), outbox, lambda _: None)
+        queue = Queue(archive, worker, Options(study=study), outbox, lambda _: None)
         ready.wait()
         last = time.time()
         while True:
-            over = proposed.is_set()
-            done = _one(archive, worker, study) if manner == "one by one" else _batch(queue, manner)
+            over, looked = proposed.is_set(), time.monotonic() >= queue.idle_until
+            if manner == "one by one":
+                done = _one(archive, worker, study)
+            else:
+                done = _batch(queue, manner, queue.claim(BATCH, study))
             if done:
                 last = time.time()
-            elif over:
+            elif over and looked:
                 return last
             else:
                 time.sleep(0.01)
 
 
-def _batch(queue: Queue, manner: Manner) -> int:
+def _batch(queue: Queue, manner: Manner, claims: Sequence[Claim]) -> int:
     """Answer a batch as the daemon does: reports that were not told yet give way to the next one, or to the result."""
-    claims = queue.claim(BATCH)
     for curve in CURVES:
         for claim in claims:
             queue.say(Report(claim.id, claim.token, curve))
