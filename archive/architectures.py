@@ -51,6 +51,7 @@ CREATE (tail)-[:FEEDS]->(head)
 KNOWN = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})
+USING INDEX SEEK a:Architecture(key)
 RETURN a.key AS key
 """
 
@@ -76,13 +77,16 @@ RETURN a.key AS key ORDER BY key LIMIT $limit
 LOCK = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})
+USING INDEX SEEK a:Architecture(key)
 SET a.revision = coalesce(a.revision, 0) + 1
 """
 
 MORPH = """
 UNWIND $rows AS row
 MATCH (parent:Architecture {key: row.parent})
+USING INDEX SEEK parent:Architecture(key)
 MATCH (child:Architecture {key: row.child})
+USING INDEX SEEK child:Architecture(key)
 MERGE (parent)-[m:MORPHED_INTO]->(child)
 ON CREATE SET m.operations = row.operations
 """

@@ -29,7 +29,8 @@ KEYS = 200
 
 PRESENT = """
 UNWIND $keys AS key
-MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
+MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b)
+USING INDEX SEEK a:Architecture(key)
 WHERE $wanted[b.key] IS NOT NULL
 RETURN key, b.key AS other
 """
@@ -37,8 +38,10 @@ RETURN key, b.key AS other
 CREATE = """
 UNWIND $groups AS group
 MATCH (a:Architecture {key: group.key})
+USING INDEX SEEK a:Architecture(key)
 UNWIND group.rows AS row
 MATCH (b:Architecture {key: row.key})
+USING INDEX SEEK b:Architecture(key)
 CREATE (a)-[d:DISTANCE]->(b)
 SET d += row.properties
 RETURN count(d) AS written
@@ -47,7 +50,8 @@ RETURN count(d) AS written
 UPDATE = """
 UNWIND $groups AS group
 UNWIND group.rows AS row
-MATCH (:Architecture {key: group.key})-[d:DISTANCE]->(:Architecture {key: row.key})
+MATCH (a:Architecture {key: group.key})-[d:DISTANCE]->(:Architecture {key: row.key})
+USING INDEX SEEK a:Architecture(key)
 SET d += row.properties
 RETURN count(d) AS written
 """

@@ -33,6 +33,7 @@ _ROW = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 RECORD = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
 MATCH (p)-[:OF]->(a:Architecture)
 MATCH (p)<-[:PROPOSED]-(s:Study)
 MATCH (s)-[:ON]->(t:Task)
@@ -46,6 +47,7 @@ CREATE (e)-[:ON]->(t)
 CHECKPOINT = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
+USING INDEX SEEK e:Evaluation(id)
 MERGE (c:Checkpoint {uri: row.uri})
 SET c.sha256 = row.sha256, c.bytes = row.bytes
 CREATE (e)-[:SAVED]->(c)
@@ -69,8 +71,10 @@ ON CREATE SET t.name = $name, t.protocol = $protocol
 
 IMPORT = """
 MATCH (t:Task {id: $task})
+USING INDEX SEEK t:Task(id)
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
+USING INDEX SEEK a:Architecture(key)
 MERGE (e:Evaluation {id: row.id})
 WITH t, a, e, row WHERE NOT EXISTS { (e)-[:OF]->() }
 SET e += row.properties, e.created = timestamp()

@@ -35,6 +35,7 @@ LOG_LENGTH = 4000
 LOCK = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
+USING INDEX SEEK p:Proposal(id)
 SET p.touched = timestamp()
 RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS token, p.attempts AS attempts,
        p.worker AS worker, timestamp() - p.lease_until AS late, timestamp() - p.suspected AS suspected,
@@ -44,6 +45,7 @@ RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS 
 APPLY = """
 UNWIND $changes AS change
 MATCH (p:Proposal {id: change.id})
+USING INDEX SEEK p:Proposal(id)
 SET p += change.properties,
     p.lease_until = CASE WHEN change.lease IS NULL THEN p.lease_until ELSE timestamp() + change.lease END,
     p.suspected = CASE WHEN change.suspect THEN timestamp() END,
@@ -54,7 +56,8 @@ SET p += change.properties,
 PART = """
 UNWIND $parted AS parted
 MATCH (p:Proposal {id: parted.id})
-MATCH (p)<-[c:CLAIMED]-(:Worker)
+USING INDEX SEEK p:Proposal(id)
+MATCH (p)<-[c:CLAIMED]-()
 WHERE c.token = parted.token
 SET c.ended = timestamp(), c.outcome = parted.outcome, c.reason = parted.reason, c.log = parted.log
 """

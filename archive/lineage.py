@@ -48,6 +48,7 @@ ORDER BY child, parent
 
 RESERVE = """
 MATCH (c:Checkpoint {uri: $uri})
+USING INDEX SEEK c:Checkpoint(uri)
 SET c.used = timestamp()
 """
 

@@ -44,13 +44,16 @@ SET w += row.properties
 NETWORK = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.key})
+USING INDEX SEEK a:Architecture(key)
 SET a += row.properties
 """
 
 MORPH = """
 UNWIND $rows AS row
 MATCH (parent:Architecture {key: row.parent})
+USING INDEX SEEK parent:Architecture(key)
 MATCH (child:Architecture {key: row.child})
+USING INDEX SEEK child:Architecture(key)
 MERGE (parent)-[m:MORPHED_INTO]->(child)
 SET m.operations = row.operations
 """
@@ -64,7 +67,9 @@ ON CREATE SET t.name = row.task, t.protocol = row.protocol
 EVALUATION = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
+USING INDEX SEEK a:Architecture(key)
 MATCH (t:Task {id: row.task_id})
+USING INDEX SEEK t:Task(id)
 MERGE (e:Evaluation {id: row.id})
 SET e += row.properties, e.partial = row.properties.partial
 WITH a, t, e WHERE NOT EXISTS { (e)-[:OF]->() }
@@ -75,6 +80,7 @@ CREATE (e)-[:ON]->(t)
 CHECKPOINT = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
+USING INDEX SEEK e:Evaluation(id)
 MERGE (c:Checkpoint {uri: row.uri})
 ON CREATE SET c.sha256 = row.sha256, c.bytes = row.bytes
 MERGE (e)-[:SAVED]->(c)
@@ -83,7 +89,9 @@ MERGE (e)-[:SAVED]->(c)
 PROPOSAL = """
 UNWIND $rows AS row
 MATCH (s:Study {name: row.study})
+USING INDEX SEEK s:Study(name)
 MATCH (a:Architecture {key: row.architecture})
+USING INDEX SEEK a:Architecture(key)
 MERGE (p:Proposal {id: row.id})
 SET p += row.properties, p.study = row.study, p.number = row.number, p.agent = row.agent,
     p.architecture = a.key, p.functional_key = a.functional_key
@@ -95,21 +103,27 @@ CREATE (p)-[:OF]->(a)
 MADE = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
 MATCH (g:Agent {id: row.agent})
+USING INDEX SEEK g:Agent(id)
 MERGE (g)-[:MADE]->(p)
 """
 
 RESULT = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
 MATCH (e:Evaluation {id: row.result})
+USING INDEX SEEK e:Evaluation(id)
 MERGE (p)-[:RESULTED_IN]->(e)
 """
 
 CLAIM = """
 UNWIND $rows AS row
 MATCH (w:Worker {id: row.worker})
+USING INDEX SEEK w:Worker(id)
 MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
 MERGE (w)-[c:CLAIMED {at: row.at}]->(p)
 SET c += row.properties
 """
@@ -117,6 +131,7 @@ SET c += row.properties
 PAIRS = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(b:Architecture)
+USING INDEX SEEK a:Architecture(key)
 WHERE row.wanted[b.key] IS NOT NULL
 RETURN row.of AS key, b.key AS other, properties(d) AS properties
 """
@@ -124,8 +139,10 @@ RETURN row.of AS key, b.key AS other, properties(d) AS properties
 CREATE_PAIRS = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.of})
+USING INDEX SEEK a:Architecture(key)
 UNWIND row.pairs AS pair
 MATCH (b:Architecture {key: pair.key})
+USING INDEX SEEK b:Architecture(key)
 CREATE (a)-[d:DISTANCE]->(b)
 SET d += pair.properties
 """
@@ -133,6 +150,7 @@ SET d += pair.properties
 UPDATE_PAIRS = """
 UNWIND $rows AS row
 UNWIND row.pairs AS pair
-MATCH (:Architecture {key: row.of})-[d:DISTANCE]->(:Architecture {key: pair.key})
+MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(:Architecture {key: pair.key})
+USING INDEX SEEK a:Architecture(key)
 SET d += pair.properties
 """

@@ -65,6 +65,7 @@ RETURN name, s.direction AS direction, t.name AS task, t.protocol AS protocol,
 LIVE = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
+USING INDEX SEEK p:Proposal(id)
 MATCH (p)-[:OF]->(a:Architecture)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.number AS number, p.agent AS agent, p.architecture AS architecture, p.functional_key AS functional_key,
@@ -77,6 +78,7 @@ LOCK = "MATCH (s:Study {name: $study}) SET s.paged = timestamp()"
 
 WRITE = """
 MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
 MERGE (g:Page {id: $id})
 SET g += $columns, g.at = $at, g.open = $open, g.size = $size
 MERGE (s)-[:HAS_PAGE]->(g)
@@ -88,6 +90,7 @@ MERGE (g)-[:HAS_WHOLE]->(w)
 FORGET = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
+USING INDEX SEEK s:Study(name)
 SET s.paged = timestamp()
 WITH s
 MATCH (s)-[:HAS_PAGE]->(g:Page)
@@ -98,6 +101,7 @@ DETACH DELETE g, w
 OF_NETWORKS = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})
+USING INDEX SEEK a:Architecture(key)
 MATCH (a)<-[:OF]-(p:Proposal)
 RETURN DISTINCT p.study AS study ORDER BY study
 """

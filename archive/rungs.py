@@ -40,12 +40,14 @@ REDUCTION = 3
 LOCK = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
+USING INDEX SEEK s:Study(name)
 SET s.revision = coalesce(s.revision, 0) + 1
 RETURN s.name AS name, s.config AS config, s.direction AS direction
 """
 
 STANDINGS = """
-MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+USING INDEX SEEK s:Study(name)
 WHERE p.rung_values IS NOT NULL
 RETURN p.id AS id, p.number AS number, p.state AS state, coalesce(p.rung, 0) AS rung, p.rung_values AS rung_values,
        coalesce(p.priority, 0.0) AS priority
@@ -54,6 +56,7 @@ RETURN p.id AS id, p.number AS number, p.state AS state, coalesce(p.rung, 0) AS 
 AGAIN = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
+USING INDEX SEEK e:Evaluation(id)
 SET e += row.properties, e.created = timestamp()
 """
 
@@ -61,7 +64,8 @@ SET e += row.properties, e.created = timestamp()
 PAUSED = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
-MATCH (p)<-[c:CLAIMED]-(:Worker)
+USING INDEX SEEK p:Proposal(id)
+MATCH (p)<-[c:CLAIMED]-()
 WHERE c.token = row.token
 SET c.ended = timestamp(), c.outcome = 'pruned', c.rung = row.rung, c.value = row.value, c.epochs = row.epochs
 """
@@ -69,7 +73,8 @@ SET c.ended = timestamp(), c.outcome = 'pruned', c.rung = row.rung, c.value = ro
 PROMOTED = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
-MATCH (p)<-[c:CLAIMED]-(:Worker)
+USING INDEX SEEK p:Proposal(id)
+MATCH (p)<-[c:CLAIMED]-()
 WHERE c.token = p.token
 SET c.promoted = timestamp()
 """

@@ -1,0 +1,78 @@
+"""What a trial costs does not grow with the archive: Neo4j seeks, though it plans when the first networks come.
+
+Until Neo4j has counted what an index holds, it takes the index for empty, and would rather scan it. The plan of a
+statement that follows a write in its transaction it then keeps for as long as it runs.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from archive import (
+    admission,
+    architectures,
+    claims,
+    distances,
+    evaluations,
+    leases,
+    lineage,
+    load_statements,
+    pages,
+    participants,
+    rungs,
+)
+from tests.archive.stores import cells, propose
+
+LOADED = "NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS UPDATE_PAIRS".split()
+STATEMENTS = {
+    "lock a study": admission.LOCK,
+    "known networks of a study": admission.KNOWN,
+    "failures of a study": admission.FAILED,
+    "new proposals": admission.CREATE,
+    "what runs": claims.RUNNING,
+    "what waits": claims.WAITING,
+    "a claim": claims.TAKE,
+    "lock proposals": leases.LOCK,
+    "change proposals": leases.APPLY,
+    "how claims ended": leases.PART,
+    "results": evaluations.RECORD,
+    "known networks": architectures.KNOWN,
+    "new networks": architectures.ADD,
+    "operations": architectures.MORPH,
+    "lock networks": architectures.LOCK,
+    "weights": evaluations.CHECKPOINT,
+    "imported results": evaluations.IMPORT,
+    "results of a page": pages.LIVE,
+    "a page": pages.WRITE,
+    "pages that are wrong": pages.FORGET,
+    "whose pages are wrong": pages.OF_NETWORKS,
+    "distances there are": distances.PRESENT,
+    "new distances": distances.CREATE,
+    "further distances": distances.UPDATE,
+    "where a trial began": lineage.RESERVE,
+    "lock races": rungs.LOCK,
+    "how a race stands": rungs.STANDINGS,
+    "results of a longer training": rungs.AGAIN,
+    "paused trainings": rungs.PAUSED,
+    "promoted ones": rungs.PROMOTED,
+    "a worker": participants.WORKER,
+    **{f"load: {name.lower()}": getattr(load_statements, name) for name in LOADED},
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+def test_every_step_of_a_trial_begins_with_a_seek(archive, statement):
+    if archive.connection.dialect != "neo4j":
+        pytest.skip("the embedded server plans anew, and explains nothing")
+    propose(archive, cells(40))
+    plan = archive.connection.read(lambda tx: tx.run(f"EXPLAIN {statement}").consume().plan)
+    found = operators(plan)
+    assert [name for name in found if "Scan" in name] == []
+    assert [name for name in found if "Seek" in name or name.startswith("Merge")]
+
+
+def operators(plan):
+    return [
+        plan["operatorType"].partition("@")[0],
+        *(name for part in plan.get("children", []) for name in operators(part)),
+    ]
