@@ -156,7 +156,9 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
         # A second run means that the first one's acknowledgement may be what was lost.
         return _admit(tx, request, again=next(runs) > 0 or again)
 
-    return connection.write(work, alone=len(request.suggestions) > LONG) if request.suggestions else []
+    if not request.suggestions:
+        return []
+    return connection.write(work, alone=len(request.suggestions) > LONG, lane="admission")
 
 
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[str]:

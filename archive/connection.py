@@ -112,13 +112,14 @@ class Connection:
         """
         return self.with_recovery(lambda: self._run("execute_read", work), patience)
 
-    def write(self, work: Work[T], *, patience: float | None = None, alone: bool = False) -> T:
+    def write(self, work: Work[T], *, patience: float | None = None, alone: bool = False, lane: str | None = None) -> T:
         """Run idempotent work in a write transaction, which is committed when the work returns.
 
         Args:
             work: Reads and writes through the transaction it is given.
             patience: Seconds to ride out an outage; the settings' by default.
             alone: Whether it is long, and on an embedded server keeps other writers waiting (`archive.turns`).
+            lane: Name of those who on an embedded server go one after the other.
 
         Raises:
             ArchiveError: Whatever `work` raises of this family passes unchanged; a driver's error is translated.
@@ -128,7 +129,7 @@ class Connection:
 
         def attempt() -> T:
             # What has failed twice, because of conflicts most likely, is to have the server alone.
-            with self._turns.turn(alone=alone or next(runs) > 1) if self._turns else nullcontext():
+            with self._turns.turn(alone=alone or next(runs) > 1, lane=lane) if self._turns else nullcontext():
                 return self._run("execute_write", work)
 
         return self.with_recovery(attempt, patience)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
 
 MAX_ATTEMPTS = 3
-FEW = 4  # more claims make a transaction that collides with every other one: all of them want the head of the queue
+FEW = 4  # who claims more collides with all who do: everyone wants the head of the queue
 
 
 class Proposals:
@@ -274,7 +274,7 @@ class Proposals:
             # A second run means that the first one's acknowledgement may be what was lost.
             return claims.claim(tx, wish, again=next(runs) > 0 or again)
 
-        taken = self._connection.write(work, alone=many)
+        taken = self._connection.write(work, lane="claims" if many else None)
         # The leases of those that cannot be read here run out.
         networks = self._architectures.get_readable(proposal.architecture_key for proposal in taken)
         return [

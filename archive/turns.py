@@ -9,8 +9,10 @@ fail for ever. So it waits until those that are under way are through, and has t
 has failed twice runs again in the same way.
 
 Two locks on files make a turnstile: everyone passes the gate, and whoever is to be alone holds it while he waits for
-the others to leave. What holds a lock and is killed lets go of it. Turns only save time: transactions are as safe
-without them, and whoever waits too long, because a process was stopped within its turn, goes ahead.
+the others to leave. Those who would all change the same records, as claims of proposals do, form a lane, with a lock of
+its own, and go through one after the other. What holds a lock and is killed lets go of it. Turns only save time:
+transactions are as safe without them, and whoever waits too long, because a process was stopped within its turn, goes
+ahead.
 """
 
 from __future__ import annotations
@@ -40,26 +42,31 @@ class Turns:
 
     def __init__(self, folder: Path) -> None:
         """Keep where the locks are; nothing is opened yet."""
-        self._gate, self._floor = folder / "turn.gate", folder / "turn.lock"
+        self._folder = folder
 
     @contextmanager
-    def turn(self, *, alone: bool) -> Iterator[None]:
+    def turn(self, *, alone: bool, lane: str | None = None) -> Iterator[None]:
         """Wait for one's turn, and have it for the time of the block.
 
         Args:
             alone: Whether nobody else may have one at the same time.
+            lane: Name of those who go one after the other, whatever the others do; None for who belongs to no such.
         """
-        gate = floor = None
+        handles: list[int | None] = []
         try:
             # Where no lock can be had, on a disk that is full, say, the transaction itself is to say so.
-            gate, floor = _opened(self._gate), _opened(self._floor)
+            names = ["gate", "lock", *([lane] if lane else [])]
+            handles += (_opened(self._folder / f"turn.{name}") for name in names)
+            gate, floor, *own = handles
             deadline = time.monotonic() + PATIENCE_SECONDS
+            if own and own[0] is not None:
+                _locked(own[0], fcntl.LOCK_EX, deadline)
             if gate is not None and floor is not None and _locked(gate, fcntl.LOCK_EX, deadline):
                 _locked(floor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
                 fcntl.flock(gate, fcntl.LOCK_UN)
             yield
         finally:
-            for handle in (floor, gate):
+            for handle in reversed(handles):
                 if handle is not None:
                     # A process that was forked meanwhile has the handle, too: closing it here ends no lock.
                     with suppress(OSError):

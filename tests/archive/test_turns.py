@@ -47,6 +47,28 @@ def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
     assert most[0] > 1
 
 
+def test_those_of_one_lane_go_one_after_the_other_beside_all_others(tmp_path):
+    inside, most, together = dict.fromkeys("ab-", 0), dict.fromkeys("ab-", 0), set()
+    guard = threading.Lock()
+
+    def work(number):
+        own, lane = Turns(tmp_path), "ab-"[number % 3]
+        for _ in range(6):
+            with own.turn(alone=False, lane=None if lane == "-" else lane):
+                with guard:
+                    inside[lane] += 1
+                    most[lane] = max(most[lane], inside[lane])
+                    together.add("".join(sorted(name for name in inside if inside[name])))
+                time.sleep(0.003)
+                with guard:
+                    inside[lane] -= 1
+
+    everywhere(work)
+    assert (most["a"], most["b"], inside) == (1, 1, dict.fromkeys("ab-", 0))
+    assert most["-"] > 1
+    assert any(names.endswith("ab") for names in together)
+
+
 def test_whoever_is_killed_lets_go(tmp_path):
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
