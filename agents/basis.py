@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive import collector
 from archive.agents import fidelity
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.sources import observation, split
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 Basis = Mapping[str, Any]
 
 
+@collector.paused()
 def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
     """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
     # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from archive import pages
+from archive import collector, pages
 from archive.architectures import Architectures, batched
 from archive.pages import Found
 from archive.records import Evaluation, Result
@@ -110,6 +110,7 @@ class Evaluations:
         self._connection = connection
         self._architectures = architectures
 
+    @collector.paused()
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
         found = pages.read(self._connection, names, {*_NETWORK, *_ROW})

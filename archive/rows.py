@@ -46,7 +46,7 @@ def to_json(settings: Mapping[str, Any]) -> str:
 
 def from_json(text: str | None) -> dict[str, Any]:
     """Return settings from the text that is stored; nothing stored is no settings."""
-    return json.loads(text) if text else {}
+    return json.loads(text) if text and text != "{}" else {}
 
 
 def curve_properties(curve: Curve) -> dict[str, list[float] | list[int]]:

@@ -1,0 +1,44 @@
+"""The collector rests while results are read, and is as it was afterwards, whatever happens."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from archive import collector
+
+
+@pytest.fixture(autouse=True)
+def collecting():
+    gc.enable()
+    yield
+    gc.enable()
+
+
+def test_it_rests_within_and_works_again_afterwards():
+    with collector.paused():
+        assert not gc.isenabled()
+        with collector.paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_it_works_again_after_an_error():
+    @collector.paused()
+    def fails():
+        assert not gc.isenabled()
+        raise ValueError
+
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            fails()
+        assert gc.isenabled()
+
+
+def test_who_had_it_off_finds_it_off():
+    gc.disable()
+    with collector.paused():
+        pass
+    assert not gc.isenabled()
