@@ -13,7 +13,9 @@
 
 On cells, `subtrees`, `outline` and `structure` make the default: one knows patterns, one knows how deep, wide and large
 a network is, and one knows both. Where they disagree, each has its say; a model of all distances alone was surer of
-itself than it should have been.
+itself than it should have been. With `ngrams` as a fourth, twenty searches of NAS-Bench-101 were 0.10 points from the
+best after 50 evaluations, instead of 0.20; on NAS-Bench-201 they found the best of all after 38 and 40 evaluations,
+instead of 34 and 33.
 
 In a product, networks are alike that are alike in everything; in a sum it is enough to be alike in one thing. So a
 product tells near ones apart, and a sum carries far what was seen: to cells whose operations are promising, however
