@@ -12,6 +12,8 @@ others, beside the models that are helped. A source that says nothing of the tas
 | 4 and 5    | what the agent would begin with: without networks that no source praises, nothing   |
 |            | would tell whether the sources are right                                            |
 | from 6 on  | what the committee finds promising                                                  |
+| from 13 on | the same, without sources of other spaces: they tell where to begin, but what their |
+|            | cells and the study's do not have in common decides among the best                  |
 """
 
 from __future__ import annotations
@@ -44,6 +46,10 @@ TOP = 3
 
 DESIGN = 2
 """Evaluations after those of what the agent would begin with."""
+
+ELSEWHERE = 12
+"""Evaluations of its own after which a study hears sources of other spaces no more. On NAS-Bench-201, from a thousand
+cells of NAS-Bench-101, ten searches found the best after a median of 21.5; hearing them to the end, after 33.5."""
 
 MEMBERS = ("subtrees", "outline", "structure")
 """Models that learn a group, see `archive.agents.portfolio_members`: fast, and positive definite, on every space."""
@@ -104,7 +110,7 @@ class Transfer:
 
     def helped(self, cold: Surrogate, history: History) -> Surrogate:
         """Return a surrogate that learns from the same scores with the help of the history's sources."""
-        groups = self.groups(history)
+        groups = [models for models in self.groups(history) if self._is_heard(models, history)]
         if not groups:
             return cold
         if isinstance(cold, Warped):
@@ -114,6 +120,9 @@ class Transfer:
         prior = cold.prior if isinstance(cold, Committee) else 1.0
         transform = own[0].transform
         return Committee([*own, *(InformedGP(model, transform) for models in groups for model in models)], prior)
+
+    def _is_heard(self, models: Informants, history: History) -> bool:
+        return models[0].group.space == self.space.name or len(history.usable) < ELSEWHERE
 
     @cached_property
     def _models(self) -> list[Model]:

@@ -10,7 +10,7 @@ import pytest
 from archive import agents, codec, spaces
 from archive.agents.base import History, Observation, Source
 from archive.agents.catalogue import CARDS
-from archive.agents.transfer import DESIGN, TOP
+from archive.agents.transfer import DESIGN, ELSEWHERE, TOP
 
 from .conftest import Chains
 from .listed import score, small_table
@@ -180,6 +180,22 @@ def test_cells_of_another_benchmark(space):
     found, said = search(agents.get("portfolio", space), [told], TOP + DESIGN + 1)
     assert max(score(one) for one in found[:TOP]) >= 3.0
     assert said["s"] > 0.0
+
+
+@pytest.mark.parametrize("kind", TRANSFER)
+def test_another_benchmark_is_heard_while_a_study_is_young(kind, space):
+    other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
+    cells = [other.sample(rng) for _ in range(40)]
+    told = source(cells, rng.normal(size=len(cells)))
+    agent, seen = agents.get(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE]]
+    for count in (ELSEWHERE - 1, ELSEWHERE):
+        alone = History(tuple(seen[:count]))
+        plain, helped = (
+            agent.propose(each, 1, np.random.default_rng(1))
+            for each in (alone, dataclasses.replace(alone, sources=(told,)))
+        )
+        assert bool(helped[0].coupling) == (count < ELSEWHERE)
+        assert count < ELSEWHERE or plain == helped
 
 
 def test_sources_that_nothing_compares_are_left_alone(space):
