@@ -87,6 +87,7 @@ RETURN s.budget AS budget, CASE WHEN s.counted IS NOT NULL THEN s.proposals END 
 
 COUNT = """
 MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
 OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
 WITH s, count(p) AS total, max(p.number) AS last
 SET s.counted = s.revision, s.proposals = total, s.next = coalesce(last + 1, 0)
@@ -100,9 +101,8 @@ WHERE p.study = $study
 RETURN count(p) AS failed
 """
 
-# Step by step: in one pattern, the embedded server visits the proposals of all studies. Neo4j takes an index for empty
-# until it has counted what it holds, would rather scan it then, and keeps the plans of a transaction's later statements
-# for ever; unless it is told what to use, and finds no label on p, which has an index, too.
+# Step by step: in one pattern, the embedded server visits the proposals of all studies. Without p's label, lest Neo4j
+# begins with all proposals of the study, by their index, for each network.
 KNOWN = """
 UNWIND $keys AS key
 MATCH (a:Architecture {functional_key: key})
@@ -113,7 +113,8 @@ RETURN DISTINCT key
 """
 
 DONE = """
-MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+USING INDEX SEEK s:Study(name)
 WHERE p.request = $token
 RETURN p.id AS id ORDER BY p.number
 """

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 HEAD = 32
 TRIES = 8
 
-# Neo4j scans what it took for empty when it planned, unless it is told what to use: see `archive.admission`.
 RUNNING = """
 MATCH (p:Proposal {state: 'RUNNING'})
 USING INDEX SEEK p:Proposal(state)
@@ -45,7 +44,9 @@ RETURN collect([id, priority]) AS waiting
 """
 
 HELD = """
-MATCH (p:Proposal {state: 'RUNNING'}) WHERE p.token = $token
+MATCH (p:Proposal {state: 'RUNNING'})
+USING INDEX SEEK p:Proposal(state)
+WHERE p.token = $token
 RETURN properties(p) AS proposal
 """
 

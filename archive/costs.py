@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 NEW = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.key})
+USING INDEX SEEK a:Architecture(key)
 WHERE (a.params IS NULL AND row.params IS NOT NULL) OR (a.flops IS NULL AND row.flops IS NOT NULL)
 RETURN row.key AS key
 """
@@ -20,6 +21,7 @@ RETURN row.key AS key
 SET = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.key})
+USING INDEX SEEK a:Architecture(key)
 SET a.params = coalesce(a.params, row.params), a.flops = coalesce(a.flops, row.flops)
 """
 

@@ -38,6 +38,7 @@ SET w.revision = coalesce(w.revision, 0) + 1
 FORGET = """
 UNWIND $ids AS id
 MATCH (w:Worker {id: id})
+USING INDEX SEEK w:Worker(id)
 DETACH DELETE w
 """
 

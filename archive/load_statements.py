@@ -36,7 +36,9 @@ SET s.revision = coalesce(s.revision, 0) + 1
 WARM_START = """
 UNWIND $rows AS row
 MATCH (s:Study {name: row.study})
+USING INDEX SEEK s:Study(name)
 MATCH (source:Study {name: row.source})
+USING INDEX SEEK source:Study(name)
 MERGE (s)-[w:WARM_STARTED_FROM]->(source)
 SET w += row.properties
 """

@@ -54,6 +54,7 @@ SET c.revision = coalesce(c.revision, 0) + 1
 FORGET = """
 UNWIND $uris AS uri
 MATCH (c:Checkpoint {uri: uri})
+USING INDEX SEEK c:Checkpoint(uri)
 DETACH DELETE c
 """
 

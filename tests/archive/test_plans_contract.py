@@ -1,7 +1,6 @@
 """What a trial costs does not grow with the archive: Neo4j seeks, though it plans when the first networks come.
 
-Until Neo4j has counted what an index holds, it takes the index for empty, and would rather scan it. The plan of a
-statement that follows a write in its transaction it then keeps for as long as it runs.
+See `archive.schema` for why that must be asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from archive import (
     admission,
     architectures,
     claims,
+    costs,
     distances,
     evaluations,
     leases,
@@ -19,19 +19,26 @@ from archive import (
     load_statements,
     pages,
     participants,
+    retention,
     rungs,
 )
 from tests.archive.stores import cells, propose
 
-LOADED = "NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS UPDATE_PAIRS".split()
+LOADED = "NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS CREATE_PAIRS UPDATE_PAIRS".split()
 STATEMENTS = {
     "lock a study": admission.LOCK,
     "known networks of a study": admission.KNOWN,
+    "count a study again": admission.COUNT,
+    "what a wish was granted": admission.DONE,
     "failures of a study": admission.FAILED,
     "new proposals": admission.CREATE,
     "what runs": claims.RUNNING,
     "what waits": claims.WAITING,
     "a claim": claims.TAKE,
+    "what a claim was granted": claims.HELD,
+    "networks without costs": costs.NEW,
+    "costs": costs.SET,
+    "weights that are gone": retention.FORGET,
     "lock proposals": leases.LOCK,
     "change proposals": leases.APPLY,
     "how claims ended": leases.PART,

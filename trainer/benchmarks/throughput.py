@@ -166,6 +166,7 @@ def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, 
         ready.wait()
         last = time.time()
         while True:
+            # After an empty look the queue rests, and answers without another one: that is no sign of the end.
             over, looked = proposed.is_set(), time.monotonic() >= queue.idle_until
             if manner == "one by one":
                 done = _one(archive, worker, study)
