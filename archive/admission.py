@@ -22,6 +22,7 @@ from archive.graph import Architecture
 from archive.records import Result, State
 from archive.rows import proposal_id, to_json
 from archive.turns import LONG
+from archive.writes import write_all
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
@@ -134,6 +135,7 @@ SET p += row, p.created = timestamp(), p.finished = CASE WHEN row.state = 'WAITI
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (g)-[:MADE]->(p)
 CREATE (p)-[:OF]->(a)
+RETURN count(*) AS written
 """
 
 STUDIES = "MATCH (s:Study) RETURN s.name AS name ORDER BY name LIMIT 100"
@@ -178,7 +180,7 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[str
     rows = [_row(request, number, at) for number, at in enumerate(chosen, first)]
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
-    tx.run(CREATE, study=request.study, agent=request.agent, rows=rows, **counts).consume()
+    write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)
     if request.outcomes is not None:
         evaluations.record(tx, _results(rows, [request.outcomes[at] for at in chosen]))
     architectures.morph(tx, _morphs(admitted))

@@ -23,7 +23,7 @@ from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
 from archive import failures, server
-from archive.errors import ArchiveError, StoreUnavailableError
+from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
 from archive.query import QueryResult, run_query
 from archive.runfile import Folder
 from archive.settings import Settings
@@ -213,6 +213,10 @@ class Connection:
             instance = self._instance
             try:
                 return attempt()
+            except IncompleteWriteError:
+                conflict, collisions = True, collisions + 1
+                if collisions > _MAX_COLLISIONS:
+                    raise
             except (DriverError, Neo4jError) as error:
                 conflict = isinstance(error, TransientError)
                 if isinstance(error, ConstraintError):

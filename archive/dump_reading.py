@@ -175,7 +175,10 @@ def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
 
 
 def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return the properties and the result of a proposal as they are anywhere: without a result, it waits."""
+    """Return the properties and the result of a proposal as they are anywhere: what has not ended, waits.
+
+    What goes on from a rung keeps the result that it had there.
+    """
     told = _told("proposal", properties)
     state = State(told["state"])
     if state.evaluated and result is not None:
@@ -183,7 +186,7 @@ def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str
     if state is State.FAILED:
         return told, None
     kept = {name: value for name, value in told.items() if name not in _PASSING and not name.startswith(CURVE)}
-    return {**kept, "state": State.WAITING.value}, None
+    return {**kept, "state": State.WAITING.value}, result
 
 
 def agents(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:

@@ -15,6 +15,7 @@
     │   ├── DatabaseNotFoundError         the server has no database of that name
     │   ├── SchemaVersionError            the archive was written by a newer release
     │   └── QueryError                    the server rejected a query
+    │       └── IncompleteWriteError      what is to be changed refers to what is not there
     ├── LeaseLostError                    another worker owns, or has finished, the proposal
     ├── SearchError                       a search cannot go on: its proposals keep failing
     ├── TrainingError                     one trial failed; `reason` is what goes on record
@@ -124,6 +125,19 @@ class SchemaVersionError(StoreError):
 
 class QueryError(StoreError):
     """The server rejected a query; the message is the server's."""
+
+
+class IncompleteWriteError(QueryError):
+    """Some of what was to be written refers to nodes that are not there; nothing was stored."""
+
+    def __init__(self, written: int, ids: Iterable[str]) -> None:
+        """Word the message from how many were written, and the ids of all that should have been."""
+        named = sorted(ids)
+        shown = ", ".join(named[:3]) + (", …" if len(named) > 3 else "")
+        super().__init__(
+            f"only {written} of {len(named)} could be written ({shown}): a node that they refer to is not in the "
+            "archive, which someone must have deleted; nothing was stored"
+        )
 
 
 class LeaseLostError(ArchiveError):

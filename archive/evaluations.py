@@ -12,7 +12,8 @@ from archive import collector, pages
 from archive.architectures import Architectures, batched
 from archive.pages import Found
 from archive.records import Evaluation, Result
-from archive.rows import evaluation_from, plain, result_properties
+from archive.rows import evaluation_from, plain, result_properties, study_of
+from archive.writes import write_all
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,20 +29,29 @@ BATCH = 500
 _NETWORK = ("architecture", "space", "functional_key", "code")
 _ROW = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 
+STUDIES = """
+UNWIND $studies AS name
+MATCH (s:Study {name: name})
+USING INDEX SEEK s:Study(name)
+MATCH (s)-[:ON]->(t:Task)
+RETURN name, t.id AS task
+"""
+
 # The caller holds the proposals' locks and has seen that they have no result, so nothing here can be there twice.
-# Each step starts from what is bound: in one pattern, the embedded server visits the proposals of all studies.
 RECORD = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
 USING INDEX SEEK p:Proposal(id)
-MATCH (p)-[:OF]->(a:Architecture)
-MATCH (p)<-[:PROPOSED]-(s:Study)
-MATCH (s)-[:ON]->(t:Task)
+MATCH (a:Architecture {key: p.architecture})
+USING INDEX SEEK a:Architecture(key)
+MATCH (t:Task {id: row.task})
+USING INDEX SEEK t:Task(id)
 CREATE (e:Evaluation {id: row.id})
 SET e += row.properties, e.created = timestamp()
 CREATE (p)-[:RESULTED_IN]->(e)
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
+RETURN count(*) AS written
 """
 
 CHECKPOINT = """
@@ -51,6 +61,7 @@ USING INDEX SEEK e:Evaluation(id)
 MERGE (c:Checkpoint {uri: row.uri})
 SET c.sha256 = row.sha256, c.bytes = row.bytes
 CREATE (e)-[:SAVED]->(c)
+RETURN count(*) AS written
 """
 
 OF_TASK = """
@@ -177,9 +188,14 @@ def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]
 
 def record(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
     """Store the results of proposals, by id, that the caller has locked and that have none yet."""
-    rows = [{"id": id_, "properties": result_properties(result)} for id_, result in results]
-    if rows:
-        tx.run(RECORD, rows=rows).consume()
+    if results:
+        studies = sorted({study_of(id_) for id_, _ in results})
+        tasks = {row["name"]: row["task"] for row in tx.run(STUDIES, studies=studies)}
+        rows = [
+            {"id": id_, "task": tasks.get(study_of(id_)), "properties": result_properties(result)}
+            for id_, result in results
+        ]
+        write_all(tx, RECORD, rows)
     save(tx, results)
 
 
@@ -187,7 +203,7 @@ def save(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
     """Store where the weights of evaluations are, by id, as far as any were kept."""
     saved = [{"id": id_, **vars(result.checkpoint)} for id_, result in results if result.checkpoint]
     if saved:
-        tx.run(CHECKPOINT, rows=saved).consume()
+        write_all(tx, CHECKPOINT, saved)
 
 
 def task_id(task: str, protocol: str) -> str:

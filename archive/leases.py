@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from archive.errors import LeaseLostError
 from archive.records import Curve, State
 from archive.rows import CURVE, curve_properties
+from archive.writes import write_all
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -43,13 +44,14 @@ RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS 
 """
 
 APPLY = """
-UNWIND $changes AS change
+UNWIND $rows AS change
 MATCH (p:Proposal {id: change.id})
 USING INDEX SEEK p:Proposal(id)
 SET p += change.properties,
     p.lease_until = CASE WHEN change.lease IS NULL THEN p.lease_until ELSE timestamp() + change.lease END,
     p.suspected = CASE WHEN change.suspect THEN timestamp() END,
     p.finished = CASE WHEN change.ends THEN timestamp() END
+RETURN count(*) AS written
 """
 
 # Each step starts from what is bound: in one pattern, the embedded server visits the claims of all workers.
@@ -97,7 +99,7 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
         {"id": c.id, "properties": c.properties, "lease": c.lease, "ends": c.ends, "suspect": c.suspect}
         for c in changes
     ]
-    tx.run(APPLY, changes=rows).consume()
+    write_all(tx, APPLY, rows)
     parted = [{"id": change.id, **change.parted} for change in changes if change.parted]
     if parted:
         tx.run(PART, parted=parted).consume()

@@ -19,7 +19,7 @@ from archive.dump_records import SHAPES, Record, architecture_of
 from archive.evaluations import task_id
 from archive.participants import agent_id
 from archive.records import State
-from archive.rows import proposal_id
+from archive.rows import proposal_id, study_of
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -153,7 +153,7 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
         for record in _merged("evaluation", _evaluations(reading.asking_within(tx), records), records).values()
     ]
     tasks = {row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"]} for row in rows}
-    pages.forget(tx, {row["id"].rpartition("#")[0] for row in rows})
+    pages.forget(tx, {study_of(row["id"]) for row in rows})
     _run(tx, statements.TASK, [tasks[id_] for id_ in sorted(tasks)])
     _run(tx, statements.EVALUATION, rows)
     _run(tx, statements.CHECKPOINT, [{"id": row["id"], **row["checkpoint"]} for row in rows if row["checkpoint"]])

@@ -19,7 +19,7 @@ from archive import leases, rungs
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
 from archive.leases import Change, Row
 from archive.records import Curve, Result, State
-from archive.rows import curve_properties, result_properties
+from archive.rows import curve_properties, result_properties, study_of
 from archive.rungs import Ended
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _ended(row: Row, notice: Completion) -> Ended:
 
 
 def _study(notice: Completion | Ended) -> str:
-    return notice.id.rpartition("#")[0]
+    return study_of(notice.id)
 
 
 def milliseconds(seconds: float) -> int:

@@ -30,6 +30,11 @@ def proposal_id(study: str, number: int) -> str:
     return f"{study}#{number:05d}"
 
 
+def study_of(id_: str) -> str:
+    """Return the name of the study that a proposal's id, or its evaluation's, belongs to."""
+    return id_.rpartition("#")[0]
+
+
 def plain(result: neo4j.Result) -> list[dict[str, Any]]:
     """Return the rows of a query whose values are numbers, text, lists and maps.
 

@@ -30,6 +30,7 @@ from archive.errors import UsageError
 from archive.leases import Change
 from archive.records import Result, State, Study
 from archive.rows import from_json, result_properties
+from archive.writes import write_all
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -58,6 +59,7 @@ UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
 USING INDEX SEEK e:Evaluation(id)
 SET e += row.properties, e.created = timestamp()
+RETURN count(*) AS written
 """
 
 # Each step starts from what is bound: in one pattern, the embedded server visits the claims of all workers.
@@ -237,7 +239,7 @@ def record(tx: ManagedTransaction, ended: Sequence[Ended]) -> None:
     later = [one for one in ended if one.before]
     if later:
         rows = [{"id": one.id, "properties": result_properties(one.result)} for one in later]
-        tx.run(AGAIN, rows=rows).consume()
+        write_all(tx, AGAIN, rows)
         evaluations.save(tx, [(one.id, one.result) for one in later])
     paused = [
         {"id": one.id, "token": one.token, "rung": one.rung, "value": one.result.value, "epochs": one.result.epochs}

@@ -22,13 +22,21 @@ from archive.connection import Connection
 from archive.errors import (
     AuthenticationError,
     DatabaseNotFoundError,
+    IncompleteWriteError,
     LeaseLostError,
     QueryError,
     StoreError,
     StoreUnavailableError,
     UsageError,
 )
+from archive.writes import write_all
 
+WRITE = """
+UNWIND $rows AS row
+WITH row WHERE row.skip IS NULL OR NOT row.skip
+CREATE (c:Counter {key: row.id, value: 1})
+RETURN count(*) AS written
+"""
 FOREVER = "UNWIND range(1, 30000) AS i UNWIND range(1, 30000) AS j WITH i * j AS k WHERE k % 7 = 1 RETURN count(k)"
 
 
@@ -143,6 +151,22 @@ def test_work_is_run_again_after_a_passing_error(connection):
     assert connection.write(work) == "done"
     assert len(runs) == 3
     assert connection.read(count) == {"n": 1, "total": 1}
+
+
+def test_work_that_passed_over_some_of_its_rows_is_run_again(connection):
+    runs = []
+
+    def work(transaction):
+        runs.append(1)
+        add_once("a")(transaction)
+        return write_all(transaction, WRITE, [{"id": "b"}, {"id": "c", "skip": len(runs) < 3}])
+
+    connection.write(work)
+    assert len(runs) == 3
+    assert connection.read(count) == {"n": 3, "total": 3}
+    with pytest.raises(IncompleteWriteError, match=r"^only 1 of 2 could be written \(d, e\)"):
+        connection.write(lambda tx: write_all(tx, WRITE, [{"id": "e", "skip": True}, {"id": "d"}]))
+    assert connection.read(count) == {"n": 3, "total": 3}
 
 
 def test_conflicting_writers_all_get_through(connection, open_connection):

@@ -8,7 +8,7 @@ import pytest
 
 from archive.architectures import Architectures
 from archive.checkpoints import Checkpoint
-from archive.errors import LeaseLostError, UsageError
+from archive.errors import IncompleteWriteError, LeaseLostError, UsageError
 from archive.proposals import Proposals
 from archive.records import Result, State
 from tests.archive.stores import Forgetful, cells, count, everywhere, propose
@@ -40,6 +40,15 @@ def evaluations(archive):
 def shape(connection):
     patterns = ("RESULTED_IN]->(:Evaluation)", "ON]->(:Task)", "SAVED]->(:Checkpoint)", "OF]->(:Architecture)")
     return [count(connection, f"()-[:{pattern}") for pattern in patterns]
+
+
+def test_a_result_is_written_whole_or_refused(archive, claim):
+    key = claim.proposal.architecture_key
+    archive.query("MATCH (a:Architecture {key: $key}) DETACH DELETE a", {"key": key}, write=True)
+    with pytest.raises(IncompleteWriteError, match=f"{claim.id}.*not in the archive"):
+        archive.proposals.complete(claim.id, claim.token, RESULT)
+    assert archive.proposals.get(claim.id).state is State.RUNNING
+    assert count(archive.connection, "(:Evaluation)") == 0
 
 
 def test_a_result_comes_back_as_it_was_found(archive, claim):

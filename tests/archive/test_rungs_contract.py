@@ -48,6 +48,10 @@ def standing(archive):
     return [(one.state, one.rung) for one in archive.proposals.list("study")]
 
 
+def values(archive):
+    return [one.value for one in archive.studies.evaluations("study")]
+
+
 def test_the_best_third_goes_on_before_new_ones_and_up_to_the_top(archive, race):
     race(10)
     for value in (0.5, 0.9, 0.7):
@@ -208,10 +212,12 @@ def test_a_dump_amid_the_rungs_goes_on_elsewhere(archive, race, connection, tmp_
     wipe(connection)
     load.load(connection, tmp_path / "file")
     assert standing(archive) == [before[0], (State.WAITING, 1), *before[2:]]
+    assert values(archive) == [0.5, 0.9, 0.7]
     held = claim(archive)
     assert (held.proposal.number, held.proposal.rung) == (1, 1)
     ends(archive, held, 0.92)
     assert standing(archive)[1] == (State.PRUNED, 1)
+    assert values(archive) == [0.5, 0.92, 0.7]
 
 
 @pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")])
