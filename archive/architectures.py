@@ -40,8 +40,7 @@ WITH a, row WHERE NOT EXISTS { (a)-[:HAS_LAYER]->() }
 SET a += row.properties
 WITH a, row
 UNWIND row.layers AS layer
-CREATE (a)-[:HAS_LAYER]->(l:Layer {id: layer.id, index: layer.index, op: layer.op,
-                                   units: layer.units, stride: layer.stride})
+CREATE (a)-[:HAS_LAYER]->(l:Layer {index: layer.index, op: layer.op, units: layer.units, stride: layer.stride})
 WITH row.key AS key, row.edges AS edges, collect(l) AS layers
 UNWIND edges AS edge
 WITH layers[edge[0]] AS tail, layers[edge[1]] AS head
@@ -273,9 +272,8 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
 
 
 def _row(architecture: Architecture) -> dict[str, Any]:
-    key = architecture.key
     return {
-        "key": key,
+        "key": architecture.key,
         "properties": {
             "functional_key": architecture.functional_key,
             "space": architecture.space,
@@ -286,7 +284,7 @@ def _row(architecture: Architecture) -> dict[str, Any]:
             "code": stored_code.encode(architecture),
         },
         "layers": [
-            {"id": f"{key}:{index}", "index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}
+            {"index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}
             for index, layer in enumerate(architecture.layers)
         ],
         "edges": [list(edge) for edge in architecture.edges],

@@ -43,8 +43,7 @@ def test_every_layer_and_every_edge_can_be_asked_for(archive):
     (network,) = cells(1)
     archive.architectures.add([network])
     layers = archive.query(
-        "MATCH (:Architecture {key: $key})-[:HAS_LAYER]->(l) RETURN l.index, l.op, l.units, l.stride, l.id "
-        "ORDER BY l.index",
+        "MATCH (:Architecture {key: $key})-[:HAS_LAYER]->(l) RETURN l.index, l.op, l.units, l.stride ORDER BY l.index",
         {"key": network.key},
     ).rows
     edges = archive.query(
@@ -52,10 +51,9 @@ def test_every_layer_and_every_edge_can_be_asked_for(archive):
         {"key": network.key},
     ).rows
     canonical = network.canonical
-    assert [tuple(row[:4]) for row in layers] == [
+    assert [tuple(row) for row in layers] == [
         (index, layer.op, layer.units, layer.stride) for index, layer in enumerate(canonical.layers)
     ]
-    assert [row[4] for row in layers] == [f"{network.key}:{index}" for index in range(len(layers))]
     assert sorted(tuple(row) for row in edges) == list(canonical.edges)
 
 

@@ -9,7 +9,8 @@ import pytest
 from archive import schema
 from archive.errors import QueryError, SchemaVersionError
 
-IDENTIFIERS = [pair for migration in schema.MIGRATIONS for pair in migration.unique]
+DROPPED = [pair for migration in schema.MIGRATIONS for pair in migration.dropped]
+IDENTIFIERS = [pair for migration in schema.MIGRATIONS for pair in migration.unique if pair not in DROPPED]
 LOOKED_UP = [pair for migration in schema.MIGRATIONS for pair in migration.indexed]
 
 
@@ -59,6 +60,14 @@ def test_an_identifier_is_unique(connection, label, name):
 def test_what_is_looked_up_has_an_index(connection, label, name):
     found = connection.query("SHOW INDEXES YIELD labelsOrTypes, properties").rows
     assert ([label], [name]) in found
+
+
+@pytest.mark.parametrize(("label", "name"), DROPPED)
+def test_what_nobody_looks_up_has_none(connection, label, name):
+    found = connection.query("SHOW INDEXES YIELD labelsOrTypes, properties").rows
+    assert ([label], [name]) not in found
+    connection.query(f"UNWIND [-7, -7] AS value CREATE (:{label} {{{name}: value}})", write=True)
+    connection.query(f"MATCH (n:{label} {{{name}: -7}}) DELETE n", write=True)
 
 
 def test_migrating_again_changes_nothing(connection):
