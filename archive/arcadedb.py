@@ -79,9 +79,12 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
         f"-Xmx{heap_mb}m",
         "-Xms32m",
         "-XX:+UseSerialGC",
-        # The first compiler only: half the processor time to start, and less of it for bulk writes than the second
-        # compiler's own threads take; the agents and trainers beside it need the cores.
-        "-XX:TieredStopAtLevel=1",
+        # The second compiler halves what a transaction takes, and is itself the most costly part of a start: it is to
+        # begin late, with what a server that stays has run many times.
+        "-XX:Tier4InvocationThreshold=50000",
+        "-XX:Tier4MinInvocationThreshold=6000",
+        "-XX:Tier4CompileThreshold=150000",
+        "-XX:Tier4BackEdgeThreshold=400000",
         "-XX:+UseCompactObjectHeaders",
         "-XX:-UsePerfData",
         "-XX:+ExitOnOutOfMemoryError",
