@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from archive import architectures, evaluations
 from archive.errors import UnknownNameError
 from archive.graph import Architecture
-from archive.records import Result, State
-from archive.rows import proposal_id, to_json
+from archive.records import Proposal, Result, State
+from archive.rows import proposal_from, proposal_id, to_json
 from archive.turns import LONG
 from archive.writes import write_all
 
@@ -117,7 +117,7 @@ DONE = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
 USING INDEX SEEK s:Study(name)
 WHERE p.request = $token
-RETURN p.id AS id ORDER BY p.number
+RETURN properties(p) AS proposal ORDER BY p.number
 """
 
 CREATE = """
@@ -135,15 +135,15 @@ SET p += row, p.created = timestamp(), p.finished = CASE WHEN row.state = 'WAITI
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (g)-[:MADE]->(p)
 CREATE (p)-[:OF]->(a)
-RETURN count(*) AS written
+RETURN count(*) AS written, collect([p.id, p.created, p.finished]) AS times
 """
 
 STUDIES = "MATCH (s:Study) RETURN s.name AS name ORDER BY name LIMIT 100"
 AGENTS = "MATCH (g:Agent) RETURN g.id AS id ORDER BY id LIMIT 100"
 
 
-def admit(connection: Connection, request: Request, *, again: bool = False) -> list[str]:
-    """Store what there is room for, and return the ids of the new proposals.
+def admit(connection: Connection, request: Request, *, again: bool = False) -> list[Proposal]:
+    """Store what there is room for, and return the new proposals.
 
     Args:
         connection: To the archive.
@@ -155,7 +155,7 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     """
     runs = count()
 
-    def work(tx: ManagedTransaction) -> list[str]:
+    def work(tx: ManagedTransaction) -> list[Proposal]:
         # A second run means that the first one's acknowledgement may be what was lost.
         return _admit(tx, request, again=next(runs) > 0 or again)
 
@@ -164,10 +164,10 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     return connection.write(work, alone=len(request.suggestions) > LONG, lane="admission")
 
 
-def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[str]:
+def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Proposal]:
     study = _locked(tx, request)
-    if again and (done := [str(row["id"]) for row in tx.run(DONE, study=request.study, token=request.token)]):
-        return done
+    if again and (done := tx.run(DONE, study=request.study, token=request.token).data()):
+        return [proposal_from(row["proposal"]) for row in done]
     standing = study if study["total"] is not None else tx.run(COUNT, study=request.study).single(strict=True)
     total, first = int(standing["total"]), int(standing["next"])
     if request.after not in (None, total):
@@ -180,11 +180,12 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[str
     rows = [_row(request, number, at) for number, at in enumerate(chosen, first)]
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
-    write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)
+    times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
     if request.outcomes is not None:
         evaluations.record(tx, _results(rows, [request.outcomes[at] for at in chosen]))
     architectures.morph(tx, _morphs(admitted))
-    return [row["id"] for row in rows]
+    at = {id_: {"created": created, "finished": finished} for id_, created, finished in times}
+    return [proposal_from({**row, **at[row["id"]]}) for row in rows]
 
 
 def _known(tx: ManagedTransaction, request: Request) -> set[str]:

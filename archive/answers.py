@@ -115,7 +115,7 @@ class Answers:
             seconds=seconds,
             outcomes=list(outcomes),
         )
-        return admit(self._connection, request)
+        return [proposal.id for proposal in admit(self._connection, request)]
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study were answered from the archive."""

@@ -110,18 +110,19 @@ class Queue:
         return bool(self.waiting or self.expired)
 
 
-def claim(tx: ManagedTransaction, wish: Wish, *, again: bool) -> list[Proposal]:
+def claim(tx: ManagedTransaction, wish: Wish, *, again: bool, seen: Queue | None = None) -> list[Proposal]:
     """Give proposals to a worker, by number; none when nothing is to be had. Expired leases end here.
 
     Args:
         tx: The transaction.
         wish: Who asks, and for what.
         again: Whether the wish may have been granted before: it then gets what it got.
+        seen: What was found to wait a moment ago, which saves the first look.
     """
     if again and (held := _proposals(tx.run(HELD, token=wish.token).data())):
         return held
     for _ in range(TRIES):
-        queue = look(tx, wish)
+        queue, seen = seen or look(tx, wish), None
         if queue.expired and expire(tx, queue.expired, wish.limit):
             queue = look(tx, wish)
         if not queue.waiting:
@@ -133,11 +134,17 @@ def claim(tx: ManagedTransaction, wish: Wish, *, again: bool) -> list[Proposal]:
     return []
 
 
-def look(tx: ManagedTransaction, wish: Wish) -> Queue:
-    """Look at the queue, and return as much of it as the wish needs."""
+def look(tx: ManagedTransaction, wish: Wish, *, lost: bool = True) -> Queue:
+    """Look at the queue, and return as much of it as the wish needs.
+
+    Args:
+        tx: The transaction.
+        wish: Who asks, and for what.
+        lost: Whether who wishes for the whole, and finds nothing that waits, looks for leases that have run out.
+    """
     found = tx.run(WAITING, study=wish.study, head=max(HEAD, 8 * wish.count)).single(strict=True)["waiting"]
     waiting = [(id_, priority) for id_, priority in found]
-    if wish.whole and waiting:
+    if wish.whole and (waiting or not lost):
         return Queue(waiting)
     running = tx.run(RUNNING, study=wish.study, worker=wish.worker).single(strict=True)
     return Queue(waiting, running["others"], running["expired"])

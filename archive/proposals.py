@@ -8,6 +8,8 @@ A lost lease does not lose a result: the first one to arrive is kept.
 from __future__ import annotations
 
 import builtins
+import math
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
 
 MAX_ATTEMPTS = 3
-FEW = 4  # who claims more collides with all who do: everyone wants the head of the queue
+LOST_SECONDS = 1.0  # between two looks for leases that ran out, of who asks all the time
 
 
 class Proposals:
@@ -44,6 +46,7 @@ class Proposals:
         """Read and write through this connection; a proposal FAILS when `max_attempts` workers have lost it."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
         self._studies: dict[str, Study] = {}
+        self._lost_at = -math.inf
 
     def create(
         self,
@@ -79,8 +82,7 @@ class Proposals:
             UnknownNameError: There is no such study or agent.
         """
         request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex, basis, seconds)
-        ids = admit(self._connection, request, again=token is not None)
-        return lookups.of_ids(self._connection, ids)
+        return admit(self._connection, request, again=token is not None)
 
     def create_answered(
         self,
@@ -113,9 +115,9 @@ class Proposals:
         suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
         token = uuid.uuid4().hex
         request = Request(study, agent_id, suggestions, None, unique, token, basis, seconds, outcomes, after)
-        ids = admit(self._connection, request)
-        pages.keep(self._connection, study, [int(id_.rpartition("#")[2]) for id_ in ids])
-        return ids
+        admitted = admit(self._connection, request)
+        pages.keep(self._connection, study, [proposal.number for proposal in admitted])
+        return [proposal.id for proposal in admitted]
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Take the next proposal, of one study or of any; None when nothing waits.
@@ -265,15 +267,22 @@ class Proposals:
         return participants.workers(self._connection)
 
     def _claim(self, wish: claims.Wish, *, again: bool) -> builtins.list[Claim]:
-        many, runs = wish.count > FEW, count()
-        # Whoever asks for many asks often, and in vain most of the time: that is to keep nobody waiting.
-        if many and not again and not self._connection.read(lambda tx: claims.look(tx, wish)):
-            return []
+        many, runs, seen = wish.count > LONG, count(), None
+        if many and not again:
+            # Whoever asks for many asks often, and in vain most of the time: that is to cost little.
+            lost = time.monotonic() - self._lost_at > LOST_SECONDS
+            seen = self._connection.read(lambda tx: claims.look(tx, wish, lost=lost))
+            if lost and not seen.waiting:
+                self._lost_at = time.monotonic()
+            if not seen:
+                return []
 
         def work(tx: ManagedTransaction) -> builtins.list[Proposal]:
             # A second run means that the first one's acknowledgement may be what was lost.
-            return claims.claim(tx, wish, again=next(runs) > 0 or again)
+            repeated = next(runs) > 0
+            return claims.claim(tx, wish, again=repeated or again, seen=None if repeated else seen)
 
+        # All who claim many collide: everyone wants the head of the queue.
         taken = self._connection.write(work, lane="claims" if many else None)
         # The leases of those that cannot be read here run out.
         networks = self._architectures.get_readable(proposal.architecture_key for proposal in taken)

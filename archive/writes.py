@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any
 from archive.errors import IncompleteWriteError
 
 if TYPE_CHECKING:
-    from neo4j import ManagedTransaction
+    from neo4j import ManagedTransaction, Record
 
 
-def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any) -> None:
-    """Run a statement that returns, as `written`, how many of `$rows` it wrote.
+def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any) -> Record:
+    """Run a statement that returns, as `written`, how many of `$rows` it wrote; return all that it returns.
 
     Args:
         tx: The transaction.
-        statement: Unwinds `$rows`, and ends with `RETURN count(*) AS written`.
+        statement: Unwinds `$rows`, and ends with `RETURN count(*) AS written`, and more of that kind.
         rows: At least one.
         parameters: Others of the statement.
 
     Raises:
         IncompleteWriteError: It wrote fewer; the connection then runs the transaction again.
     """
-    written = tx.run(statement, rows=list(rows), **parameters).single(strict=True)["written"]
-    if written != len(rows):
-        raise IncompleteWriteError(written, [str(row["id"]) for row in rows])
+    found = tx.run(statement, rows=list(rows), **parameters).single(strict=True)
+    if found["written"] != len(rows):
+        raise IncompleteWriteError(found["written"], [str(row["id"]) for row in rows])
+    return found
