@@ -27,10 +27,12 @@ from pathlib import Path
 
 PATIENCE_SECONDS = 5.0
 """Far longer than any turn lasts."""
-LONG = 64
-"""Proposals whose transaction is so long that it should have the server alone."""
+LONG = 4
+"""A transaction of more proposals than this has the server alone: beside others it would collide, and run again."""
 _PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.01
+_SHORT_PAUSE_SECONDS = 0.0007
+"""Of the one who has passed the gate, and is next."""
 
 
 class Turns:
@@ -62,7 +64,7 @@ class Turns:
             if own and own[0] is not None:
                 _locked(own[0], fcntl.LOCK_EX, deadline)
             if gate is not None and floor is not None and _locked(gate, fcntl.LOCK_EX, deadline):
-                _locked(floor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline)
+                _locked(floor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline, _SHORT_PAUSE_SECONDS)
                 fcntl.flock(gate, fcntl.LOCK_UN)
             yield
         finally:
@@ -82,9 +84,9 @@ def _opened(path: Path) -> int | None:
         return None
 
 
-def _locked(handle: int, kind: int, deadline: float) -> bool:
+def _locked(handle: int, kind: int, deadline: float, longest: float = _LONGEST_PAUSE_SECONDS) -> bool:
     """Lock a file; False when that took too long."""
-    pause = _PAUSE_SECONDS
+    pause = min(_PAUSE_SECONDS, longest)
     while True:
         try:
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
@@ -93,4 +95,4 @@ def _locked(handle: int, kind: int, deadline: float) -> bool:
             if time.monotonic() > deadline:
                 return False
         time.sleep(pause * random.uniform(0.5, 1.0))
-        pause = min(1.5 * pause, _LONGEST_PAUSE_SECONDS)
+        pause = min(1.5 * pause, longest)
