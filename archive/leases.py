@@ -54,6 +54,17 @@ SET p += change.properties,
 RETURN count(*) AS written
 """
 
+# Locks, tests and changes in one step.
+RENEW = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
+SET p.touched = timestamp()
+WITH p, row WHERE p.state = 'RUNNING' AND p.token = row.token
+SET p += row.properties, p.lease_until = timestamp() + row.properties.lease, p.suspected = null
+RETURN count(*) AS renewed
+"""
+
 # Each step starts from what is bound: in one pattern, the embedded server visits the claims of all workers.
 PART = """
 UNWIND $parted AS parted
@@ -118,8 +129,20 @@ def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -
         LeaseLostError: The token does not hold the proposal.
     """
     _check_holder(row, token)
-    lists = {} if curve is None else curve_properties(curve)
-    return Change(row["id"], {**lists, "lease": milliseconds}, lease=milliseconds)
+    return Change(row["id"], _renewed(milliseconds, curve), lease=milliseconds)
+
+
+def renew_held(tx: ManagedTransaction, renewals: Iterable[tuple[str, str, int, Curve | None]]) -> int:
+    """Do the same at once to all of these that are held: (id, token, milliseconds, curve); return how many are."""
+    rows = [
+        {"id": id_, "token": token, "properties": _renewed(milliseconds, curve)}
+        for id_, token, milliseconds, curve in sorted(renewals, key=lambda renewal: renewal[0])
+    ]
+    return int(tx.run(RENEW, rows=rows).single(strict=True)["renewed"])
+
+
+def _renewed(milliseconds: int, curve: Curve | None) -> dict[str, Any]:
+    return {**({} if curve is None else curve_properties(curve)), "lease": milliseconds}
 
 
 def finish(row: Row, token: str, state: State) -> Change:

@@ -104,6 +104,10 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         notices: What to store.
         limit: How many workers may lose a proposal.
     """
+    reports = [each for each in notices if isinstance(each, Report)]
+    if len(reports) == len(notices) == _renew(tx, reports):
+        return [True] * len(notices)
+    # Those that are not held any more are told so, one by one.
     racing = rungs.lock(
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
@@ -133,6 +137,11 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     for study in sorted({_study(one) for one in ended} & racing.keys()):
         rungs.promote(tx, study, *racing[study])
     return answers
+
+
+def _renew(tx: ManagedTransaction, reports: Sequence[Report]) -> int:
+    renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
+    return leases.renew_held(tx, renewals) if reports else 0
 
 
 def _change(row: Row, notice: Notice, limit: int) -> Change | None:

@@ -41,6 +41,7 @@ STATEMENTS = {
     "weights that are gone": retention.FORGET,
     "lock proposals": leases.LOCK,
     "change proposals": leases.APPLY,
+    "longer leases": leases.RENEW,
     "how claims ended": leases.PART,
     "results": evaluations.RECORD,
     "known networks": architectures.KNOWN,
