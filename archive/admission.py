@@ -184,8 +184,8 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     if request.outcomes is not None:
         evaluations.record(tx, _results(rows, [request.outcomes[at] for at in chosen]))
     architectures.morph(tx, _morphs(admitted))
-    at = {id_: {"created": created, "finished": finished} for id_, created, finished in times}
-    return [proposal_from({**row, **at[row["id"]]}) for row in rows]
+    times_of = {id_: {"created": created, "finished": finished} for id_, created, finished in times}
+    return [proposal_from({**row, **times_of[row["id"]]}) for row in rows]
 
 
 def _known(tx: ManagedTransaction, request: Request) -> set[str]:

@@ -35,8 +35,7 @@ KEPT = 250_000
 
 ADD = """
 UNWIND $rows AS row
-MERGE (a:Architecture {key: row.key})
-WITH a, row WHERE NOT EXISTS { (a)-[:HAS_LAYER]->() }
+CREATE (a:Architecture {key: row.key})
 SET a += row.properties
 WITH a, row
 UNWIND row.layers AS layer
@@ -230,7 +229,10 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None:
-    """Store architectures within a transaction, skipping those that are there."""
+    """Store architectures within a transaction, skipping those that are there.
+
+    Where another transaction stores one of them at the same moment, this one has to run again: keys are unique.
+    """
     found = {architecture.key: architecture for architecture in architectures}
     there = known(tx, found)
     rows = [_row(found[key].canonical) for key in sorted(found) if key not in there]

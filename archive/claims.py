@@ -98,7 +98,8 @@ class Queue:
     Attributes:
         waiting: The head of the queue: id and priority of each proposal, in the order in which they are to be had.
         others: How many other workers hold proposals; not looked at where one wishes for the whole of what waits.
-        expired: Ids of proposals whose lease has run out; not looked at there while anything waits.
+        expired: Ids of proposals whose lease has run out; there, not looked at while anything waits, nor by who has
+            just looked.
     """
 
     waiting: Sequence[tuple[str, float]]

@@ -42,6 +42,7 @@ _FIRST_PAUSE_SECONDS = 0.05
 _FIRST_CONFLICT_PAUSE_SECONDS = 0.004
 _MAX_PAUSE_SECONDS = 1.0
 _MAX_COLLISIONS = 10
+_MAX_INCOMPLETE = 3  # the third run has an embedded server alone
 
 
 class Connection:
@@ -122,7 +123,8 @@ class Connection:
             lane: Name of those who on an embedded server go one after the other.
 
         Raises:
-            ArchiveError: Whatever `work` raises of this family passes unchanged; a driver's error is translated.
+            ArchiveError: Whatever `work` raises of this family passes unchanged, an IncompleteWriteError once it has
+                been run again in vain; a driver's error is translated.
         """
         self.require_space()
         runs = count()
@@ -208,14 +210,14 @@ class Connection:
         """Call `attempt` until it gets through to the server, for as long as an outage may last."""
         deadline = time.monotonic() + (self.settings.patience if patience is None else patience)
         pauses = {False: _FIRST_PAUSE_SECONDS, True: _FIRST_CONFLICT_PAUSE_SECONDS}
-        collisions = 0
+        collisions = incomplete = 0
         while True:
             instance = self._instance
             try:
                 return attempt()
             except IncompleteWriteError:
-                conflict, collisions = True, collisions + 1
-                if collisions > _MAX_COLLISIONS:
+                conflict, incomplete = True, incomplete + 1
+                if incomplete > _MAX_INCOMPLETE:
                     raise
             except (DriverError, Neo4jError) as error:
                 conflict = isinstance(error, TransientError)

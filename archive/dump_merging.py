@@ -107,7 +107,9 @@ def _proposal(there: Record, given: Record) -> Record:
     for worker, at, about in (*there["claims"], *given["claims"]):
         claims[worker, at] = _larger(claims.get((worker, at), {}), about)
     listed = sorted(([*claim, about] for claim, about in claims.items()), key=text_of)
-    return {**ahead, "properties": properties, "claims": listed}
+    # Files of an earlier release leave out the results of those that go on from a rung.
+    result = ahead["result"] if _rank(ahead) == 1 else there["result"] or given["result"]
+    return {**ahead, "properties": properties, "result": result, "claims": listed}
 
 
 def _rank(record: Record) -> int:

@@ -15,7 +15,7 @@
     │   ├── DatabaseNotFoundError         the server has no database of that name
     │   ├── SchemaVersionError            the archive was written by a newer release
     │   └── QueryError                    the server rejected a query
-    │       └── IncompleteWriteError      what is to be changed refers to what is not there
+    │       └── IncompleteWriteError      what is to be changed, or what it refers to, is gone
     ├── LeaseLostError                    another worker owns, or has finished, the proposal
     ├── SearchError                       a search cannot go on: its proposals keep failing
     ├── TrainingError                     one trial failed; `reason` is what goes on record
@@ -135,7 +135,7 @@ class IncompleteWriteError(QueryError):
         named = sorted(ids)
         shown = ", ".join(named[:3]) + (", …" if len(named) > 3 else "")
         super().__init__(
-            f"only {written} of {len(named)} could be written ({shown}): a node that they refer to is not in the "
+            f"only {written} of {len(named)} could be written (among {shown}): a node that they refer to is not in the "
             "archive, which someone must have deleted; nothing was stored"
         )
 

@@ -29,6 +29,7 @@ BATCH = 500
 _NETWORK = ("architecture", "space", "functional_key", "code")
 _ROW = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 
+# By way of the study, to which everybody writes: what is missed is counted below (`archive.writes`).
 STUDIES = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})

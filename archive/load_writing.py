@@ -186,7 +186,7 @@ def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
     """Return a proposal as it is to be written over what is there, which may be running."""
     if node is None:
         return record
-    if record["properties"]["state"] == State.WAITING:
+    if record["properties"]["state"] == State.WAITING and node["state"] == State.RUNNING:
         # Whoever holds it goes on.
         kept = {name: value for name, value in record["properties"].items() if name != "state"}
         return {**record, "properties": kept}

@@ -46,7 +46,7 @@ class Proposals:
         """Read and write through this connection; a proposal FAILS when `max_attempts` workers have lost it."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
         self._studies: dict[str, Study] = {}
-        self._lost_at = -math.inf
+        self._lost_at: dict[str | None, float] = {}
 
     def create(
         self,
@@ -270,10 +270,10 @@ class Proposals:
         many, runs, seen = wish.count > LONG, count(), None
         if many and not again:
             # Whoever asks for many asks often, and in vain most of the time: that is to cost little.
-            lost = time.monotonic() - self._lost_at > LOST_SECONDS
+            lost = time.monotonic() - self._lost_at.get(wish.study, -math.inf) > LOST_SECONDS
             seen = self._connection.read(lambda tx: claims.look(tx, wish, lost=lost))
-            if lost and not seen.waiting:
-                self._lost_at = time.monotonic()
+            if wish.whole and lost and not seen.waiting:
+                self._lost_at[wish.study] = time.monotonic()
             if not seen:
                 return []
 

@@ -54,6 +54,14 @@ RETURN p.id AS id, p.number AS number, p.state AS state, coalesce(p.rung, 0) AS 
        coalesce(p.priority, 0.0) AS priority
 """
 
+# A dump of an earlier release leaves out the results of those that go on.
+BEFORE = """
+UNWIND $ids AS id
+MATCH (e:Evaluation {id: id})
+USING INDEX SEEK e:Evaluation(id)
+RETURN collect(e.id) AS found
+"""
+
 AGAIN = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
@@ -235,8 +243,10 @@ def lock(tx: ManagedTransaction, studies: Iterable[str]) -> dict[str, tuple[Rung
 
 def record(tx: ManagedTransaction, ended: Sequence[Ended]) -> None:
     """Store results of locked proposals, each in the place of the one at the rung before, if there was one."""
-    evaluations.record(tx, [(one.id, one.result) for one in ended if not one.before])
-    later = [one for one in ended if one.before]
+    ids = [one.id for one in ended if one.before]
+    there = set(tx.run(BEFORE, ids=ids).single(strict=True)["found"]) if ids else set()
+    evaluations.record(tx, [(one.id, one.result) for one in ended if one.id not in there])
+    later = [one for one in ended if one.id in there]
     if later:
         rows = [{"id": one.id, "properties": result_properties(one.result)} for one in later]
         write_all(tx, AGAIN, rows)

@@ -4,11 +4,11 @@ Each migration has a number and is applied once; a (:SchemaMigration {version, n
 statement may run twice, so that two processes may migrate at once and a killed migration is simply run again.
 A migration is never edited after its release: a change of mind is the next one.
 
-Where a server needs its own form of something, the form lives here and nowhere else; but for one. Statements of
-transactions that write name the index that they look nodes up by, `USING INDEX SEEK`. Neo4j takes an index for empty
-until it has counted what it holds, and would rather scan it then; and the plan of a statement that follows a write, it
-keeps for as long as it runs. What is not named may be scanned for years, in an archive that was new when it was
-planned. The embedded server passes over the words.
+Where a server needs its own form of something, the form lives here and nowhere else, with one exception. The
+statements of a trial's transactions name the index that they look nodes up by, `USING INDEX SEEK`. Neo4j takes an index
+for empty until it has counted what it holds, and would rather scan it then; and the plan of a statement that follows a
+write, it keeps for as long as it runs. What is not named may be scanned for years, in an archive that was new when it
+was planned. The embedded server passes over the words.
 """
 
 from __future__ import annotations

@@ -164,7 +164,7 @@ def test_work_that_passed_over_some_of_its_rows_is_run_again(connection):
     connection.write(work)
     assert len(runs) == 3
     assert connection.read(count) == {"n": 3, "total": 3}
-    with pytest.raises(IncompleteWriteError, match=r"^only 1 of 2 could be written \(d, e\)"):
+    with pytest.raises(IncompleteWriteError, match=r"^only 1 of 2 could be written \(among d, e\)"):
         connection.write(lambda tx: write_all(tx, WRITE, [{"id": "e", "skip": True}, {"id": "d"}]))
     assert connection.read(count) == {"n": 3, "total": 3}
 

@@ -220,6 +220,34 @@ def test_a_dump_amid_the_rungs_goes_on_elsewhere(archive, race, connection, tmp_
     assert values(archive) == [0.5, 0.92, 0.7]
 
 
+def test_a_result_that_an_earlier_release_left_out_of_its_dump_is_no_obstacle(archive, race, connection):
+    race(4)
+    for value in (0.5, 0.9, 0.7):
+        ends(archive, claim(archive), value)
+    connection.query("MATCH (e:Evaluation {value: 0.9}) DETACH DELETE e", write=True)
+    ends(archive, claim(archive), 0.92)
+    assert values(archive) == [0.5, 0.92, 0.7]
+
+
+@pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")])
+def test_dumps_before_and_after_a_proposal_went_on_agree(archive, race, connection, tmp_path, order):
+    race(4)
+    for value in (0.5, 0.9):
+        ends(archive, claim(archive), value)
+    dump.dump(connection, tmp_path / "older")
+    ends(archive, claim(archive), 0.7)
+    dump.dump(connection, tmp_path / "newer")
+    before = standing(archive)
+    assert before[1] == (State.WAITING, 1)
+    wipe(connection)
+    for name in order:
+        load.load(connection, tmp_path / name)
+    assert (standing(archive), values(archive)) == (before, [0.5, 0.9, 0.7])
+    assert not sum(load.load(connection, tmp_path / "newer")[1].values())
+    held = claim(archive)
+    assert (held.proposal.number, held.proposal.rung) == (1, 1)
+
+
 @pytest.mark.parametrize("order", [("older", "newer"), ("newer", "older")])
 def test_dumps_of_two_moments_agree_on_the_later_one(archive, race, connection, tmp_path, order):
     race(4)

@@ -50,6 +50,7 @@ PEERS: tuple[Peer, ...] = ("SQLite", "journal")
 MOST: dict[Manner, int] = {"in batches": 6000, "reports late": 6000, "one by one": 800}
 """Cycles of each, if there is time for them."""
 PART = 2000
+"""Cycles of each study of the warm-up."""
 SPACE = "nasbench101"
 
 CLEAN_UP = """
@@ -72,8 +73,8 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> li
     """Measure life cycles, and Optuna's, for each number of workers.
 
     Args:
-        own: A database, which is left without the proposals of the measurement; None measures an embedded server of its
-            own in a temporary folder.
+        own: A database without networks of NAS-Bench-101, which it is left with; the proposals of the measurement go.
+            None measures an embedded server of its own in a temporary folder.
         workers: Numbers of processes.
     """
     peers = {(peer, count): rate for peer, count, rate in _peers(workers)}
