@@ -228,6 +228,12 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield part
 
 
+def prepare(architectures: Iterable[Architecture]) -> None:
+    """Work out what it takes to store them, which nobody else is to wait for within a transaction."""
+    for architecture in architectures:
+        _ = architecture.canonical
+
+
 def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None:
     """Store architectures within a transaction, skipping those that are there.
 

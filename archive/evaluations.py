@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from archive import collector, pages
 from archive.architectures import Architectures, batched
 from archive.pages import Found
-from archive.records import Evaluation, Result
-from archive.rows import evaluation_from, plain, result_properties, study_of
+from archive.records import Evaluation, Result, State
+from archive.rows import curve_properties, evaluation_from, plain, result_properties, study_of
 from archive.writes import write_all
 
 if TYPE_CHECKING:
@@ -55,6 +55,30 @@ CREATE (e)-[:ON]->(t)
 RETURN count(*) AS written
 """
 
+# Locks, tests, changes and records in one step. What it passes over, for whatever reason, stays as it was: nothing is
+# written before everything is found.
+FINISH = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
+USING INDEX SEEK p:Proposal(id)
+MATCH (a:Architecture {key: p.architecture})
+USING INDEX SEEK a:Architecture(key)
+MATCH (t:Task {id: row.task})
+USING INDEX SEEK t:Task(id)
+SET p.touched = timestamp()
+WITH p, a, t, row
+WHERE p.state = 'RUNNING' AND p.token = row.token AND p.rung_values IS NULL
+  AND p.architecture = coalesce(row.architecture, p.architecture)
+  AND none(name IN keys(p) WHERE name STARTS WITH 'curve_' AND NOT name IN row.curve)
+SET p += row.changes, p.finished = timestamp()
+CREATE (e:Evaluation {id: row.id})
+SET e += row.properties, e.created = timestamp()
+CREATE (p)-[:RESULTED_IN]->(e)
+CREATE (e)-[:OF]->(a)
+CREATE (e)-[:ON]->(t)
+RETURN collect(p.id) AS finished
+"""
+
 CHECKPOINT = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
@@ -93,6 +117,25 @@ SET e += row.properties, e.created = timestamp()
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What the holder of a proposal found, where no rungs are concerned.
+
+    Attributes:
+        id: Of the proposal.
+        token: Of the claim.
+        state: What the proposal becomes.
+        result: What was found.
+        architecture: Key of the network that was trained; None where the sender does not know.
+    """
+
+    id: str
+    token: str
+    state: State
+    result: Result
+    architecture: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,14 +233,23 @@ def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]
 def record(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
     """Store the results of proposals, by id, that the caller has locked and that have none yet."""
     if results:
-        studies = sorted({study_of(id_) for id_, _ in results})
-        tasks = {row["name"]: row["task"] for row in tx.run(STUDIES, studies=studies)}
-        rows = [
-            {"id": id_, "task": tasks.get(study_of(id_)), "properties": result_properties(result)}
-            for id_, result in results
-        ]
+        tasks = _tasks(tx, [id_ for id_, _ in results])
+        rows = [{"id": id_, "task": tasks.get(id_), "properties": result_properties(result)} for id_, result in results]
         write_all(tx, RECORD, rows)
     save(tx, results)
+
+
+def finish(tx: ManagedTransaction, several: Sequence[Finished]) -> int:
+    """Store in one step the results of proposals that are still held, each of them once; return how many those are.
+
+    The others stay as they are: those that are not held any more, and those whose reports had curves that the result
+    has not.
+    """
+    tasks = _tasks(tx, [one.id for one in several])
+    rows = [_finished(one, tasks.get(one.id)) for one in sorted(several, key=lambda one: one.id)]
+    done = set(tx.run(FINISH, rows=rows).single(strict=True)["finished"])
+    save(tx, [(one.id, one.result) for one in several if one.id in done])
+    return len(done)
 
 
 def save(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
@@ -205,6 +257,21 @@ def save(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
     saved = [{"id": id_, **vars(result.checkpoint)} for id_, result in results if result.checkpoint]
     if saved:
         write_all(tx, CHECKPOINT, saved)
+
+
+def _tasks(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, str]:
+    """Return the id of the task of each proposal, without those of which it could not be read."""
+    studies = {id_: study_of(id_) for id_ in ids}
+    found = {row["name"]: row["task"] for row in tx.run(STUDIES, studies=sorted(set(studies.values())))}
+    return {id_: found[study] for id_, study in studies.items() if study in found}
+
+
+def _finished(one: Finished, task: str | None) -> dict[str, Any]:
+    # The curve moves to the evaluation.
+    curve = list(curve_properties(one.result.curve))
+    changes = {"state": one.state.value, "reason": None, "open": None, "suspected": None, **dict.fromkeys(curve)}
+    told = {"id": one.id, "token": one.token, "architecture": one.architecture, "task": task}
+    return {**told, "curve": curve, "changes": changes, "properties": result_properties(one.result)}
 
 
 def task_id(task: str, protocol: str) -> str:

@@ -124,7 +124,9 @@ class Architecture:
         order = _topological_order(self.layers, self.edges, rank)
         position = {old: new for new, old in enumerate(order)}
         edges = [(position[tail], position[head]) for tail, head in self.edges]
-        return Architecture(self.space, [self.layers[old] for old in order], edges)
+        found = Architecture(self.space, [self.layers[old] for old in order], edges)
+        found.__dict__.update(key=self.key, functional_key=self.functional_key)
+        return found
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from archive import leases, rungs
+from archive import evaluations, leases, rungs
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
+from archive.evaluations import Finished
 from archive.leases import Change, Row
 from archive.records import Curve, Result, State
 from archive.rows import curve_properties, result_properties, study_of
@@ -104,8 +105,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         notices: What to store.
         limit: How many workers may lose a proposal.
     """
-    reports = [each for each in notices if isinstance(each, Report)]
-    if len(reports) == len(notices) == _renew(tx, reports):
+    if _at_once(tx, notices):
         return [True] * len(notices)
     # Those that are not held any more are told so, one by one.
     racing = rungs.lock(
@@ -139,9 +139,22 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     return answers
 
 
-def _renew(tx: ManagedTransaction, reports: Sequence[Report]) -> int:
-    renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
-    return leases.renew_held(tx, renewals) if reports else 0
+def _at_once(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
+    """Store what can be stored in one step; False where that was not all, which does no harm to say again."""
+    reports = [one for one in notices if isinstance(one, Report)]
+    if len(reports) == len(notices):
+        renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
+        return leases.renew_held(tx, renewals) == len(notices)
+    results = {one.id: _finished(one) for one in notices if isinstance(one, Completion) and one.rung is None}
+    return len(results) == len(notices) == evaluations.finish(tx, [*results.values()])
+
+
+def _finished(notice: Completion) -> Finished:
+    return Finished(notice.id, notice.token, _state(notice), notice.result, notice.architecture)
+
+
+def _state(notice: Completion) -> State:
+    return State.PRUNED if notice.pruned else State.COMPLETE
 
 
 def _change(row: Row, notice: Notice, limit: int) -> Change | None:
@@ -153,8 +166,7 @@ def _change(row: Row, notice: Notice, limit: int) -> Change | None:
             if notice.architecture not in (None, row["architecture"]):
                 raise LeaseLostError(notice.id, "it is of another network here")
             # The first result stays, and one is taken from a worker that has lost its lease, too.
-            state = State.PRUNED if notice.pruned else State.COMPLETE
-            return None if _has_result(row, notice) else leases.finish(row, notice.token, state)
+            return None if _has_result(row, notice) else leases.finish(row, notice.token, _state(notice))
         case Failure():
             return leases.fail(row, notice.token, notice.reason, limit, retry=notice.retry, log=notice.log)
         case Release():

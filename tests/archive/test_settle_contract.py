@@ -132,6 +132,34 @@ def test_each_notice_is_answered_for_itself(archive):
     assert archive.proposals.get(c.id).state is State.RUNNING
 
 
+def test_results_that_come_together_each_find_their_place(archive, connection):
+    """All held, and taken in one step, or some of them not: it makes no difference to any of the others."""
+    propose(archive, cells(6))
+    a, b, c, d, e = archive.proposals.claim_many("w", 5, study="study", lease_seconds=LONG)
+    # What was told of one has a curve that its result has not; one was lost; another has its result already.
+    archive.proposals.report(a.id, a.token, {"loss": [1.0], "gradient": [9.0]}, LONG)
+    archive.proposals.release(c.id, c.token)
+    archive.proposals.complete(d.id, "another", Result(0.25))
+    results = {one.id: Result(one.proposal.number / 8, curve={"loss": [1.0, 0.5]}) for one in (a, b, c, d, e)}
+    several = [Completion(one.id, one.token, results[one.id]) for one in (a, b, c, d)]
+    several.append(Completion(e.id, e.token, results[e.id], architecture=a.architecture.key))
+
+    for _ in range(2):
+        answers = archive.proposals.settle(several)
+        assert answers[:4] == [True, True, True, False]
+        assert isinstance(answers[4], LeaseLostError)
+        assert states(archive) == {4: State.RUNNING, 5: State.WAITING} | dict.fromkeys(range(4), State.COMPLETE)
+        found = {one.number: one for one in archive.studies.evaluations("study")}
+        assert {number: one.value for number, one in found.items()} == {0: 0.0, 1: 0.125, 2: 0.25, 3: 0.25}
+        assert found[0].curve == found[2].curve == {"epoch": [1, 2], "loss": [1.0, 0.5]}
+        assert not any(proposal.curve for proposal in archive.proposals.list("study"))
+        assert count(connection, "(:Proposal)-[:RESULTED_IN]->(:Evaluation)-[:OF]->(:Architecture)") == 4
+
+    more, less = Completion(e.id, e.token, Result(0.5)), Completion(e.id, e.token, Result(0.75))
+    assert archive.proposals.settle([more, less]) == [True, True]
+    assert archive.studies.evaluations("study")[-1].value == 0.5
+
+
 def test_a_result_of_another_network_is_refused(archive):
     propose(archive, cells(2))
     a, b = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
