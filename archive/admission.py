@@ -131,7 +131,7 @@ UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
 USING INDEX SEEK a:Architecture(key)
 CREATE (p:Proposal {id: row.id})
-SET p += row, p.created = timestamp(), p.finished = CASE WHEN row.state = 'WAITING' THEN null ELSE timestamp() END
+SET p += row, p.created = timestamp(), p.finished = CASE WHEN row.open IS NULL THEN timestamp() END
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (g)-[:MADE]->(p)
 CREATE (p)-[:OF]->(a)
@@ -161,6 +161,7 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
 
     if not request.suggestions:
         return []
+    architectures.prepare(_networks(request.suggestions))
     return connection.write(work, alone=len(request.suggestions) > LONG, lane="admission")
 
 
@@ -177,7 +178,8 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     if not chosen:
         return []
     admitted = [request.suggestions[at] for at in chosen]
-    rows = [_row(request, number, at) for number, at in enumerate(chosen, first)]
+    based_on = None if request.basis is None else to_json(request.basis)
+    rows = [_row(request, number, at, based_on) for number, at in enumerate(chosen, first)]
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
     times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
@@ -225,7 +227,7 @@ def _new(request: Request, known: set[str]) -> list[int]:
     return new
 
 
-def _row(request: Request, number: int, at: int) -> dict[str, Any]:
+def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[str, Any]:
     suggestion = request.suggestions[at]
     outcome = None if request.outcomes is None else request.outcomes[at]
 
@@ -237,6 +239,7 @@ def _row(request: Request, number: int, at: int) -> dict[str, Any]:
         "study": request.study,
         "number": number,
         "state": _state(outcome).value,
+        "open": request.study if outcome is None else None,
         "reason": outcome if isinstance(outcome, str) else None,
         "architecture": suggestion.architecture.key,
         "functional_key": suggestion.architecture.functional_key,
@@ -246,7 +249,7 @@ def _row(request: Request, number: int, at: int) -> dict[str, Any]:
         "hyperparameters": to_json(told("hyperparameters") or {}),
         "attempts": 0,
         "request": request.token,
-        "based_on": None if request.basis is None else to_json(request.basis),
+        "based_on": based_on,
         "seconds": _number(request.seconds),
     }
 

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from archive import architectures, stored_code
+from archive.records import State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -25,6 +26,25 @@ UNWIND $rows AS row
 MATCH (a:Architecture {key: row.key})
 SET a.code = row.code
 """
+
+# A proposal that waits or runs names its study once more, in a property that is indexed.
+MARK_OPEN = """
+MATCH (p:Proposal {state: $state}) WHERE p.open IS NULL
+WITH p ORDER BY p.id LIMIT $limit
+SET p.open = p.study
+RETURN count(*) AS marked
+"""
+
+
+def mark_open(connection: Connection) -> None:
+    """Give proposals that wait or run the property `open`."""
+    for state in (State.WAITING, State.RUNNING):
+        while connection.write(partial(_mark_open, state=state)):
+            pass
+
+
+def _mark_open(tx: ManagedTransaction, state: State) -> int:
+    return int(tx.run(MARK_OPEN, state=state.value, limit=BATCH).single(strict=True)["marked"])
 
 
 def write_codes(connection: Connection) -> None:

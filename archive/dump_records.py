@@ -73,7 +73,7 @@ def _or_none(check: Check) -> Check:
 
 
 _PROPOSAL_OWN = frozenset(
-    "id study number architecture functional_key agent token lease lease_until suspected touched".split()
+    "id study number open architecture functional_key agent token lease lease_until suspected touched".split()
 )
 _NUMBERS = dict.fromkeys(("acquisition", "mean", "std", "fidelity", "seconds", "priority"), is_real)
 _TIMES = dict.fromkeys(("created", "started", "finished"), is_whole)

@@ -50,7 +50,7 @@ USING INDEX SEEK p:Proposal(id)
 SET p += change.properties,
     p.lease_until = CASE WHEN change.lease IS NULL THEN p.lease_until ELSE timestamp() + change.lease END,
     p.suspected = CASE WHEN change.suspect THEN timestamp() END,
-    p.finished = CASE WHEN change.ends THEN timestamp() END
+    p.finished = CASE WHEN change.ends THEN timestamp() END, p.open = CASE WHEN change.ends THEN null ELSE p.study END
 RETURN count(*) AS written
 """
 

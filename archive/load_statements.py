@@ -97,6 +97,7 @@ USING INDEX SEEK a:Architecture(key)
 MERGE (p:Proposal {id: row.id})
 SET p += row.properties, p.study = row.study, p.number = row.number, p.agent = row.agent,
     p.architecture = a.key, p.functional_key = a.functional_key
+SET p.open = CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN row.study END
 WITH s, a, p WHERE NOT EXISTS { (p)-[:OF]->() }
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (p)-[:OF]->(a)

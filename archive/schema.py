@@ -102,6 +102,7 @@ MIGRATIONS = (
     ),
     # Layers are found by way of their network: to keep their ids unique took a quarter of the time to store one.
     Migration(4, "layers without ids", dropped=(("Layer", "id"),)),
+    Migration(5, "open proposals by study", indexed=(("Proposal", "open"),), convert=conversions.mark_open),
 )  # fmt: skip
 CURRENT_VERSION = MIGRATIONS[-1].version
 

@@ -15,6 +15,11 @@ from archive.records import Result, Study
 
 OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "none")
 
+# What `test_open_contract` is about.
+STRAYS = (
+    "(p:Proposal) WHERE coalesce(p.open, '') <> CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN p.study ELSE '' END"
+)
+
 
 @functools.cache
 def cells(count: int) -> tuple[Architecture, ...]:

@@ -13,11 +13,12 @@ from archive.errors import SchemaVersionError
 from archive.load import load
 from archive.records import Result
 from tests.archive.dumped import dumped
-from tests.archive.stores import Suggestion, cells, count
+from tests.archive.stores import STRAYS, Suggestion, cells, count
 from tests.conftest import wipe
 
 OLD = json.loads((Path(__file__).parent / "archive-of-schema-1.json").read_text(encoding="utf-8"))
 EXPECTED = OLD["expected"]
+OPEN = sum(properties.get("state") in ("WAITING", "RUNNING") for _, properties in OLD["nodes"])
 
 
 @pytest.fixture
@@ -65,6 +66,7 @@ def test_everything_is_read_as_it_was_written(old):
         # Identity is for ever: this release gives the same network the same key.
         assert codec.from_dict(EXPECTED["networks"][key]).key == key
     assert count(old, "(a:Architecture) WHERE a.code IS NULL") == 0
+    assert (count(old, STRAYS), count(old, "(p:Proposal) WHERE p.open = p.study")) == (0, OPEN)
 
 
 def test_it_is_dumped_loaded_and_searched_on(old, tmp_path):

@@ -13,7 +13,7 @@ from archive.notices import Completion
 from archive.proposals import Proposals
 from archive.records import Checkpoint, Result, State
 from archive.rungs import Rungs
-from tests.archive.stores import Forgetful, cells, count, everywhere, propose
+from tests.archive.stores import STRAYS, Forgetful, cells, count, everywhere, propose
 from tests.conftest import wipe
 
 LONG = 600.0
@@ -59,6 +59,7 @@ def test_the_best_third_goes_on_before_new_ones_and_up_to_the_top(archive, race)
     assert standing(archive)[:3] == [(State.PRUNED, 0), (State.WAITING, 1), (State.PRUNED, 0)]
     promoted = claim(archive)
     assert (promoted.proposal.number, promoted.proposal.rung, promoted.proposal.attempts) == (1, 1, 0)
+    assert count(archive.connection, STRAYS) == 0
     (seen,) = [one for one in archive.studies.evaluations("study") if one.number == 1]
     assert (seen.value, seen.epochs, seen.partial) == (0.9, 2, True)
     ends(archive, promoted, 0.92)
@@ -212,6 +213,7 @@ def test_a_dump_amid_the_rungs_goes_on_elsewhere(archive, race, connection, tmp_
     wipe(connection)
     load.load(connection, tmp_path / "file")
     assert standing(archive) == [before[0], (State.WAITING, 1), *before[2:]]
+    assert count(connection, STRAYS) == 0
     assert values(archive) == [0.5, 0.9, 0.7]
     held = claim(archive)
     assert (held.proposal.number, held.proposal.rung) == (1, 1)
