@@ -75,6 +75,9 @@ class Trial:
                 message: Message | Beat = self.connection.recv()
             except (EOFError, OSError):
                 message = Failed(self._cause_of_death(), retry=True)
+            except Exception as error:
+                # Native code that has lost its way may write into any file, this pipe as well.
+                message = Failed(f"what the trial said cannot be read: {type(error).__name__}: {error}", retry=True)
             self.heard = time.monotonic()
             if isinstance(message, Beat):
                 continue

@@ -139,6 +139,16 @@ def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run
     assert "3 attempts" in proposal.reason
 
 
+def test_a_trial_that_says_what_nobody_can_read_fails_alone(archive, monkeypatch, run):
+    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
+    propose(archive, NETS[:1], "faulty", name="bad")
+    propose(archive, NETS[:1], name="good")
+    tally = run()
+    assert (tally.complete, tally.failed) == (1, 3)
+    (bad,) = archive.proposals.list("bad")
+    assert "what the trial said cannot be read: UnpicklingError" in bad.reason
+
+
 @pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
 def test_who_fails_for_somebody_that_waits_does_not_rest(archive, monkeypatch, trainer, waited_for, rested):
     monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
