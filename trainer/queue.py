@@ -33,7 +33,7 @@ Key = tuple[str, str]
 """Id and token of a claim."""
 log = logging.getLogger("archive.trainer")
 
-BATCH = 32
+BATCH = 128
 """Proposals of a study on a table that are claimed at a time."""
 BACKOFF_SECONDS = 2.0
 """Pause after the archive was away, before it is asked again."""

@@ -77,18 +77,17 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> li
             None measures an embedded server of its own in a temporary folder.
         workers: Numbers of processes.
     """
-    peers = {(peer, count): rate for peer, count, rate in _peers(workers)}
     if own is not None and not own.embedded:
-        return list(_measure(own, workers, peers))
+        return list(_measure(own, workers))
     with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
         own = settings.load(home=folder, environment={})
         try:
-            return list(_measure(own, workers, peers))
+            return list(_measure(own, workers))
         finally:
             server.stop(own)
 
 
-def _measure(own: Settings, workers: Sequence[int], peers: dict[tuple[Peer, int], float]) -> Iterator[Figure]:
+def _measure(own: Settings, workers: Sequence[int]) -> Iterator[Figure]:
     networks = _networks()
     where = "the embedded server" if own.embedded else "the database"
     with connect(own) as archive:
@@ -98,10 +97,12 @@ def _measure(own: Settings, workers: Sequence[int], peers: dict[tuple[Peer, int]
                 _cycles(archive, own, "in batches", 1, list(islice(networks, PART)))
             for count in workers:
                 name = f"life cycles on {where}, {count} worker{'s' * (count > 1)}"
+                # Just before: how fast a machine is that others use, too, changes within minutes.
+                peers = dict(_peers(count))
                 rates = {each: _cycles(archive, own, each, count, list(islice(networks, MOST[each]))) for each in MOST}
                 goals: dict[Peer, int | None] = {"SQLite": 10, "journal": 2 if count > 1 else None}
                 for peer, times in goals.items():
-                    beside = _beside(peers.get((peer, count)), times)
+                    beside = _beside(peers.get(peer), times)
                     yield Figure(f"{name}, in batches, beside Optuna on {peer}", rates["in batches"], "1/s", *beside)
                 yield Figure(f"{name}, reports late", rates["reports late"], "1/s")
                 yield Figure(f"{name}, one by one", rates["one by one"], "1/s")
@@ -233,21 +234,20 @@ def _clean_up(archive: Archive) -> None:
     )
 
 
-def _peers(workers: Sequence[int]) -> Iterator[tuple[Peer, int, float]]:
+def _peers(workers: int) -> Iterator[tuple[Peer, float]]:
     """Yield the rates of Optuna's storages, none where it is not installed."""
     try:
         import optuna
     except ImportError:
         return
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    for count in workers:
-        for peer in PEERS:
-            with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-                optuna.create_study(study_name="bench", storage=_storage(peer, folder))
-                began, told = _together(count, _ask_and_tell, (peer, folder), lambda: None)
-                study = optuna.load_study(study_name="bench", storage=_storage(peer, folder))
-                done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
-            yield peer, count, done / (max(told) - began)
+    for peer in PEERS:
+        with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
+            optuna.create_study(study_name="bench", storage=_storage(peer, folder))
+            began, told = _together(workers, _ask_and_tell, (peer, folder), lambda: None)
+            study = optuna.load_study(study_name="bench", storage=_storage(peer, folder))
+            done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
+        yield peer, done / (max(told) - began)
 
 
 def _ask_and_tell(peer: Peer, folder: str, number: int, ready: Any, proposed: Any) -> float:
