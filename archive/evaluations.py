@@ -38,8 +38,7 @@ MATCH (s)-[:ON]->(t:Task)
 RETURN name, t.id AS task
 """
 
-# The caller holds the proposals' locks and has seen that they have no result, so nothing here can be there twice.
-RECORD = """
+_NEIGHBOURS = """
 UNWIND $rows AS row
 MATCH (p:Proposal {id: row.id})
 USING INDEX SEEK p:Proposal(id)
@@ -47,36 +46,28 @@ MATCH (a:Architecture {key: p.architecture})
 USING INDEX SEEK a:Architecture(key)
 MATCH (t:Task {id: row.task})
 USING INDEX SEEK t:Task(id)
+"""
+
+_EVALUATION = """
 CREATE (e:Evaluation {id: row.id})
 SET e += row.properties, e.created = timestamp()
 CREATE (p)-[:RESULTED_IN]->(e)
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
-RETURN count(*) AS written
 """
+
+# The caller holds the proposals' locks and has seen that they have no result, so nothing here can be there twice.
+RECORD = f"{_NEIGHBOURS}{_EVALUATION}RETURN count(*) AS written"
 
 # Locks, tests, changes and records in one step. What it passes over, for whatever reason, stays as it was: nothing is
 # written before everything is found.
-FINISH = """
-UNWIND $rows AS row
-MATCH (p:Proposal {id: row.id})
-USING INDEX SEEK p:Proposal(id)
-MATCH (a:Architecture {key: p.architecture})
-USING INDEX SEEK a:Architecture(key)
-MATCH (t:Task {id: row.task})
-USING INDEX SEEK t:Task(id)
-SET p.touched = timestamp()
+FINISH = f"""{_NEIGHBOURS}SET p.touched = timestamp()
 WITH p, a, t, row
 WHERE p.state = 'RUNNING' AND p.token = row.token AND p.rung_values IS NULL
   AND p.architecture = coalesce(row.architecture, p.architecture)
   AND none(name IN keys(p) WHERE name STARTS WITH 'curve_' AND NOT name IN row.curve)
 SET p += row.changes, p.finished = timestamp()
-CREATE (e:Evaluation {id: row.id})
-SET e += row.properties, e.created = timestamp()
-CREATE (p)-[:RESULTED_IN]->(e)
-CREATE (e)-[:OF]->(a)
-CREATE (e)-[:ON]->(t)
-RETURN collect(p.id) AS finished
+{_EVALUATION}RETURN collect(p.id) AS finished
 """
 
 CHECKPOINT = """

@@ -34,7 +34,8 @@ Key = tuple[str, str]
 log = logging.getLogger("archive.trainer")
 
 BATCH = 128
-"""Proposals of a study on a table that are claimed at a time."""
+"""Proposals of a study on a table that are claimed at a time: on the embedded server, with eight workers, 64 instead of
+32 were a quarter faster, and 128 an eighth more."""
 BACKOFF_SECONDS = 2.0
 """Pause after the archive was away, before it is asked again."""
 FIRST_PAUSE = 0.01
