@@ -106,9 +106,12 @@ def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterat
             yield Figure("resident memory of the server", server.status(own).rss_bytes / 2**20, "MiB")
         for question in saved_queries.names():
             notify(f"asking {question}")
-            answered = watch(partial(_ask, connection, question))
-            name = f"question {question}" + ("" if answered else ", given up")
-            yield Figure(name, watch.seconds, "s", f"<= {QUESTION:g}")
+            # A server plans a question when it hears it first.
+            for name in (f"question {question}, the first time", f"question {question}"):
+                answered = watch(partial(_ask, connection, question))
+                yield Figure(name + ("" if answered else ", given up"), watch.seconds, "s", f"<= {QUESTION:g}")
+                if not answered:
+                    break
         yield from _histories(Archive(connection), count, watch, notify)
         yield from _near(Archive(connection), networks[0], watch, notify)
 

@@ -16,7 +16,9 @@ def test_every_figure_is_measured(archive, store_settings, monkeypatch):
     told = []
     found = {row.name: row for row in scale.measure(30, store_settings, told.append)}
     assert all(math.isfinite(row.value) and row.value > 0 for row in found.values())
-    assert sum(name.startswith("question ") for name in found) == len(saved_queries.names()) >= 10
+    for words in ("", ", the first time"):
+        assert {f"question {name}{words}" for name in saved_queries.names()} <= found.keys()
+    assert len(saved_queries.names()) >= 10
     for words in ("load of 30", "history of 30", "warm start", "one step of", "nearest by otmann"):
         assert any(words in name for name in found), words
     assert ("disk" in found) == store_settings.embedded
