@@ -61,11 +61,11 @@ def run(
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
     keeper = Keeper(archive, agent.grams)
-    measured = 0
+    look, measured = archive.studies.follow(study.name), 0
     # How much was known when the agent last had no proposal: it may have one again once more is.
     exhausted: tuple[int, int] | None = None
     while True:
-        snapshot = archive.studies.snapshot(study.name)
+        snapshot = look()
         # The budget is the archive's: another search may have set it anew in the meantime.
         study, counts = snapshot.study, snapshot.counts
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]

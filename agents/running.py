@@ -26,8 +26,9 @@ Objective = Callable[[Architecture], float]
 def run(study: Study, objective: Objective, budget: int | None, agent: str | Agent) -> None:
     """Evaluate what an agent proposes until the study has its evaluations; see `Study.run`."""
     _set_budget(study, budget)
+    look = study.archive.studies.follow(study.name)
     while True:
-        snapshot = study.archive.studies.snapshot(study.name)
+        snapshot = look()
         loop.check_failures(snapshot)
         if snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED] >= snapshot.study.budget:
             break

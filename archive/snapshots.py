@@ -1,20 +1,25 @@
-"""How a study stands at one moment: what a live view shows, read without whole curves of finished trials."""
+"""How a study stands at one moment: what a live view shows, read without whole curves of finished trials.
+
+read_snapshot    once: all proposals of the study
+Follower         again and again: what is COMPLETE was read before, and is kept; all else is looked up by its id
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from archive.records import State, Study
-from archive.rows import CURVE, EPOCH, METRIC, with_prefix
+from archive.rows import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 
 if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
     from archive.connection import Connection
 
-SNAPSHOT = """
-MATCH (:Study {name: $name})-[:PROPOSED]->(p:Proposal)
+VIEW = """
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS architecture, p.agent AS agent,
        p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.attempts AS attempts, p.rung AS rung,
@@ -23,6 +28,25 @@ RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS archi
        [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics,
        [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
 ORDER BY number
+"""
+
+SNAPSHOT = f"""
+MATCH (:Study {{name: $name}})-[:PROPOSED]->(p:Proposal)
+{VIEW}
+"""
+
+SOME = f"""
+UNWIND $ids AS id
+MATCH (p:Proposal {{id: id}})
+USING INDEX SEEK p:Proposal(id)
+{VIEW}
+"""
+
+# `next` is the first number that is free, unless somebody has written to the study who does not count.
+EXTENT = """
+MATCH (s:Study {name: $name})
+USING INDEX SEEK s:Study(name)
+RETURN CASE WHEN s.counted = s.revision THEN s.next END AS next, s.paged AS paged
 """
 
 
@@ -84,7 +108,47 @@ class Snapshot:
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
     """Read the proposals of a study in one query."""
     rows = connection.read(lambda tx: tx.run(SNAPSHOT, name=study.name).data())
-    views = tuple(_view(row) for row in rows)
+    return _snapshot(study, map(_view, rows))
+
+
+class Follower:
+    """Reads one study again and again, at a cost that does not grow with what is finished.
+
+    What is COMPLETE stays as it is, but for a load, which says so (`archive.pages.forget`): then all is read anew.
+
+    Args:
+        connection: The archive.
+        name: Of the study.
+    """
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        """Know nothing yet."""
+        self._connection, self._name = connection, name
+        self._complete: dict[int, ProposalView] = {}
+        self._paged: int | None = None
+
+    def snapshot(self, study: Study) -> Snapshot:
+        """Return how the study stands now; `study` is its record, as it was just read."""
+        rows = self._connection.read(self._read)
+        views = {**self._complete, **{view.number: view for view in map(_view, rows)}}
+        # One without its value has been read while another transaction stored it.
+        self._complete = {
+            number: view for number, view in views.items() if view.state is State.COMPLETE and view.value is not None
+        }
+        return _snapshot(study, (views[number] for number in sorted(views)))
+
+    def _read(self, tx: ManagedTransaction) -> list[dict[str, Any]]:
+        extent = tx.run(EXTENT, name=self._name).single()
+        free, paged = (None, None) if extent is None else (extent["next"], extent["paged"])
+        if free is None or paged != self._paged or not self._complete:
+            self._complete, self._paged = {}, paged
+            return tx.run(SNAPSHOT, name=self._name).data()
+        ids = [proposal_id(self._name, number) for number in range(free) if number not in self._complete]
+        return tx.run(SOME, ids=ids).data()
+
+
+def _snapshot(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:
+    views = tuple(proposals)
     counts = Counter(view.state for view in views)
     return Snapshot(study, views, {state: counts[state] for state in State}, _incumbent(study, views))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.evaluations import Evaluations, Observed, task_id
 from archive.records import Evaluation, State, Study
 from archive.rows import study_from, to_json
-from archive.snapshots import Snapshot, read_snapshot
+from archive.snapshots import Follower, Snapshot, read_snapshot
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -229,6 +229,15 @@ class Studies:
             UnknownNameError: There is no study of this name.
         """
         return read_snapshot(self._connection, self.get(name))
+
+    def follow(self, name: str) -> Callable[[], Snapshot]:
+        """Return what returns snapshots of a study, for whoever looks often: the first one reads all of it.
+
+        Raises:
+            UnknownNameError: At a call: there is no study of this name.
+        """
+        follower = Follower(self._connection, name)
+        return lambda: follower.snapshot(self.get(name))
 
 
 def read(connection: Connection, name: str) -> Study:

@@ -1,0 +1,75 @@
+"""Following a study on each server: every look shows what a snapshot does, and reads nothing that is finished."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive import pages
+from archive.dump import dump
+from archive.errors import UnknownNameError
+from archive.load import load
+from archive.records import Result
+from archive.snapshots import Follower
+from tests.archive.stores import cells, evaluate, propose, study, suggest
+
+EARLIER = """
+MATCH (s:Study {name: 'study'})
+SET s.revision = s.revision + 1
+CREATE (s)-[:PROPOSED]->(:Proposal {id: 'study#00012', study: 'study', number: 12, state: 'WAITING', attempts: 0,
+                                    architecture: $key, functional_key: $key, created: 0})
+"""
+
+
+def claimed(archive):
+    return archive.proposals.claim("w", study="study")
+
+
+def test_each_look_is_a_snapshot(archive, tmp_path):
+    look = archive.studies.follow("study")
+    with pytest.raises(UnknownNameError):
+        look()
+    archive.studies.create(study())
+
+    def same():
+        assert look() == archive.studies.snapshot("study")
+
+    same()
+    evaluate(archive, [0.5, 0.75, 0.25])
+    same()
+    propose(archive, cells(8)[3:])
+    same()
+    first, second, third = (claimed(archive) for _ in range(3))
+    archive.proposals.report(first.id, first.token, {"loss": [1.0]})
+    same()
+    archive.proposals.complete(first.id, first.token, Result(1.0, {"accuracy": 1.0}))
+    archive.proposals.fail(second.id, second.token, "out of memory")
+    archive.proposals.release(third.id, third.token)
+    same()
+    agent = archive.proposals.register_agent("another", {}, "1")
+    answered = [(one, Result(0.1 * at, {})) for at, one in enumerate(suggest(cells(12)[8:]))]
+    archive.proposals.create_answered("study", agent, answered, after=8)
+    archive.studies.set_budget("study", 7)
+    same()
+    assert look().study.budget == 7
+    dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
+    load(archive.connection, tmp_path / "a.jsonl.gz")
+    same()
+    # Somebody who does not count: an earlier release.
+    archive.connection.query(EARLIER, {"key": "0" * 32}, write=True)
+    same()
+    assert look().proposals[-1].number == 12
+
+
+def test_what_is_complete_is_not_read_again_until_a_load_may_have_changed_it(archive):
+    evaluate(archive, [0.5, 0.75])
+    propose(archive, cells(3)[2:])
+    follower = Follower(archive.connection, "study")
+
+    def means():
+        return [view.mean for view in follower.snapshot(archive.studies.get("study")).proposals]
+
+    assert means() == [None] * 3
+    archive.connection.write(lambda tx: tx.run("MATCH (p:Proposal) SET p.mean = 1.0").consume())
+    assert means() == [None, None, 1.0]
+    archive.connection.write(lambda tx: pages.forget(tx, ["study"]))
+    assert means() == [1.0] * 3
