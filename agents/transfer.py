@@ -33,6 +33,7 @@ from archive.agents.common_cells import comparable
 from archive.agents.informant import Group, SourceModel, grouped, learn
 from archive.agents.model_based import Method, live, with_pending
 from archive.agents.portfolio_members import Model, model
+from archive.agents.sources import too_little
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.committee import Committee, Member
 from archive.agents.surrogates.distance_gp import DistanceGP
@@ -76,12 +77,6 @@ class Transfer:
         self._known: OrderedDict[tuple[object, ...], Informants] = OrderedDict()
         self._lock = Lock()
 
-    def groups(self, history: History) -> list[Informants]:
-        """Return the models of each group of sources, those of the same space first; empty without any of use."""
-        groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
-        groups.sort(key=lambda group: group.space != self.space.name)
-        return [found for found in map(self._learnt, groups) if found]
-
     def first(
         self, history: History, source: CandidateSource, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
@@ -96,13 +91,13 @@ class Transfer:
         Returns:
             At most `n` networks that sources expect most of; the number is None where no source is of use.
         """
-        groups = self.groups(history)
-        if not groups:
+        useful, groups = self._useful(history), self._heard(history)
+        if not useful or (not groups and len(history.usable) < ELSEWHERE):
             return [], None
-        most = max(TOP, len(groups))
+        most = max(TOP, len(useful))
         done = len(history.usable) + len(history.pending)
         found: list[Suggestion] = []
-        for turn in range(done, min(done + n, most)):
+        for turn in range(done, min(done + n, most) if groups else done):
             rank = partial(_expected, groups[turn % len(groups)])
             ranked = source.candidates(with_pending(history, found), rank, 1, rng)
             found += [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked]
@@ -110,7 +105,7 @@ class Transfer:
 
     def helped(self, cold: Surrogate, history: History) -> Surrogate:
         """Return a surrogate that learns from the same scores with the help of the history's sources."""
-        groups = [models for models in self.groups(history) if self._is_heard(models, history)]
+        groups = self._heard(history)
         if not groups:
             return cold
         if isinstance(cold, Warped):
@@ -121,8 +116,17 @@ class Transfer:
         transform = own[0].transform
         return Committee([*own, *(InformedGP(model, transform) for models in groups for model in models)], prior)
 
-    def _is_heard(self, models: Informants, history: History) -> bool:
-        return models[0].group.space == self.space.name or len(history.usable) < ELSEWHERE
+    def _useful(self, history: History) -> list[Group]:
+        """Return the groups of sources that something can be learnt from, those of the same space first."""
+        groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
+        groups.sort(key=lambda group: group.space != self.space.name)
+        return [group for group in groups if not too_little(*group.sources)]
+
+    def _heard(self, history: History) -> list[Informants]:
+        """Return the models of each group that is heard still."""
+        everyone = len(history.usable) < ELSEWHERE
+        heard = [group for group in self._useful(history) if everyone or group.space == self.space.name]
+        return [models for models in map(self._learnt, heard) if models]
 
     @cached_property
     def _models(self) -> list[Model]:

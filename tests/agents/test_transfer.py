@@ -198,6 +198,20 @@ def test_another_benchmark_is_heard_while_a_study_is_young(kind, space):
         assert count < ELSEWHERE or plain == helped
 
 
+def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("learnt what nobody hears")
+
+    monkeypatch.setattr("archive.agents.transfer.learn", refuse)
+    other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
+    cells = [other.sample(rng) for _ in range(20)]
+    # More sources than evaluations that sources may begin with: none of them has a turn any more.
+    told = [source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(ELSEWHERE + 2)]
+    seen = tuple(Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE])
+    agent, history = agents.get("portfolio", space), History(seen, sources=tuple(told))
+    assert len(agent.propose(history, 2, np.random.default_rng(0))) == 2
+
+
 def test_sources_that_nothing_compares_are_left_alone(space):
     other = Chains().every()
     agent, told = agents.get("portfolio", space), source(other, range(20))
