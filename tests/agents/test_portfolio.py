@@ -157,3 +157,38 @@ def test_a_batch_is_of_different_networks():
         found = proposed(Portfolio(space, members=["subtrees"], n_design=2, batch_rule=rule), history, 4)
         assert len(keys(found)) == 4
         assert not keys(found) & history.known.keys()
+
+
+def test_greed_when_patience_ends():
+    space, some = cells(16)
+    given = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
+    impatient, patient = (Portfolio(space, **given, patience=steps) for steps in (3, 0))
+    greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
+    # The best is the seventh: the third evaluation after it is due, and the sixth; those on their way count.
+    scores = [0.1, 0.5, 0.2, 0.3, 0.4, 0.1, 0.9, 0.2, 0.6, 0.7, 0.3]
+    told_apart = set()
+    for finished, pending, due in ((8, 0, False), (9, 0, True), (10, 0, False), (11, 1, True), (7, 5, True)):
+        history = History(
+            observed(some[:finished], scores[:finished]),
+            tuple(Pending(one) for one in some[finished : finished + pending]),
+        )
+        best, promising = (keys(proposed(one, history)) for one in (greedy, patient))
+        assert keys(proposed(impatient, history)) == (best if due else promising), (finished, pending)
+        told_apart |= {due} if best != promising else set()
+    assert told_apart == {False, True}
+
+
+def test_greed_within_a_batch_and_not_within_the_design():
+    space, some = cells(16)
+    given = {"members": ["subtrees"], "n_design": 10, "candidates": "mutations"}
+    impatient = Portfolio(space, **given, patience=4)
+    # The best came first, but patience begins with the design's end: after it, of eight networks two are due.
+    scores = [0.9, *np.linspace(0.1, 0.6, 9)]
+    history = History(observed(some[:10], scores))
+    assert keys(proposed(impatient, history)) == keys(proposed(Portfolio(space, **given, patience=0), history))
+    batch = proposed(impatient, history, 8)
+    assert len(keys(batch)) == 8
+    greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
+    assert keys(batch[:2]) == keys(proposed(greedy, history, 2))
+    with pytest.raises(UsageError, match="patience must be >= 0, got -1"):
+        Portfolio(space, patience=-1)
