@@ -174,8 +174,9 @@ def _change(row: Row, notice: Notice, limit: int) -> Change | None:
 
 
 def _has_result(row: Row, notice: Completion) -> bool:
-    if notice.rung is None:
-        return State(row["state"]).evaluated
+    state = State(row["state"])
+    if notice.rung is None or state is State.COMPLETE:
+        return state.evaluated
     # One that comes late may find the proposal promoted, and on its way to a rung that it does not speak of.
     return len(row["rung_values"] or ()) > notice.rung
 

@@ -159,6 +159,15 @@ def test_what_is_told_without_a_rung_is_a_whole_training(archive, race):
     found = {one.number: (one.value, one.partial) for one in archive.studies.evaluations("study")}
     assert (found[1], found[3]) == ((0.97, False), (0.2, False))
     assert archive.checkpoints.of_evaluation(promoted.id) == saved
+    # What another trainer found at a rung meanwhile comes too late.
+    late = [
+        Completion(promoted.id, "late", result(0.5, 6), True, 1),
+        Completion(fresh.id, "late", result(0.9, 2), True, 0),
+    ]
+    assert [archive.proposals.settle([one]) for one in late] == [[False], [False]]
+    assert archive.proposals.settle(late) == [False, False]
+    assert found == {one.number: (one.value, one.partial) for one in archive.studies.evaluations("study")}
+    assert [one for one in standing(archive) if one[0] is State.COMPLETE] == [(State.COMPLETE, 1), (State.COMPLETE, 0)]
 
 
 def test_workers_at_once_promote_each_once(archive, race, open_connection):
