@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[Source, ...]]:
-    """Return the evaluations that are a study's observations, in their order, and its sources, by name.
+    """Return the evaluations that are a study's observations, and its sources, by name.
+
+    Observations from other studies come first: they were there before the study's own, which keep their order.
 
     Trainings that paused before their end are no evaluations of a source.
     """
@@ -30,6 +32,7 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
             own.append(seen)
         elif not seen.partial:
             others.setdefault(str(seen.study), []).append(seen)
+    own.sort(key=lambda seen: seen.study == study.name)
     return own, tuple(_source(name, others[name]) for name in sorted(others))
 
 

@@ -71,6 +71,14 @@ def test_other_tasks_are_sources_and_the_same_task_observations(archive, study, 
     assert not set(history.known) - {seen.architecture.functional_key for seen in history.observations}
 
 
+def test_what_other_studies_found_comes_before_what_a_study_did(archive, study, searched):
+    searched(study("same"), 3)
+    searched(study("warm"), 2, sources=["same"])
+    history = history_of(archive, archive.studies.get("warm"))
+    assert [seen.id.partition("#")[0] for seen in history.observations] == [*["same"] * 3, *["warm"] * 2]
+    assert recheck(archive, "warm").differing == ()
+
+
 def test_a_warm_start_is_on_record_and_can_be_asked_again(archive, study, searched):
     searched(study("source", "u"), 12)
     searched(study("equal", "v"), 6, value=lambda cell: 1.0)
