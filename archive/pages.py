@@ -74,7 +74,7 @@ RETURN p.number AS number, p.agent AS agent, p.architecture AS architecture, p.f
 ORDER BY number
 """
 
-LOCK = "MATCH (s:Study {name: $study}) SET s.paged = timestamp()"
+LOCK = "MATCH (s:Study {name: $study}) SET s.paged = coalesce(s.paged, 0) + 1"
 
 WRITE = """
 MATCH (s:Study {name: $study})
@@ -91,7 +91,7 @@ FORGET = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
 USING INDEX SEEK s:Study(name)
-SET s.paged = timestamp()
+SET s.paged = coalesce(s.paged, 0) + 1
 WITH s
 MATCH (s)-[:HAS_PAGE]->(g:Page)
 OPTIONAL MATCH (g)-[:HAS_WHOLE]->(w:Whole)

@@ -112,9 +112,10 @@ def read_snapshot(connection: Connection, study: Study) -> Snapshot:
 
 
 class Follower:
-    """Reads one study again and again, at a cost that does not grow with what is finished.
+    """Reads one study again and again, at a cost that does not grow with what is COMPLETE.
 
-    What is COMPLETE stays as it is, but for a load, which says so (`archive.pages.forget`): then all is read anew.
+    That stays as it is, but for a load, which says so (`archive.pages.forget`): then all is read anew. It is kept once
+    two looks in a row have found it the same: one alone may come between the writes of another transaction.
 
     Args:
         connection: The archive.
@@ -124,27 +125,30 @@ class Follower:
     def __init__(self, connection: Connection, name: str) -> None:
         """Know nothing yet."""
         self._connection, self._name = connection, name
-        self._complete: dict[int, ProposalView] = {}
+        self._seen: dict[int, ProposalView] = {}
+        self._kept: dict[int, ProposalView] = {}
         self._paged: int | None = None
 
     def snapshot(self, study: Study) -> Snapshot:
         """Return how the study stands now; `study` is its record, as it was just read."""
-        rows = self._connection.read(self._read)
-        views = {**self._complete, **{view.number: view for view in map(_view, rows)}}
-        # One without its value has been read while another transaction stored it.
-        self._complete = {
-            number: view for number, view in views.items() if view.state is State.COMPLETE and view.value is not None
+        rows, kept, self._paged = self._connection.read(self._read)
+        views = {**kept, **{view.number: view for view in map(_view, rows)}}
+        self._kept = {
+            number: view
+            for number, view in views.items()
+            if view.state is State.COMPLETE and (number in kept or view == self._seen.get(number))
         }
+        self._seen = views
         return _snapshot(study, (views[number] for number in sorted(views)))
 
-    def _read(self, tx: ManagedTransaction) -> list[dict[str, Any]]:
+    def _read(self, tx: ManagedTransaction) -> tuple[list[dict[str, Any]], dict[int, ProposalView], int | None]:
+        """Return rows, what they leave out, and how often pages have been written or forgotten."""
         extent = tx.run(EXTENT, name=self._name).single()
         free, paged = (None, None) if extent is None else (extent["next"], extent["paged"])
-        if free is None or paged != self._paged or not self._complete:
-            self._complete, self._paged = {}, paged
-            return tx.run(SNAPSHOT, name=self._name).data()
-        ids = [proposal_id(self._name, number) for number in range(free) if number not in self._complete]
-        return tx.run(SOME, ids=ids).data()
+        if not self._kept or free is None or free <= max(self._kept) or paged != self._paged:
+            return tx.run(SNAPSHOT, name=self._name).data(), {}, paged
+        ids = [proposal_id(self._name, number) for number in range(free) if number not in self._kept]
+        return (tx.run(SOME, ids=ids).data() if ids else []), self._kept, paged
 
 
 def _snapshot(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:

@@ -31,7 +31,8 @@ def test_each_look_is_a_snapshot(archive, tmp_path):
     archive.studies.create(study())
 
     def same():
-        assert look() == archive.studies.snapshot("study")
+        # Twice: what two looks in a row find is kept.
+        assert look() == look() == archive.studies.snapshot("study")
 
     same()
     evaluate(archive, [0.5, 0.75, 0.25])
@@ -68,7 +69,7 @@ def test_what_is_complete_is_not_read_again_until_a_load_may_have_changed_it(arc
     def means():
         return [view.mean for view in follower.snapshot(archive.studies.get("study")).proposals]
 
-    assert means() == [None] * 3
+    assert means() == means() == [None] * 3
     archive.connection.write(lambda tx: tx.run("MATCH (p:Proposal) SET p.mean = 1.0").consume())
     assert means() == [None, None, 1.0]
     archive.connection.write(lambda tx: pages.forget(tx, ["study"]))
