@@ -11,7 +11,7 @@ above the best as they are can be mixed, as their expected improvements add up.
 
 The first networks are those that tell most of the space (`space_filling`), not the space's pool.
 
-After some evaluations in a row without a new best (`patience`), the next is of the network that is expected to score
+Of some evaluations in a row without a new best (`patience`), the last is of the network that is expected to score
 highest. Expected improvement may pass over it for long: near the best score the model is certain, and what nothing is
 known of promises more, for as long as there is any. Of twenty searches on CIFAR-100 of NAS-Bench-201 three stayed at
 the second best cell for 25 evaluations or more, with the best expected to be so; with patience none for more than 16.
@@ -22,6 +22,7 @@ Which members and units are the default was chosen on NAS-Bench-201, so that res
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import final
@@ -68,7 +69,8 @@ class Portfolio(Agent):
             for `log-regret` alone.
         candidates: A name of `archive.agents.candidate_sources`.
         batch_rule: A name of `archive.agents.batch`.
-        patience: Evaluations without a new best, of which the last is that of the highest expectation; 0 for none.
+        patience: Of so many evaluations of the study in a row without a new best, whoever proposed them, the last is
+            of the network of the highest expectation, whose `acquisition` is then None; 0 for never.
 
     Raises:
         UnknownNameError: A name is not known.
@@ -133,18 +135,20 @@ class Portfolio(Agent):
         # While nothing is finished there is nothing to learn from, however many are on their way.
         found = self._design(history, min(max(missing, 0), n) if history.usable else n, rng)
         history = with_pending(history, found)
-        greedy = self._due(history, n - len(found))
-        for search, count in ((self._greedy, greedy), (self._search, n - len(found) - greedy)):
-            more = search.propose(history, count, rng) if count else []
-            found, history = [*found, *more], with_pending(history, more)
-        return found
+        due = self._due(history, n - len(found))
+        greedy = self._greedy.propose(history, due, rng) if due else []
+        # What was not chosen by the acquisition has no value of it.
+        found += [replace(one, acquisition=None) for one in greedy]
+        history, left = with_pending(history, greedy), n - len(found)
+        return [*found, *self._search.propose(history, left, rng)] if left else found
 
     def _due(self, history: History, n: int) -> int:
         """Return how many of the next `n` networks are to be those of the highest expectation."""
         if not self.patience or not history.usable:
             return 0
-        best = 1 + int(np.argmax([seen.score for seen in history.usable]))
-        waited = max(len(history.usable) + len(history.pending) - max(best, self.n_design), 0)
+        scores = [seen.score if math.isfinite(seen.score) else -math.inf for seen in history.observations]
+        tried = len(scores) + len(history.pending) + len(history.failed)
+        waited = max(tried - max(1 + int(np.argmax(scores)), self.n_design), 0)
         return (waited + n) // self.patience - waited // self.patience
 
     def _design(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:

@@ -164,16 +164,23 @@ def test_greed_when_patience_ends():
     given = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
     impatient, patient = (Portfolio(space, **given, patience=steps) for steps in (3, 0))
     greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
-    # The best is the seventh: the third evaluation after it is due, and the sixth; those on their way count.
+    # The best is the seventh: the third evaluation after it is due, and the sixth; all that were proposed count.
     scores = [0.1, 0.5, 0.2, 0.3, 0.4, 0.1, 0.9, 0.2, 0.6, 0.7, 0.3]
     told_apart = set()
-    for finished, pending, due in ((8, 0, False), (9, 0, True), (10, 0, False), (11, 1, True), (7, 5, True)):
+    for finished, pending, failed, due in (
+        *((8, 0, 0, False), (9, 0, 0, True), (10, 0, 0, False), (11, 1, 0, True), (7, 5, 0, True)),
+        *((9, 0, 1, False), (9, 0, 2, False), (10, 1, 1, True)),
+    ):
+        rest = some[finished + pending :]
         history = History(
             observed(some[:finished], scores[:finished]),
             tuple(Pending(one) for one in some[finished : finished + pending]),
+            tuple(rest[:failed]),
         )
         best, promising = (keys(proposed(one, history)) for one in (greedy, patient))
-        assert keys(proposed(impatient, history)) == (best if due else promising), (finished, pending)
+        found = proposed(impatient, history)
+        assert keys(found) == (best if due else promising), (finished, pending, failed)
+        assert (found[0].acquisition is None) == due and found[0].mean is not None
         told_apart |= {due} if best != promising else set()
     assert told_apart == {False, True}
 
