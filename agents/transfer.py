@@ -56,7 +56,8 @@ MEMBERS = ("subtrees", "outline", "structure")
 """Models that learn a group, see `archive.agents.portfolio_members`: fast, and positive definite, on every space."""
 
 REMEMBERED = 8
-"""Groups that are kept."""
+"""Groups that are learnt from, and kept: of more, those of the same space, then the larger ones. On NAS-Bench-201 each
+takes up to 200 MB and some seconds."""
 
 Informants = tuple[SourceModel, ...]
 
@@ -119,8 +120,11 @@ class Transfer:
     def _useful(self, history: History) -> list[Group]:
         """Return the groups of sources that something can be learnt from, those of the same space first."""
         groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
+        groups = [group for group in groups if not too_little(*group.sources)]
+        if len(groups) > REMEMBERED:
+            groups.sort(key=lambda group: -len(group.contents))
         groups.sort(key=lambda group: group.space != self.space.name)
-        return [group for group in groups if not too_little(*group.sources)]
+        return groups[:REMEMBERED]
 
     def _heard(self, history: History) -> list[Informants]:
         """Return the models of each group that is heard still."""

@@ -10,7 +10,7 @@ import pytest
 from archive import agents, codec, spaces
 from archive.agents.base import History, Observation, Source
 from archive.agents.catalogue import CARDS
-from archive.agents.transfer import DESIGN, ELSEWHERE, TOP
+from archive.agents.transfer import DESIGN, ELSEWHERE, REMEMBERED, TOP
 
 from .conftest import Chains
 from .listed import score, small_table
@@ -206,10 +206,23 @@ def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(20)]
     # More sources than evaluations that sources may begin with: none of them has a turn any more.
-    told = [source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(ELSEWHERE + 2)]
-    seen = tuple(Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE])
-    agent, history = agents.get("portfolio", space), History(seen, sources=tuple(told))
-    assert len(agent.propose(history, 2, np.random.default_rng(0))) == 2
+    told = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(ELSEWHERE + 2))
+    alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE]))
+    agent = agents.get("portfolio", space)
+    cold, warm = (
+        agent.propose(history, 2, np.random.default_rng(0))
+        for history in (alone, dataclasses.replace(alone, sources=told))
+    )
+    assert cold == warm
+
+
+def test_of_many_tasks_the_larger_ones_are_heard(space):
+    cells, rng = list(space.members()), np.random.default_rng(0)
+    sizes = [6 + at for at in range(REMEMBERED + 3)]
+    told = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
+    seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + REMEMBERED + DESIGN])
+    (made,) = agents.get("portfolio", space).propose(History(seen, sources=told), 1, np.random.default_rng(0))
+    assert set(made.coupling) == {f"s{n}" for n in sizes[3:]}
 
 
 def test_sources_that_nothing_compares_are_left_alone(space):
