@@ -17,7 +17,8 @@ known of promises more, for as long as there is any. Of twenty searches on CIFAR
 the second best cell for 25 evaluations or more, with the best expected to be so; with patience none for more than 16.
 De Ath, Everson, Rahat and Fieldsend (Greed is good, 2021) find a part of greed to help other acquisitions, too.
 
-Which members and units are the default was chosen on NAS-Bench-201, so that results on it flatter the portfolio.
+Which members, units and patience are the default was chosen on NAS-Bench-201, so that results on it flatter the
+portfolio.
 """
 
 from __future__ import annotations
