@@ -1,7 +1,6 @@
 """How a study stands at one moment: what a live view shows, read without whole curves of finished trials.
 
-read_snapshot    once: all proposals of the study
-Follower         again and again: what is COMPLETE was read before, and is kept; all else is looked up by its id
+Whoever looks again and again (`Follower`) keeps what is COMPLETE, and looks up all else by its id.
 """
 
 from __future__ import annotations
