@@ -10,7 +10,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from archive.agents.opening import study
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 
 if TYPE_CHECKING:
@@ -87,7 +87,15 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     for setting in config:
         if setting not in known:
             raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
-    agent = registry.load(name)(space, **config)
+    make = registry.load(name)
+    try:
+        agent = make(space, **config)
+    except TypeError as error:
+        # A text where a number belongs, from a command line or a file: agents look at values, not at types.
+        if not config:
+            raise
+        given = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
+        raise UsageError(f"agent {name} cannot be made with {given}: {error}") from error
     if not isinstance(agent, Agent):
         raise SettingsError(
             f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"

@@ -9,7 +9,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import Agent, Suggestion
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 
 
@@ -73,6 +73,14 @@ def test_no_agent():
     with pytest.raises(UnknownNameError) as caught:
         agents.get("simulated-annealing", spaces.get("mlp"))
     assert caught.value.kind == "agent"
+
+
+@pytest.mark.parametrize("kind", ["portfolio", "bananas", "tw", "nasbot"])
+def test_a_value_of_the_wrong_type_is_named(kind):
+    space = spaces.get("nasbench201")
+    setting = "n_design" if kind == "portfolio" else "n_initial"
+    with pytest.raises(UsageError, match=f"agent {kind} cannot be made with {setting}='x'"):
+        agents.get(kind, space, **{setting: "x"})
 
 
 def test_names_load_no_numerics():
