@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from archive.cli.render import json_option, out, print_json, print_table
+from archive.cli.render import json_option, print_fields, print_json, print_table
 
 COLUMNS = ("agent", "summary", "paper", "cost", "when", "transfers")
 
@@ -36,8 +36,7 @@ def _show(name: str, as_json: bool) -> None:
     if as_json:
         print_json({**_card(name), "settings": settings})
         return
-    for field, value in _card(name).items():
-        out().print(f"[bold]{field:<8}[/] {value}")
+    print_fields(_card(name), 8)
     if settings:
         print_table(("setting", "default"), list(settings.items()))
 

@@ -8,7 +8,7 @@ import click
 
 from archive.assignments import assignments
 from archive.cli.architecture_argument import architecture_of, is_key
-from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
+from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
 from archive.errors import InvalidArchitectureError, UsageError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def nearest(
     settings = assignments(given, "a setting")
     network = key if is_key(key) else architecture_of(ctx, key)
     with open_archive(ctx) as archive:
-        search = Nearest(archive, notify=messages().print)
+        search = Nearest(archive, notify=print_message)
         found = search.similar(network, k, kind, component=component, study=study, **settings)
     rows = [vars(neighbour) for neighbour in found.neighbours]
     if as_json:
@@ -123,10 +123,8 @@ def nearest(
         return
     print_table(NEIGHBOUR_COLUMNS, [list(row.values()) for row in rows])
     if not found.exact:
-        messages().print(
-            f"[yellow]{found.compared} of {found.among} architectures were compared: the first {found.certain} are "
-            "certain, others may be nearer than the rest[/]"
-        )
+        certain = f"the first {found.certain} are certain, others may be nearer than the rest"
+        print_message((f"{found.compared} of {found.among} architectures were compared: {certain}", "yellow"))
 
 
 def _distances(kernel: Any, first: Architecture, second: Architecture, *, asked: bool) -> list[tuple[str, str, float]]:
@@ -136,13 +134,12 @@ def _distances(kernel: Any, first: Architecture, second: Architecture, *, asked:
     except InvalidArchitectureError as error:
         if asked or first.space != second.space:
             raise
-        messages().print(f"[yellow]{kernel.name} is left out: {error}[/]")
+        print_message((f"{kernel.name} is left out: {error}", "yellow"))
         return []
     return [(kernel.name, name, float(value)) for name, value in zip(kernel.components, stack[:, 0, 0], strict=True)]
 
 
 def _describe(details: dict[str, Any]) -> None:
-    for name, value in details.items():
-        if name != "revision" and value not in (None, []):
-            text = ", ".join(map(str, value)) if isinstance(value, list) else value
-            out().print(f"[bold]{name:<16}[/] {text}")
+    told = {name: value for name, value in details.items() if name != "revision" and value not in (None, [])}
+    # Numbers as they are stored.
+    print_fields({name: value if isinstance(value, list) else str(value) for name, value in told.items()}, 16)

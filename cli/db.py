@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from archive.cli.main import settings_of
-from archive.cli.render import json_option, out, print_json
+from archive.cli.render import json_option, print_fields, print_json, print_line, show
 from archive.cli.weights_gc import gc
 from archive.errors import UsageError
 from archive.settings import Settings, load
@@ -43,7 +43,7 @@ def stop(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         print_json({"stopped": stopped})
     else:
-        out().print("stopped" if stopped else "the embedded server was not running")
+        print_line("stopped" if stopped else "the embedded server was not running")
 
 
 @db.command()
@@ -74,9 +74,8 @@ def _show(status: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(status)
         return
-    for name, value in status.items():
-        if value not in (None, "", 0) or name == "running":
-            out().print(f"[bold]{name:<16}[/] {_readable(name, value)}")
+    told = {name: value for name, value in status.items() if value not in (None, "", 0) or name == "running"}
+    print_fields({name: _readable(name, value) for name, value in told.items()}, 16)
 
 
 def _readable(name: str, value: Any) -> str:
@@ -84,4 +83,4 @@ def _readable(name: str, value: Any) -> str:
         return f"{value / 2**20:.0f} MiB"
     if name.endswith("_seconds"):
         return f"{value:.0f} s"
-    return "yes" if value is True else "no" if value is False else str(value)
+    return show(value) if isinstance(value, bool) else str(value)

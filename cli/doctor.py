@@ -6,12 +6,11 @@ import sys
 from dataclasses import asdict
 
 import click
-from rich.table import Table
 
 from archive.cli.main import settings_of
-from archive.cli.render import json_option, out, print_json, show
+from archive.cli.render import json_option, print_json, print_table
 
-MARKS = {"ok": "[green]ok[/]", "note": "[yellow]note[/]", "bad": "[red]bad[/]"}
+COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 
 
 @click.command()
@@ -26,11 +25,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
     if as_json:
         print_json([asdict(check) for check in checks])
     else:
-        table = Table(show_edge=False, pad_edge=False, header_style="bold")
-        for column in ("", "what", "found", "what to do"):
-            table.add_column(column, overflow="fold")
-        for check in checks:
-            table.add_row(MARKS[check.state], check.name, show(check.found), show(check.remedy))
-        out().print(table)
+        rows = [(check.state, check.name, check.found, check.remedy) for check in checks]
+        print_table(("", "what", "found", "what to do"), rows, styles=COLOURS)
     if any(check.state == "bad" for check in checks):
         sys.exit(1)

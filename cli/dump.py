@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from archive.cli.render import json_option, messages, open_archive, print_json, print_table
+from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
 from archive.errors import UsageError
 
 
@@ -35,7 +35,7 @@ def dump(
         print_json({"file": str(file), "bytes": file.stat().st_size, "records": counts})
     else:
         print_table(("record", "written"), sorted(counts.items()))
-        messages().print(f"{file}: {file.stat().st_size:,} bytes")
+        print_message(f"{file}: {file.stat().st_size:,} bytes")
 
 
 @click.command()

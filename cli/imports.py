@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.render import json_option, open_archive, out, print_json
+from archive.cli.render import json_option, open_archive, print_fields, print_json
 from archive.errors import ArchiveError, TrainingError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -205,6 +205,5 @@ def _made(function: Callable[[Mapping[str, Any]], Any], parameters: Mapping[str,
 def _say(found: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(found)
-        return
-    for name, value in found.items():
-        out().print(f"[bold]{name:<12}[/] {value}")
+    else:
+        print_fields(found, 12)

@@ -6,7 +6,7 @@ import signal
 import threading
 from types import FrameType, TracebackType
 
-from archive.cli.render import messages
+from archive.cli.render import print_message
 
 
 class Interruption:
@@ -53,7 +53,7 @@ class Interruption:
         if self._asked.is_set():
             raise KeyboardInterrupt
         self._asked.set()
-        messages().print(self.message)
+        print_message(self.message)
 
 
 def caused(error: BaseException) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from archive.cli.render import messages, show
+from archive.cli.render import console, print_message, text
 from archive.records import State, Study
 from archive.snapshots import ProposalView, Snapshot
 
@@ -38,8 +38,8 @@ class LiveView:
 
     def __init__(self, study: Study, agent: str, server: str, epochs: int, warm: int) -> None:
         self.study, self.agent, self.server, self.epochs, self.warm = study, agent, server, epochs, warm
-        self.console: Console = messages()
-        self._live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
+        terminal = console()
+        self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
         self._seen: dict[str, State] = {}
 
     def __enter__(self) -> LiveView:
@@ -68,40 +68,37 @@ class LiveView:
         failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
         pruned = f" · {counts[State.PRUNED]} of them pruned" if counts[State.PRUNED] else ""
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
-        return Text.assemble(
-            (f"{study.name}", "bold"),
-            f"  {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}\n",
-            f"{evaluated} of {snapshot.study.budget} evaluations{pruned}{failed}{warm}",
-        )
+        about = f"  {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}"
+        progress = f"{evaluated} of {snapshot.study.budget} evaluations{pruned}{failed}{warm}"
+        return Text("\n").join([text((study.name, "bold"), about), text(progress)])
 
     def _table(self, snapshot: Snapshot) -> Table:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")
         for column in ("#", "state", "architecture", "acquisition", "epoch", self._metric, "value", "seconds"):
-            table.add_column(column, justify="left" if column in ("state", "architecture") else "right")
+            table.add_column(text(column), justify="left" if column in ("state", "architecture") else "right")
         for view in snapshot.proposals[-ROWS:]:
             table.add_row(*self._row(view), style="bold" if view == snapshot.incumbent else None)
         return table
 
-    def _row(self, view: ProposalView) -> list[Text | str]:
-        state = Text(view.state.lower(), COLOURS[view.state])
+    def _row(self, view: ProposalView) -> list[Text]:
+        state = text((view.state.lower(), COLOURS[view.state]))
+        named = [text(str(view.number)), state, text(view.architecture_key[:8])]
         if view.state is State.FAILED:
-            return [str(view.number), state, view.architecture_key[:8], Text(view.reason or "", "red")]
-        return [
-            str(view.number),
-            state,
-            view.architecture_key[:8],
+            return [*named, text((view.reason or "", "red"))]
+        figures = (
             _number(view.acquisition),
             f"{view.epochs}/{self.epochs}" if view.epochs else "–",
             _number(view.metrics.get(self._metric)),
             _number(view.value),
             _number(view.seconds, ".1f"),
-        ]
+        )
+        return [*named, *map(text, figures)]
 
     def _foot(self, snapshot: Snapshot) -> Text:
         best = snapshot.incumbent
         if best is None:
-            return Text("no evaluation yet", "dim")
-        return Text(f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} {_number(best.value)}")
+            return text(("no evaluation yet", "dim"))
+        return text(f"best: #{best.number} {best.architecture_key[:8]}, {self.study.objective} {_number(best.value)}")
 
     @property
     def _metric(self) -> str:
@@ -115,12 +112,12 @@ class LiveView:
             new = view.id in self._seen or view.finished is None
             self._seen[view.id] = view.state
             if new:
-                self.console.print(self._event(view, snapshot), soft_wrap=True)
+                print_message(self._event(view, snapshot))
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
         name = f"#{view.number} {view.architecture_key[:8]}"
         if view.state is State.FAILED:
-            return f"{name} failed: {show(view.reason)}"
+            return f"{name} failed: {view.reason or '–'}"
         if view.state in (State.COMPLETE, State.PRUNED):
             best = snapshot.incumbent.value if snapshot.incumbent else None
             cost = f"after {view.epochs} epochs, {_number(view.seconds, '.1f')} s"

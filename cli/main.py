@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from archive import __version__
-from archive.errors import ArchiveError, UnknownNameError
+from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
     "search": ("archive.cli.search", "search", "Search for architectures: agent, trainer and archive in one command."),
@@ -75,7 +75,9 @@ def _run(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort):
         return _interrupted()
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
+        from archive.cli.render import printable
+
+        click.echo(printable(error.format_message(), lines=True))
         return 2
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)
@@ -89,7 +91,8 @@ def _run(arguments: list[str] | None) -> int:
         if caused(error):
             return _interrupted()
         if isinstance(error, ArchiveError):
-            return _complain(str(error), error.exit_code)
+            # A server's message about a query points into it, on a line of its own.
+            return _complain(str(error), error.exit_code, lines=isinstance(error, QueryError))
         raise
 
 
@@ -98,8 +101,10 @@ def _interrupted() -> int:
     return 130
 
 
-def _complain(message: str, code: int) -> int:
-    click.secho(f"error: {message}", fg="red", err=True)
+def _complain(message: str, code: int, *, lines: bool = False) -> int:
+    from archive.cli.render import print_message
+
+    print_message((f"error: {message}", "red"), lines=lines)
     return code
 
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archive.assignments import assignments
-from archive.cli.render import json_option, messages, open_archive, print_json, print_table, printable
+from archive.cli.render import (
+    json_option,
+    open_archive,
+    print_block,
+    print_data,
+    print_json,
+    print_line,
+    print_message,
+    print_table,
+)
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,12 +82,10 @@ def query(
     elif answer.rows:
         print_table(answer.columns, answer.rows)
     if not answer.rows and (why or not as_json):
-        messages().print(f"no rows: {printable(why)}" if why else "no rows", markup=False)
+        print_message(f"no rows: {why}" if why else "no rows")
     if answer.truncated:
-        messages().print(
-            f"[yellow]cut off after {limit} rows: raise --limit, add LIMIT to the query, "
-            f"or see the next page with --skip {skip + limit}[/]"
-        )
+        page = f"raise --limit, add LIMIT to the query, or see the next page with --skip {skip + limit}"
+        print_message((f"cut off after {limit} rows: {page}", "yellow"))
 
 
 def _answer(
@@ -119,10 +126,11 @@ def _list(as_json: bool) -> None:
         )
         return
     for each in found:
-        click.echo(f"{click.style(each.name, bold=True)}\n    {each.summary}")
+        print_line((each.name, "bold"))
+        print_line(f"    {each.summary}")
         for parameter in each.parameters.values():
             default = "needed" if parameter.needed else json.dumps(parameter.default)
-            click.echo(f"    {parameter.name} [{default}]  {parameter.help}")
+            print_line(f"    {parameter.name} [{default}]  {parameter.help}")
 
 
 def _show(named: str | None, as_json: bool) -> None:
@@ -134,14 +142,16 @@ def _show(named: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"name": named, "cypher": cypher})
     else:
-        click.echo(cypher, nl=False)
+        print_block(cypher)
 
 
 def _print_csv(answer: QueryResult) -> None:
     if not answer.columns:
         return  # an empty line would be read as a column without a name
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:
         # What has no form of its own in CSV is JSON; nothing is left empty.
         writer.writerow([json.dumps(value) if isinstance(value, list | dict | bool) else value for value in row])
+    print_data(written.getvalue())

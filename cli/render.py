@@ -1,9 +1,15 @@
-"""What the commands share of showing things: consoles, tables, JSON, and opening the archive."""
+"""Output of the commands: lines, messages, tables and JSON, and the opening of the archive.
+
+Names, reasons and values come from the archive, and so from anybody: a loaded dump, another team, an agent. Rich reads
+markup (`[red]`) and emoji codes (`:bug:`) in a `str`, and a terminal obeys control characters. Every text is therefore
+drawn by `text`, a style is an argument beside it, and no other module of the command line prints.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,13 +17,19 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from archive.cli.main import settings_of
 
 if TYPE_CHECKING:
     from archive.archive import Archive
 
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+Part = str | tuple[str, str]
+"""A text, or a text with its style."""
+
+# Control characters, marks that reverse the direction of writing, and halves of characters, which no stream can encode.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of a table.")
 
@@ -29,41 +41,132 @@ def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
     return connect(**settings_of(ctx), **overrides)
 
 
-def out() -> Console:
-    """Return a console on stdout, made when it is used so that tests and pipes are seen."""
-    return _console(sys.stdout)
+def console(file: TextIO | None = None) -> Console:
+    """Return a console on stderr or another stream, made when it is used so that tests and pipes are seen.
 
-
-def messages() -> Console:
-    """Return a console on stderr, where everything goes that is not a result."""
-    return _console(sys.stderr)
-
-
-def _console(file: TextIO) -> Console:
-    # A pipe has no width: what reads it is spared lines that are folded at some number of columns.
+    For what rich animates (`Live`, `Progress`), which takes `Text` only; all else goes through the functions below.
+    """
+    file = sys.stderr if file is None else file
+    # A pipe has no width: its reader is spared lines that are folded at some number of columns.
     wide = None if file.isatty() else 240
-    return Console(file=file, highlight=False, width=wide)
+    return Console(file=file, highlight=False, markup=False, emoji=False, width=wide)
+
+
+def text(*parts: Part, lines: bool = False) -> Text:
+    r"""Return texts in a row as one that rich draws character by character.
+
+    Args:
+        parts: Texts, each alone or with its style.
+        lines: Whether line breaks and tabs are drawn as such, instead of as `\n` and `\t`.
+    """
+    pairs = [(part, "") if isinstance(part, str) else part for part in parts]
+    return Text.assemble(*((printable(each, lines=lines), style) for each, style in pairs))
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Return a text with its control characters spelled out, which would command the terminal.
+
+    Args:
+        text: Any text.
+        lines: Whether line breaks and tabs stay.
+    """
+
+    def spelled(match: re.Match[str]) -> str:
+        character = match[0]
+        if lines and character in "\n\t":
+            return character
+        code = ord(character)
+        return _NAMED.get(character) or (f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}")
+
+    return _UNPRINTABLE.sub(spelled, text)
+
+
+def print_line(*parts: Part, wrap: bool = False) -> None:
+    """Write one line to stdout, where results go.
+
+    Args:
+        parts: Texts, each alone or with its style.
+        wrap: Whether a terminal breaks a long line between words; a command to copy stays whole.
+    """
+    _print(console(sys.stdout), parts, wrap)
+
+
+def print_message(*parts: Part, wrap: bool = False, lines: bool = False) -> None:
+    """Write to stderr, where everything goes that is not a result.
+
+    Args:
+        parts: Texts, each alone or with its style.
+        wrap: Whether a terminal breaks a long line between words.
+        lines: Whether line breaks stay; else it is one line.
+    """
+    _print(console(), parts, wrap, lines)
+
+
+def print_block(content: str) -> None:
+    """Write a text of several lines to stdout as it stands, such as a part of a log."""
+    click.echo(printable(content, lines=True), nl=not content.endswith("\n"))
+
+
+def print_data(content: str) -> None:
+    """Write a text of several lines to stdout for a program: every character as it is, but on a terminal."""
+    # click.echo would leave out what it takes for a style.
+    sys.stdout.write(printable(content, lines=True) if sys.stdout.isatty() else content)
 
 
 def print_json(value: Any) -> None:
     """Write one JSON document to stdout; NaN and infinities become null, as JSON has none."""
-    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False, default=str))
+    click.echo(json_text(_plain(value), indent=2))
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
-    """Write a table to stdout."""
-    table = Table(title=title, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
+def print_json_line(value: Any) -> None:
+    """Write one JSON document to stdout as one line, one of many."""
+    click.echo(json_text(_plain(value)))
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Return JSON that a terminal can show: what JSON leaves of control characters is escaped, too."""
+    plain = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
+    # Outside of its strings, JSON holds none but the line breaks of the indentation.
+    return _UNPRINTABLE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", plain)
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    title: str | None = None,
+    styles: Mapping[str, str] | None = None,
+) -> None:
+    """Write a table to stdout.
+
+    Args:
+        columns: Their names.
+        rows: A value for each column.
+        title: Written above.
+        styles: Of the first column's values.
+    """
+    heading = None if title is None else text(title)
+    table = Table(title=heading, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
     rows = [list(row) for row in rows]
     for place, column in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[place], int | float | None) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        table.add_column(text(column), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(show(value) for value in row))
-    out().print(table)
+        first = (styles or {}).get(str(row[0]), "") if row else ""
+        cells = [(show(value), first if place == 0 else "") for place, value in enumerate(row)]
+        table.add_row(*(text(cell, lines=True) for cell in cells))
+    console(sys.stdout).print(table)
+
+
+def print_fields(fields: Mapping[str, Any], width: int) -> None:
+    """Write names in bold, each with its value beside it, a line each; the values of a list in a row."""
+    for name, value in fields.items():
+        shown = ", ".join(map(show, value)) or show(None) if isinstance(value, list | tuple) else show(value)
+        print_line((f"{name:<{width}}", "bold"), f" {shown}", wrap=True)
 
 
 def show(value: Any) -> str:
-    """Return a value as a cell of a table."""
+    """Return a value as a cell of a table shows it; what draws it makes it printable."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -71,13 +174,8 @@ def show(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}" if math.isfinite(value) else str(value)
     if isinstance(value, Mapping | list | tuple):
-        value = json.dumps(_plain(value), ensure_ascii=False, default=str)
-    return printable(str(value)).replace("[", r"\[")
-
-
-def printable(text: str) -> str:
-    """Return a text without control characters, which would command the terminal: archived texts come from anywhere."""
-    return text.translate(_CONTROL)
+        return json.dumps(_plain(value), ensure_ascii=False, default=str)
+    return str(value)
 
 
 def span(seconds: float | None) -> str | None:
@@ -89,6 +187,10 @@ def span(seconds: float | None) -> str | None:
         if whole >= size:
             return f"{whole // size} {unit} {whole % size // next_size} {next_unit}"
     return f"{whole} s"
+
+
+def _print(to: Console, parts: Sequence[Part], wrap: bool, lines: bool = False) -> None:
+    to.print(text(*parts, lines=lines), soft_wrap=not (wrap and to.is_terminal))
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ import click
 
 from archive import __version__
 from archive.cli import search_outcome
-from archive.cli.render import json_option, messages, open_archive, print_json
+from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search_asked import Asked, Given, asked, named
 from archive.cli.search_outcome import evaluated
 from archive.errors import SearchError, UsageError
@@ -120,7 +120,7 @@ def search(
             last = _search(ctx, archive, study, chosen, trainers, batch or max(1, trainers), device, retrain)
         reason = search_outcome.nothing_left(archive, last, chosen.agent, searched=not more)
         if reason is not None:
-            messages().print(reason, soft_wrap=True, markup=False)
+            print_message(reason)
         result = search_outcome.outcome(archive, last, str(chosen.study.config["agent"]), chosen.task, reason)
     if as_json:
         print_json(result)
@@ -194,21 +194,18 @@ def _search(
 
 
 def _announce(study: Study, own: int, warm: int) -> None:
-    console = messages()
     if own:
         verb = "has" if own >= study.budget else "resumes at"
         so_far = f"{own} of {study.budget} evaluations (--budget is the total)"
-        console.print(f"study {study.name} {verb} {so_far}", soft_wrap=True, markup=False)
+        print_message(f"study {study.name} {verb} {so_far}")
     if warm:
-        console.print(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
+        print_message(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
 
 
 def _announce_more(study: Study, own: int, budget: int | None) -> None:
-    messages().print(
+    print_message(
         f"study {study.name} has {own} evaluations already, more than the {budget} asked for: nothing is done, "
-        f"and its budget stays {study.budget} (--budget is the total)",
-        soft_wrap=True,
-        markup=False,
+        f"and its budget stays {study.budget} (--budget is the total)"
     )
 
 
@@ -219,8 +216,8 @@ def _announce_sources(sources: Sequence[Source], agent: Agent) -> None:
     for source in sources:
         what = f"{len(source.observations)} evaluations of the study {source.study} ({source.task}, {source.space})"
         if not agent.transfers:
-            messages().print(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
+            print_message(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
         elif reason := too_little(source):
-            messages().print(f"{what} tell nothing: {reason}")
+            print_message(f"{what} tell nothing: {reason}")
         else:
-            messages().print(f"{what} count as far as they foretell this task")
+            print_message(f"{what} count as far as they foretell this task")

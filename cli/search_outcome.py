@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
-from rich.markup import escape
 
-from archive.cli.render import out
+from archive.cli.render import print_line
 from archive.cli.search_asked import agent_of
 
 if TYPE_CHECKING:
@@ -116,31 +115,32 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
         result: What `outcome` returned.
         study: The study as it is stored.
     """
-    console = out()
     best, archive = result["best"], _command("archive", ctx.find_root())
     if best is None:
         reasons = f"{archive} study show {shlex.quote(study.name)}"
-        console.print(f"no evaluation succeeded; see the reasons with: {reasons}", markup=False, soft_wrap=True)
+        print_line(f"no evaluation succeeded; see the reasons with: {reasons}")
         return
     metric = result["objective"].removeprefix("valid_")
     held_out = "–" if best["held_out"] is None else f"{best['held_out']:.4g}"
     # A column of a user's table may be a latency, which no data set is held out of.
     trained = result["objective"].startswith("valid_")
     where = f" on validation data, {held_out} on held-out test data" if trained else ""
-    console.print(f"\n[bold]best architecture[/]  {best['architecture']}  (proposal {escape(best['proposal'])})")
-    console.print(f"{metric:<17}  {best['value']:.4g}{where}", soft_wrap=True, markup=False)
+    print_line()
+    print_line(("best architecture", "bold"), f"  {best['architecture']}  (proposal {best['proposal']})")
+    print_line(f"{metric:<17}  {best['value']:.4g}{where}")
     if result["pruned"]:
-        console.print(f"rungs              {result['pruned']} of {result['evaluations']} evaluations were pruned early")
+        print_line(f"rungs              {result['pruned']} of {result['evaluations']} evaluations were pruned early")
     if result["answered"]:
         counted = f"{result['answered']} of {result['evaluations']} evaluations came from the archive"
-        console.print(f"answered           {counted} and were not trained (--retrain does)")
-    console.print(f"stored in          {result['server']}, study {study.name}", markup=False)
+        print_line(f"answered           {counted} and were not trained (--retrain does)")
+    print_line(f"stored in          {result['server']}, study {study.name}")
     if best["checkpoint"]:
-        console.print(f"weights            {best['checkpoint']}", soft_wrap=True, markup=False)
-    console.print("\nnext:")
-    console.print(f"  {archive} arch show {best['architecture'][:8]}", soft_wrap=True, markup=False)
+        print_line(f"weights            {best['checkpoint']}")
+    print_line()
+    print_line("next:")
+    print_line(f"  {archive} arch show {best['architecture'][:8]}")
     if not result["exhausted"]:
-        console.print(f"  {_longer(ctx, archive, result, study)}", soft_wrap=True, markup=False)
+        print_line(f"  {_longer(ctx, archive, result, study)}")
 
 
 def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: Study) -> str:

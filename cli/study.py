@@ -7,7 +7,15 @@ from typing import Any
 import click
 
 from archive.cli import study_log
-from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
+from archive.cli.render import (
+    json_option,
+    open_archive,
+    print_fields,
+    print_json,
+    print_line,
+    print_message,
+    print_table,
+)
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of what the sources contributed, see `archive.agents.contributed`."""
@@ -44,7 +52,7 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
         columns = ("study", "task", "space", "objective", "complete", "failed", "budget", "best")
         print_table(columns, [[row.get(column, 0) for column in columns] for row in rows])
     else:
-        messages().print("no study yet; start one with: archive search --agent nasbot")
+        print_message("no study yet; start one with: archive search --agent nasbot")
 
 
 @study.command()
@@ -97,11 +105,10 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     if as_json:
         print_json({**described, "sources": sources, "incumbent": best and best.id, "proposals": proposals})
         return
-    for label, value in described.items():
-        out().print(f"[bold]{label:<18}[/] ", end="")
-        out().print(value if not isinstance(value, list) else ", ".join(value) or "–", markup=False)
+    print_fields(described, 18)
     if best is not None:
-        out().print(f"[bold]{'incumbent':<18}[/] {best.architecture_key} (#{best.number}), value {best.value:.4g}")
+        about = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
+        print_line((f"{'incumbent':<18}", "bold"), about, wrap=True)
     shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
     if sources:
         print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="started warm from")

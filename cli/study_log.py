@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -12,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.render import json_option, messages, open_archive, out, print_json, printable, show
+from archive.cli.render import (
+    json_option,
+    open_archive,
+    print_block,
+    print_json,
+    print_json_line,
+    print_line,
+    print_message,
+    show,
+)
 
 if TYPE_CHECKING:
     from archive.chronicle import Entry
@@ -90,7 +98,7 @@ class Writer:
         """Write entries, then what is new in the trial's own log."""
         for entry in entries:
             if self.as_json:
-                click.echo(json.dumps(_as_json(entry), ensure_ascii=False, default=str))
+                print_json_line(_as_json(entry))
             else:
                 self._print(entry)
         self._write_own_log()
@@ -99,25 +107,25 @@ class Writer:
         colour = COLOURS.get(entry.event, "default")
         at = _time(entry.at)
         when = "–" * 19 if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
-        text = f"{when}  #{entry.number:<4} [{colour}]{entry.event:<8}[/]  {show(_sentence(entry))}"
-        out().print(text, soft_wrap=True)
+        print_line(f"{when}  #{entry.number:<4} ", (f"{entry.event:<8}", colour), f"  {_sentence(entry)}")
         # With the whole log below, its end would be there twice.
         if entry.log and not (self.path and self.path.exists()):
             lines = entry.log.splitlines()
             for line in lines if self.proposal else lines[-TAIL:]:
-                out().print(f"    | {printable(line)}", soft_wrap=True, markup=False, style="dim")
+                print_line((f"    | {line}", "dim"))
 
     def _write_own_log(self) -> None:
         if self.path is None or not self.path.exists():
             return
         if not self._shown and not self.as_json:
-            messages().print(f"log of the trial, {self.path}:", soft_wrap=True, markup=False)
+            print_message(f"log of the trial, {self.path}:")
         text = self._news(self.path.read_bytes()).decode(errors="replace")
         if self.as_json:
             for line in text.splitlines():
-                click.echo(json.dumps({"proposal": self.proposal, "event": "log", "line": line}, ensure_ascii=False))
+                print_json_line({"proposal": self.proposal, "event": "log", "line": line})
         elif text:
-            click.echo(text, nl=not text.endswith("\n"))
+            # A bar of progress returns to the beginning of its line.
+            print_block(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def _news(self, content: bytes) -> bytes:
         """Return what a log has beyond what was shown of it."""

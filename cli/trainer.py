@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 from click.core import ParameterSource
 
-from archive.cli.render import json_option, messages, open_archive, print_json, print_table, span
+from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
 from archive.errors import StoreError, StoreUnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def trainer(
     if as_json:
         print_json(asdict(tally))
     elif log_format == "text":
-        messages().print(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
+        print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
 
 
 def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:
@@ -129,11 +129,9 @@ def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Ar
     from archive.trainer.lifetime import Lifetime
     from archive.trainer.patience import until_it_answers
 
-    def say(line: str) -> None:
-        messages().print(line, soft_wrap=True, markup=False)
-
     # The trainer rides outages out itself, and must not be deaf to signals for as long as a connection would wait.
-    found = until_it_answers(lambda: open_archive(ctx, patience=5.0), seconds, say, Lifetime(parent).parent_gone)
+    gone = Lifetime(parent).parent_gone
+    found = until_it_answers(lambda: open_archive(ctx, patience=5.0), seconds, print_message, gone)
     if found is None:
         sys.exit(0)
     return found
@@ -207,13 +205,13 @@ def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck
     except StoreUnavailableError as error:
         if not healthcheck:
             raise
-        messages().print(f"nothing is known: {error}", soft_wrap=True, markup=False)
+        print_message(f"nothing is known: {error}")
         return
     if healthcheck:
         found = [worker for worker in found if worker.host == platform.node()]
     _print_workers(found, as_json)
     if healthcheck and not any(worker.alive for worker in found):
-        messages().print(f"no trainer of {platform.node()} is at work", soft_wrap=True, markup=False)
+        print_message(f"no trainer of {platform.node()} is at work")
         sys.exit(1)
 
 
@@ -222,7 +220,7 @@ def _print_workers(found: list[WorkerStatus], as_json: bool) -> None:
         print_json([{**asdict(worker), "trials": [asdict(trial) for trial in worker.trials]} for worker in found])
         return
     if not found:
-        messages().print("no trainer was heard of within a day; start one with: archive trainer")
+        print_message("no trainer was heard of within a day; start one with: archive trainer")
         return
     columns = ("worker", "state", "device", "for", "silent", "proposal", "attempt", "epochs", "trains for")
     print_table(columns, [row for worker in found for row in _rows(worker)])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archive.cli.render import json_option, messages, open_archive, out, print_json
+from archive.cli.render import json_option, open_archive, print_json, print_line, print_message
 
 if TYPE_CHECKING:
     from archive.trainer.history_gc import Cleared
@@ -79,12 +79,12 @@ def gc(
 def _show(found: Collected, past: Cleared, dry_run: bool) -> None:
     would = "would remove" if dry_run else "removed"
     for worker in past.workers:
-        out().print(f"{would} worker {worker}", soft_wrap=True, highlight=False)
+        print_line(f"{would} worker {worker}")
     for what, gone in (("weights", found.removed), ("orphan", found.orphans), ("past", past.files)):
         for uri, size in gone.items():
-            out().print(f"{would} {what} {uri} ({size / 2**20:.1f} MiB)", soft_wrap=True, highlight=False)
+            print_line(f"{would} {what} {uri} ({size / 2**20:.1f} MiB)")
     kept = ", ".join(f"{count} {reason}" for reason, count in sorted(found.kept.items())) or "none"
     count = len(found.removed) + len(found.orphans) + len(past.files)
     workers = f", {len(past.workers)} workers" if past.workers else ""
     freed = (found.freed + past.freed) / 2**20
-    messages().print(f"{would} {count} files, {freed:.1f} MiB{workers}; kept: {kept}")
+    print_message(f"{would} {count} files, {freed:.1f} MiB{workers}; kept: {kept}")

@@ -11,7 +11,7 @@ import click
 from archive.cli.bench.search import search
 from archive.cli.bench.transfer import transfer
 from archive.cli.main import settings_of
-from archive.cli.render import json_option, messages, print_json, print_table
+from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
 
 
@@ -49,7 +49,7 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
         if table is not None:
             raise UsageError("--architectures makes up its own, got --table as well")
         own = settings.load(**settings_of(ctx))
-        figures = measure_scale(architectures, None if own.embedded else own, notify=messages().print)
+        figures = measure_scale(architectures, None if own.embedded else own, notify=print_message)
         _print({"scale": figures}, as_json)
         return
     from archive.benchmark_store import measure
@@ -94,7 +94,7 @@ def morphism(seed: int, as_json: bool) -> None:
     """
     from archive.trainer.benchmarks.morphism import measure
 
-    _print({"morphism": measure(seed=seed, say=messages().print)}, as_json)
+    _print({"morphism": measure(seed=seed, say=print_message)}, as_json)
 
 
 @bench.command()
@@ -168,7 +168,7 @@ def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     """Measure one subject after the other, saying on stderr which."""
     found = {}
     for name, measure in subjects.items():
-        messages().print(f"measuring: {name}")
+        print_message(f"measuring: {name}")
         found[name] = measure()
     return found
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.cli.main import settings_of
-from archive.cli.render import messages
+from archive.cli.render import console, print_message
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def finish(
     from archive.cli.interruption import Interruption
 
     left = [job for job, trace in zip(jobs, found, strict=True) if not job.is_finished(trace.values)]
-    messages().print(f"{len(jobs)} {what}, {len(left)} not finished")
+    print_message(f"{len(jobs)} {what}, {len(left)} not finished")
     if not left:
         return {}
     total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in found)
@@ -110,11 +110,12 @@ def _bar(total: int) -> Iterator[Any]:
     """Show on stderr how far it is: a bar on a terminal, else a line now and then."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = [BarColumn(), MofNCompleteColumn(), TextColumn("evaluations, {task.fields[studies]} searches done")]
-    if not messages().is_terminal:
+    said = TextColumn("evaluations, {task.fields[studies]} searches done", markup=False)
+    columns = [BarColumn(), MofNCompleteColumn(), said]
+    if not console().is_terminal:
         yield _Lines(total)
         return
-    with Progress(*columns, TimeRemainingColumn(), console=messages()) as bar:
+    with Progress(*columns, TimeRemainingColumn(), console=console()) as bar:
         task = bar.add_task("", total=total, studies=0)
         yield lambda evaluations, studies: bar.update(task, completed=evaluations, studies=studies)
 
@@ -128,4 +129,4 @@ class _Lines:
     def __call__(self, evaluations: int, studies: int) -> None:
         if time.monotonic() - self.said >= PAUSE:
             self.said = time.monotonic()
-            messages().print(f"{evaluations}/{self.total} evaluations, {studies} searches done")
+            print_message(f"{evaluations}/{self.total} evaluations, {studies} searches done")

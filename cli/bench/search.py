@@ -12,7 +12,7 @@ import click
 
 from archive import __version__
 from archive.cli.bench.running import bench_settings, finish, table_problem
-from archive.cli.render import json_option, out, print_json, print_table
+from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _show(plan: Plan, rows: Sequence[Standing], as_json: bool) -> None:
             "repeats",
         ]
         print_table(columns, [_row(row) for row in standings], title=title)
-        out().print()
+        print_line()
         for row in standings:
             if row.shares:
                 _show_shares(row)
@@ -183,7 +183,7 @@ def _show_shares(row: Standing) -> None:
         for one in row.shares
     ]
     print_table(columns, rows, title=f"{row.contestant} on {row.problem}, {row.seeds} studies")
-    out().print()
+    print_line()
 
 
 def _row(row: Standing) -> list[Any]:

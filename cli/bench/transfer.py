@@ -11,7 +11,7 @@ import click
 
 from archive import __version__
 from archive.cli.bench.running import bench_settings, finish, table_problem
-from archive.cli.render import json_option, out, print_json, print_table
+from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError
 
 if TYPE_CHECKING:
@@ -113,4 +113,4 @@ def _show(plan: Plan, found: Sequence[Row], as_json: bool) -> None:
     ]
     title = f"nb201-cifar100 by {plan.who.name}: regret (accuracy points) after queries, at most {plan.budget}"
     print_table(columns, table, title=title)
-    out().print()
+    print_line()

@@ -42,6 +42,13 @@ def propose(archive, task: str, count: int, name: str = "study") -> list:
     return archive.proposals.create(name, agent, suggest(CELLS[:count]))
 
 
+class Screen(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 class Shell:
     """Types `archive …` with the settings of one server.
 
@@ -55,14 +62,21 @@ class Shell:
         self.folder = folder
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def types(self, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command in this process, which spares the start of another one."""
-        streams = io.StringIO(), io.StringIO()
+    def types(self, *arguments: str, code: int | None = 0, terminal: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run a command in this process, which spares the start of another one.
+
+        Args:
+            arguments: What follows `archive`.
+            code: The exit code that is expected; None stands for any but 0.
+            terminal: Whether both streams say that they are a terminal.
+        """
+        kind = Screen if terminal else io.StringIO
+        streams = kind(), kind()
         with mock.patch.dict(os.environ, self.environment), pytest.raises(SystemExit) as end:
             with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
                 main(list(arguments))
         done = subprocess.CompletedProcess(arguments, end.value.code, *(stream.getvalue() for stream in streams))
-        assert done.returncode == code, done.stderr
+        assert done.returncode == code or (code is None and done.returncode), done.stderr
         return done
 
     def runs(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
