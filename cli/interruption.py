@@ -9,6 +9,18 @@ from types import FrameType, TracebackType
 from archive.cli.render import print_message
 
 
+class Interrupted(KeyboardInterrupt):
+    """An interruption by a signal.
+
+    Attributes:
+        signal: Its number.
+    """
+
+    def __init__(self, signal: int) -> None:
+        super().__init__()
+        self.signal = signal
+
+
 class Interruption:
     """Within its block, a first Ctrl-C or SIGTERM is remembered; a second one interrupts at once.
 
@@ -22,6 +34,7 @@ class Interruption:
     def __init__(self, message: str = "stopping: trainers hand back what they have not finished …") -> None:
         self.message = message
         self._asked = threading.Event()
+        self._signal: int = signal.SIGINT
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
@@ -44,19 +57,22 @@ class Interruption:
         """Raise the interruption that was asked for, if one was.
 
         Raises:
-            KeyboardInterrupt: One was.
+            Interrupted: One was.
         """
         if self._asked.is_set():
-            raise KeyboardInterrupt
+            raise Interrupted(self._signal)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self._asked.is_set():
-            raise KeyboardInterrupt
+            raise Interrupted(number)
+        self._signal = number
         self._asked.set()
         print_message(self.message)
 
 
-def caused(error: BaseException) -> bool:
-    """Return whether an error came up while an interruption was on its way."""
+def caused(error: BaseException) -> KeyboardInterrupt | None:
+    """Return the interruption that was on its way when an error came up; None where there was none."""
     context = error.__context__
-    return context is not None and (isinstance(context, KeyboardInterrupt) or caused(context))
+    if context is None or isinstance(context, KeyboardInterrupt):
+        return context
+    return caused(context)

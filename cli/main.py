@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import Any
@@ -38,6 +39,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
         if cmd_name not in COMMANDS:
+            if ctx.resilient_parsing:
+                # A shell asks how a line goes on; click then expects no error.
+                return None
             raise UnknownNameError("command", cmd_name, COMMANDS)
         module, name, _ = COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
@@ -72,8 +76,11 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        return _interrupted()
+    except (KeyboardInterrupt, click.exceptions.Abort) as error:
+        from archive.cli.interruption import caused
+
+        # Click makes an Abort of a KeyboardInterrupt.
+        return _interrupted(caused(error) or error)
     except click.exceptions.NoArgsIsHelpError as error:
         from archive.cli.render import printable
 
@@ -88,17 +95,18 @@ def _run(arguments: list[str] | None) -> int:
     except Exception as error:
         from archive.cli.interruption import caused
 
-        if caused(error):
-            return _interrupted()
+        if (interrupt := caused(error)) is not None:
+            return _interrupted(interrupt)
         if isinstance(error, ArchiveError):
             # A server's message about a query points into it, on a line of its own.
             return _complain(str(error), error.exit_code, lines=isinstance(error, QueryError))
         raise
 
 
-def _interrupted() -> int:
+def _interrupted(error: BaseException) -> int:
     click.echo("interrupted: nothing that finished is lost; the same command goes on", err=True)
-    return 130
+    # As a shell counts an end by a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
+    return 128 + int(getattr(error, "signal", signal.SIGINT))
 
 
 def _complain(message: str, code: int, *, lines: bool = False) -> int:

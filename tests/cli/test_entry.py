@@ -1,6 +1,8 @@
 """The entry point: fast help, errors as one red line, no heavy imports."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -10,8 +12,6 @@ from archive.cli.main import COMMANDS, main
 
 
 def run(*arguments, home=None, **variables):
-    import os
-
     environment = {**os.environ, **variables}
     environment.pop("ARCHIVE_DB", None)
     if home is not None:
@@ -105,3 +105,35 @@ def test_ctrl_c_is_exit_code_130(monkeypatch, capsys):
         main(["query", "RETURN 1"])
     assert ended.value.code == 130
     assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("stumbles", [False, True])
+def test_a_signal_within_a_command_is_its_exit_code(monkeypatch, capsys, number, code, stumbles):
+    import archive.cli.query as query
+    from archive.cli.interruption import Interruption
+
+    def interrupted(ctx):
+        with Interruption("stopping") as interruption:
+            os.kill(os.getpid(), number)
+            try:
+                interruption.check()
+            except KeyboardInterrupt:
+                if stumbles:
+                    raise ValueError("what a driver makes of it")  # noqa: B904
+                raise
+
+    monkeypatch.setattr(query, "open_archive", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main(["query", "RETURN 1"])
+    assert ended.value.code == code
+    assert capsys.readouterr().err.split()[:2] == ["stopping", "interrupted:"]
+
+
+@pytest.mark.parametrize("words", ["archive foo ", "archive foo --b", "archive stu"])
+def test_a_shell_that_asks_how_a_line_goes_on_gets_no_error(words):
+    count = str(len(words.split(" ")) - 1)
+    done = run(_ARCHIVE_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line for line in done.stdout.splitlines() if not line.startswith("plain,")] == []
+    assert ("plain,study" in done.stdout.splitlines()) == (words != "archive foo --b")
