@@ -35,10 +35,15 @@ from archive.archive import Archive
 from archive.connection import Connection
 from archive.records import State
 from archive.settings import Settings, environment
-from tests.faults.servers import STORES, Store
-from tests.faults.work import propose
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+if __name__ == "__main__":
+    # For a file, Python searches modules beside it, not in the repository.
+    sys.path.insert(0, str(ROOT))
+
+from tests.faults.servers import STORES, Store  # noqa: E402
+from tests.faults.work import propose  # noqa: E402
+
 REAL = ("diabetes", "digits")
 ENDED = (State.COMPLETE, State.FAILED)
 

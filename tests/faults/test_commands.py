@@ -1,0 +1,40 @@
+"""The commands at the heads of the two programs, typed as they stand there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults import chaos, kill_everything
+
+PROGRAMS = {"chaos.py": chaos, "kill_everything.py": kill_everything}
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_documented_command_starts(program, elsewhere, tmp_path):
+    documented = next(line for line in str(PROGRAMS[program].__doc__).splitlines() if line.startswith("    python "))
+    file = shlex.split(documented)[1]
+    done = run(str(chaos.ROOT / file) if elsewhere else file, "--help", folder=tmp_path if elsewhere else chaos.ROOT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: {program}")
+
+
+def test_a_tiny_chaos_runs_to_its_end_from_another_folder(tmp_path):
+    size = ("--workers", "1", "--tabular", "2", "--real", "0", "--restarts", "0", "--every", "1000")
+    done = run(str(chaos.ROOT / "tests" / "faults" / "chaos.py"), *size, folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "nothing lost, nothing doubled" in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Type `python …` in a folder, in an environment that knows the installed package alone."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=240)
