@@ -17,7 +17,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -27,6 +26,7 @@ from typing import IO, Any, Self
 
 from archive import __version__
 from archive.errors import UsageError
+from archive.new_file import part_of, publish
 
 FORMAT = "nas-archive"
 VERSION = 1
@@ -78,7 +78,7 @@ class DumpWriter:
         force: Whether to replace a file that is there.
 
     Raises:
-        UsageError: There is such a file, or it cannot be written.
+        UsageError: There is such a file, at the beginning or at the end, or it cannot be written.
     """
 
     def __init__(self, path: Path, schema: int, studies: list[str] | None, *, force: bool = False) -> None:
@@ -93,10 +93,11 @@ class DumpWriter:
     def __enter__(self) -> Self:
         """Begin the file."""
         if self._path.exists() and not self._force:
-            raise UsageError(f"{self._path} exists: choose another name, or replace it with --force (force=True)")
+            raise self._exists()
         with _told(f"cannot write {self._path}"):
-            handle, self._name = tempfile.mkstemp(prefix=f".{self._path.name}-", suffix=".part", dir=self._path.parent)
-            self._raw = os.fdopen(handle, "wb")
+            self._part = part_of(self._path)
+            # As any program makes a file: with what the umask of this process leaves of its rights.
+            self._raw = self._part.open("xb")
         self._packed = gzip.GzipFile("", "wb", 6, self._raw, mtime=0)
         self._line(self._head)
         return self
@@ -119,21 +120,26 @@ class DumpWriter:
                     self._packed.close()
                     self._raw.flush()
                     os.fsync(self._raw.fileno())
-                    # What mkstemp makes is for the owner alone; a dump is a file like any other.
-                    umask = os.umask(0)
-                    os.umask(umask)
-                    os.chmod(self._name, 0o666 & ~umask)
-                    os.replace(self._name, self._path)
+                    self._publish()
         finally:
             with contextlib.suppress(OSError):
                 self._packed.close()
             self._raw.close()
-            Path(self._name).unlink(missing_ok=True)
+            self._part.unlink(missing_ok=True)
 
     @property
     def counts(self) -> dict[str, int]:
         """How many records of each kind have been written."""
         return dict(self._counts)
+
+    def _publish(self) -> None:
+        try:
+            publish(self._part, self._path, replace=self._force)
+        except FileExistsError:
+            raise self._exists() from None
+
+    def _exists(self) -> UsageError:
+        return UsageError(f"{self._path} exists: choose another name, or replace it with --force (force=True)")
 
     def _line(self, record: Mapping[str, Any]) -> None:
         line = text_of(record).encode() + b"\n"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import math
+import os
 import re
+import stat
 import tracemalloc
 
 import pytest
@@ -87,6 +90,41 @@ def test_a_file_that_is_there_is_kept_and_nothing_half_written_is_left(path, tmp
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     with pytest.raises(UsageError, match=r"nowhere/dump: No such file"), DumpWriter(tmp_path / "nowhere/dump", 1, None):
         pass
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_file_that_was_made_meanwhile_is_kept(tmp_path, monkeypatch, links):
+    def refused(*_):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    file = tmp_path / "dump.gz"
+    with pytest.raises(UsageError, match="exists: choose another name"), DumpWriter(file, 1, None) as writer:
+        writer.write(*LINES[0])
+        file.write_bytes(b"of another process")
+    assert file.read_bytes() == b"of another process"
+    with DumpWriter(file, 1, None, force=True) as writer:
+        writer.write(*LINES[0])
+    file.rename(tmp_path / "first.gz")
+    with DumpWriter(file, 1, None) as writer:
+        writer.write(*LINES[0])
+    assert file.read_bytes() == (tmp_path / "first.gz").read_bytes()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["dump.gz", "first.gz"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_the_rights_of_a_dump_are_those_of_any_file_and_the_umask_stays(tmp_path, monkeypatch, umask):
+    before = os.umask(umask)
+    try:
+        with monkeypatch.context() as patched:
+            # Another thread would make its files with it.
+            patched.setattr(os, "umask", None)
+            with DumpWriter(tmp_path / "dump.gz", 1, None) as writer:
+                writer.write(*LINES[0])
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "dump.gz").stat().st_mode) == 0o666 & ~umask
 
 
 @settings(deadline=None)
