@@ -99,6 +99,8 @@ class _Writing:
 
     def the_rest(self) -> None:
         """Write what belongs to no study."""
+        for record in reading.tasks(self.ask, reading.every(self.ask, "task")):
+            self._put("task", record)
         self._agents(reading.every(self.ask, "agent"))
         self._workers(reading.every(self.ask, "worker"))
         self._architectures(reading.every(self.ask, "architecture"))

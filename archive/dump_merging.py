@@ -5,6 +5,7 @@ agree in the end. Nothing that was measured is ever replaced: where two records 
 went on in two copies, two results under one name), merging is refused, and the way out is another name for the study.
 
     agent, evaluation     the earlier time of creation; of a training that paused and went on, the longer one
+    task                  nothing to merge: one direction
     study                 the larger budget
     proposal              the rung, then the state that is further; of two that wait, what is larger
     worker                as last heard of
@@ -45,6 +46,16 @@ def _agent(there: Record, given: Record) -> Record:
 
 def _worker(there: Record, given: Record) -> Record:
     return max(there, given, key=lambda record: (record["properties"]["heartbeat"], text_of(record)))
+
+
+def _task(there: Record, given: Record) -> Record:
+    if there["direction"] != given["direction"]:
+        raise StudyConflictError(
+            f"the archive has the task {given['task']!r} under the protocol {given['protocol']!r} with direction "
+            f"{there['direction']}, the file has results with direction {given['direction']}: load it into another "
+            "archive"
+        )
+    return given
 
 
 def _study(there: Record, given: Record) -> Record:
@@ -150,6 +161,7 @@ def _distances(there: Record, given: Record) -> Record:
 _RULES: dict[str, Callable[[Record, Record], Record]] = {
     "agent": _agent,
     "worker": _worker,
+    "task": _task,
     "study": _study,
     "warm_start": _with_properties,
     "architecture": _with_properties,

@@ -34,6 +34,14 @@ PAIRS = 500
 
 NAMES = "MATCH (s:Study) RETURN s.name AS name, s.created AS created ORDER BY created, name"
 
+TASKS = """
+UNWIND $ids AS id
+MATCH (t:Task {id: id})
+WHERE t.direction IS NOT NULL
+RETURN t.name AS task, t.protocol AS protocol, t.direction AS direction
+ORDER BY task, protocol
+"""
+
 STUDIES = """
 UNWIND $names AS name
 MATCH (s:Study {name: name})
@@ -109,6 +117,8 @@ EVERY = {
     "worker": "MATCH (n:Worker) RETURN n.id AS id ORDER BY id",
     "architecture": "MATCH (n:Architecture) RETURN n.key AS id ORDER BY id",
     "evaluation": "MATCH (n:Evaluation) WHERE NOT EXISTS { (n)<-[:RESULTED_IN]-() } RETURN n.id AS id ORDER BY id",
+    "task": "MATCH (e:Evaluation) WHERE NOT EXISTS { (e)<-[:RESULTED_IN]-() } MATCH (e)-[:ON]->(n:Task) "
+    "RETURN DISTINCT n.id AS id ORDER BY id",
 }
 """Names of all records of a kind that nothing else leads to."""
 
@@ -149,6 +159,12 @@ def chosen(ask: Ask, asked: Sequence[str] | None) -> list[str]:
             wanted.add(name)
             waiting += [row["source"] for row in ask(SOURCES, names=[name])]
     return [name for name in known if name in wanted]
+
+
+def tasks(ask: Ask, ids: Iterable[str]) -> Iterator[Record]:
+    """Yield the tasks of these ids whose direction is known."""
+    for page in batched(sorted(set(ids)), PAGE):
+        yield from ask(TASKS, ids=page)
 
 
 def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:

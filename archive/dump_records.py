@@ -3,6 +3,7 @@
     record         fields                                                                     identity
     agent          kind, version, config, created                                             all but created
     worker         id, properties                                                             id
+    task           task, protocol, direction (of results without a study)                     task, protocol
     study          name, task, protocol, space, space_config, properties                      name
     warm_start     study, source, properties                                                  both
     architecture   key, architecture (see `archive.codec`), properties                        key
@@ -28,6 +29,7 @@ from archive.dump_values import (
     is_basis,
     is_checkpoint,
     is_claims,
+    is_direction,
     is_distances,
     is_key,
     is_map,
@@ -89,13 +91,14 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             ("heartbeat",),
             frozenset(["id"]),
         ),
+        "task": Shape({"task": is_name, "protocol": is_name, "direction": is_direction}),
         "study": Shape(
             {
                 "name": is_study, "task": is_name, "protocol": is_name, "space": is_name,
                 "space_config": is_settings, "properties": is_map,
             },
             {
-                "objective": is_name, "direction": lambda value: value in ("maximise", "minimise"),
+                "objective": is_name, "direction": is_direction,
                 "budget": is_whole, "config": is_study_settings, "seed": is_whole, "created": is_whole,
             },
             ("objective", "direction", "budget", "created"),

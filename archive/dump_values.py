@@ -37,6 +37,11 @@ def is_name(value: Any) -> bool:
     return is_text(value) and 0 < len(value) <= _MOST_NAME
 
 
+def is_direction(value: Any) -> bool:
+    """Whether a value says which values are better."""
+    return value in ("maximise", "minimise")
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number that a database can hold."""
     return isinstance(value, int) and not isinstance(value, bool) and -_LARGEST <= value < _LARGEST

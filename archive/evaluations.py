@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from archive import collector, pages
 from archive.architectures import Architectures, batched
+from archive.errors import UsageError
 from archive.pages import Found
-from archive.records import Evaluation, Result, State
+from archive.records import Direction, Evaluation, Result, State
 from archive.rows import curve_properties, evaluation_from, plain, result_properties, study_of
 from archive.writes import write_all
 
@@ -85,8 +86,8 @@ MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WHERE $space IS NULL OR a.space = $space
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)<-[:PROPOSED]-(s:Study)
-RETURN properties(e) AS evaluation, s.name AS study, s.direction AS direction, p.number AS number,
-       p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
+RETURN properties(e) AS evaluation, s.name AS study, coalesce(s.direction, t.direction) AS direction,
+       p.number AS number, p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
        p.hyperparameters AS hyperparameters
 ORDER BY study, number, e.id
 """
@@ -94,6 +95,8 @@ ORDER BY study, number, e.id
 TASK = """
 MERGE (t:Task {id: $id})
 ON CREATE SET t.name = $name, t.protocol = $protocol
+SET t.direction = coalesce(t.direction, $direction)
+RETURN t.direction AS direction
 """
 
 IMPORT = """
@@ -187,14 +190,30 @@ class Evaluations:
         """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any."""
         return self._read(OF_TASK, task=task, space=space, protocol=protocol)
 
-    def add(self, task: str, protocol: str, rows: Iterable[tuple[str, str, Result]]) -> None:
+    def add(
+        self,
+        task: str,
+        protocol: str,
+        rows: Iterable[tuple[str, str, Result]],
+        *,
+        direction: Direction | None = None,
+    ) -> None:
         """Import results: (id, architecture key, result); the architectures must be there.
 
         An id that is there already is left as it is. Each batch is one transaction, so an interrupted
         import goes on where it stopped.
+
+        Args:
+            task: Name of the task.
+            protocol: How it was measured.
+            rows: The results.
+            direction: Whether larger or smaller values are better; None leaves it to the task's other results.
+
+        Raises:
+            UsageError: The task is on record with the other direction.
         """
         at = task_id(task, protocol)
-        self._connection.write(lambda tx: tx.run(TASK, id=at, name=task, protocol=protocol).consume())
+        self._connection.write(partial(_task, at=at, name=task, protocol=protocol, direction=direction))
         for part in batched(rows, BATCH):
             table = [
                 {"id": id_, "architecture": key, "properties": result_properties(result)}
@@ -215,6 +234,15 @@ def _rows_of(found: Found) -> list[dict[str, Any]]:
     study = {name: getattr(found, name) for name in ("study", "direction", "task", "protocol")}
     rows = zip(*(found.columns[name] for name in _ROW), strict=True)
     return [{**study, **dict(zip(_ROW, row, strict=True))} for row in rows]
+
+
+def _task(tx: ManagedTransaction, at: str, name: str, protocol: str, direction: Direction | None) -> None:
+    stored = tx.run(TASK, id=at, name=name, protocol=protocol, direction=direction).single(strict=True)["direction"]
+    if direction not in (None, stored):
+        raise UsageError(
+            f"the archive has the task {name!r} under the protocol {protocol!r} with direction {stored}, "
+            f"got results with direction {direction}: choose another name for the protocol"
+        )
 
 
 def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -266,5 +294,7 @@ def _finished(one: Finished, task: str | None) -> dict[str, Any]:
 
 
 def task_id(task: str, protocol: str) -> str:
-    """Return the id of the node of a task under a protocol."""
-    return f"{task}@{protocol}"
+    r"""Return the id of the node of a task under a protocol, `task@protocol`; an `@` of the task's own is `\@`."""
+    # The first bare @ ends the task's name, so that no two pairs of names give one id.
+    escaped = task.replace("\\", "\\\\").replace("@", "\\@")
+    return f"{escaped}@{protocol}"

@@ -15,7 +15,7 @@ from archive import costs
 from archive.architectures import batched, store
 from archive.evaluations import Evaluations
 from archive.graph import Architecture
-from archive.records import Result
+from archive.records import Direction, Result
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -44,7 +44,9 @@ class Finding:
     flops: int | None = None
 
 
-def add(archive: Archive, task: str, protocol: str, findings: Iterable[Finding]) -> int:
+def add(
+    archive: Archive, task: str, protocol: str, findings: Iterable[Finding], *, direction: Direction | None = None
+) -> int:
     """Add results to the archive, and return how many were named; those that are there stay as they are.
 
     Args:
@@ -52,15 +54,20 @@ def add(archive: Archive, task: str, protocol: str, findings: Iterable[Finding])
         task: Name of the task.
         protocol: How it was measured.
         findings: Any number; they are read one batch at a time.
+        direction: Whether larger or smaller values are better; None leaves it to the task's other results.
+
+    Raises:
+        UsageError: The task is on record with the other direction.
     """
     count = 0
     evaluations = Evaluations(archive.connection, archive.architectures)
     for part in batched(findings, BATCH):
         networks = [finding.architecture for finding in part]
         sizes = {each.architecture.key: {"params": each.params, "flops": each.flops} for each in part}
-        rows = [{"key": key, **sizes[key]} for key in sorted(sizes) if set(sizes[key].values()) != {None}]
-        archive.connection.write(partial(_networks, networks=networks, rows=rows), alone=True)
-        evaluations.add(task, protocol, [(each.id, each.architecture.key, each.result) for each in part])
+        known = [{"key": key, **sizes[key]} for key in sorted(sizes) if set(sizes[key].values()) != {None}]
+        archive.connection.write(partial(_networks, networks=networks, rows=known), alone=True)
+        rows = [(each.id, each.architecture.key, each.result) for each in part]
+        evaluations.add(task, protocol, rows, direction=direction)
         count += len(part)
     return count
 

@@ -22,6 +22,7 @@ MERGE (s:Study {name: row.name})
 SET s += row.properties, s.revision = coalesce(s.revision, 0) + 1
 WITH s, row WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
 MERGE (t:Task {id: row.task_id}) ON CREATE SET t.name = row.task, t.protocol = row.protocol
+SET t.direction = coalesce(t.direction, row.properties.direction)
 MERGE (space:Space {id: row.space_id}) ON CREATE SET space.name = row.space, space.config = row.space_config
 CREATE (s)-[:ON]->(t)
 CREATE (s)-[:IN]->(space)
@@ -64,6 +65,7 @@ TASK = """
 UNWIND $rows AS row
 MERGE (t:Task {id: row.id})
 ON CREATE SET t.name = row.task, t.protocol = row.protocol
+SET t.direction = coalesce(t.direction, row.direction)
 """
 
 EVALUATION = """

@@ -49,7 +49,8 @@ def compare(ask: Ask, batch: Batch) -> None:
     Raises:
         UsageError: Something is.
     """
-    for kind, there in (("study", _studies), ("evaluation", _evaluations), ("proposal", _proposals)):
+    readers = {"task": _tasks, "study": _studies, "evaluation": _evaluations, "proposal": _proposals}
+    for kind, there in readers.items():
         records = [record for found, record in batch if found == kind]
         if records:
             _merged(kind, there(ask, records), records)
@@ -63,7 +64,7 @@ def identity(kind: str, record: Record) -> Any:
         return proposal_id(record["study"], record["number"])
     names = {
         "study": ("name",), "warm_start": ("study", "source"), "architecture": ("key",), "morph": ("parent", "child"),
-        "distances": ("of",),
+        "distances": ("of",), "task": ("task", "protocol"),
     }  # fmt: skip
     found = tuple(record[name] for name in names.get(kind, ("id",)))
     return found if len(found) > 1 else found[0]
@@ -79,6 +80,11 @@ def _merged(kind: str, there: Mapping[Any, Record], records: Iterable[Record]) -
         if at not in known or text_of(new) != text_of(known[at]):
             known[at] = changed[at] = new
     return dict(sorted(changed.items()))
+
+
+def _tasks(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]:
+    ids = sorted({task_id(record["task"], record["protocol"]) for record in records})
+    return {(found["task"], found["protocol"]): found for found in reading.tasks(ask, ids)}
 
 
 def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
@@ -104,6 +110,12 @@ def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     there = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
     changed = _merged("worker", there, records)
     return _run(tx, statements.WORKER, [_replacing(there.get(id_), record) for id_, record in changed.items()])
+
+
+def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
+    changed = _merged("task", _tasks(reading.asking_within(tx), records), records)
+    rows = [{**record, "id": task_id(*names)} for names, record in changed.items()]
+    return _run(tx, statements.TASK, rows)
 
 
 def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -152,7 +164,10 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
         {**record, "task_id": task_id(record["task"], record["protocol"])}
         for record in _merged("evaluation", _evaluations(reading.asking_within(tx), records), records).values()
     ]
-    tasks = {row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"]} for row in rows}
+    tasks = {
+        row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"], "direction": None}
+        for row in rows
+    }
     pages.forget(tx, {study_of(row["id"]) for row in rows})
     _run(tx, statements.TASK, [tasks[id_] for id_ in sorted(tasks)])
     _run(tx, statements.EVALUATION, rows)
@@ -235,6 +250,7 @@ def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) 
 _WRITERS: dict[str, Callable[[ManagedTransaction, Sequence[Record]], int]] = {
     "agent": _write_agents,
     "worker": _write_workers,
+    "task": _write_tasks,
     "study": _write_studies,
     "warm_start": _write_warm_starts,
     "architecture": _write_architectures,

@@ -189,7 +189,7 @@ class Evaluation:
         protocol: How it was measured.
         architecture: The network.
         value: The objective, in the task's own unit.
-        direction: Whether the study wanted it large or small.
+        direction: Whether larger or smaller values are better: of the study, or of the task where it was imported.
         agent: Id of the agent that proposed it.
         metrics: Final metrics by name.
         curve: Metric to one value per epoch.

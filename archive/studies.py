@@ -30,6 +30,7 @@ SET s.revision = coalesce(s.revision, 0) + 1
 PLACE = """
 MATCH (s:Study {name: $name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
 MERGE (t:Task {id: $task_id}) ON CREATE SET t.name = $task, t.protocol = $protocol
+SET t.direction = coalesce(t.direction, $direction)
 MERGE (space:Space {id: $space_id}) ON CREATE SET space.name = $space, space.config = $space_config
 CREATE (s)-[:ON]->(t)
 CREATE (s)-[:IN]->(space)
@@ -281,6 +282,7 @@ def _place(study: Study) -> dict[str, Any]:
         "task_id": task_id(study.task, study.protocol),
         "task": study.task,
         "protocol": study.protocol,
+        "direction": study.direction,
         "space_id": f"{study.space} {config}",
         "space": study.space,
         "space_config": config,

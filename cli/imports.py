@@ -43,7 +43,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
         raise UsageError(f"the task {task!r} is trained, not answered from a table")
     reading = found.protocol(protocol).name
     with open_archive(ctx) as archive:
-        count = add(archive, found.name, reading, _of_table(found, reading))
+        count = add(archive, found.name, reading, _of_table(found, reading), direction=found.direction)
     _say({"task": found.name, "protocol": reading, "evaluations": count}, as_json)
 
 
@@ -59,7 +59,7 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
 
     protocol = f"{TASK}/{epochs}"
     with open_archive(ctx) as archive:
-        count = add(archive, TASK, protocol, findings(file, int(epochs)))
+        count = add(archive, TASK, protocol, findings(file, int(epochs)), direction="maximise")
     _say({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
 
 
@@ -83,7 +83,7 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     content = read(file)
     protocol = f"nb201/{epochs}"
     with open_archive(ctx) as archive:
-        count = add(archive, task, protocol, findings(file, content, task, int(epochs)))
+        count = add(archive, task, protocol, findings(file, content, task, int(epochs)), direction="maximise")
     _say({"task": task, "protocol": protocol, "evaluations": count}, as_json)
 
 

@@ -1,6 +1,6 @@
 // The best network that holds each operation, and how networks with it do on average.
-// Each task under each protocol is ranked by itself, in the direction of its studies; where they disagree, or results
-// of others are all there is, larger is better, but for tables of which #-COLUMN was asked.
+// Each task under each protocol is ranked by itself, in the direction of its studies, or of the imported results where
+// these are all there is; where studies disagree, larger is better.
 // $task = null         Name of the task; null stands for every task.
 // $protocol = null     How it was measured; null stands for every way.
 // $minimise = null     Whether smaller values are better; null stands for what the task's studies want.
@@ -9,7 +9,7 @@ WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $
 OPTIONAL MATCH (s:Study)-[:ON]->(t)
 WITH t, collect(DISTINCT s.direction) AS wanted
 WITH t, coalesce($minimise, CASE WHEN size(wanted) > 0 THEN wanted = ['minimise']
-                                 ELSE t.name STARTS WITH 'table:' AND t.name CONTAINS '#-' END) AS minimise
+                                 ELSE coalesce(t.direction, 'maximise') = 'minimise' END) AS minimise
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WHERE NOT isNaN(e.value)
 MATCH (a)-[:HAS_LAYER]->(l:Layer)

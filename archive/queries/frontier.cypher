@@ -1,6 +1,6 @@
 // The networks that no other beats in both value and cost, from the cheapest to the best.
-// Each protocol has its own, in the direction of the task's studies; where they disagree, or results of others are all
-// there is, larger is better, but for tables of which #-COLUMN was asked.
+// Each protocol has its own, in the direction of the task's studies, or of the imported results where these are all
+// there is; where studies disagree, larger is better.
 // $task    Name of the task.
 // $protocol = null    How it was measured; null stands for every way.
 // $cost = "params"    What is to be small: a property of networks (params, flops, mass), or a metric (latency_ms).
@@ -10,7 +10,7 @@ WHERE $protocol IS NULL OR t.protocol = $protocol
 OPTIONAL MATCH (s:Study)-[:ON]->(t)
 WITH t, collect(DISTINCT s.direction) AS wanted
 WITH t, coalesce($minimise, CASE WHEN size(wanted) > 0 THEN wanted = ['minimise']
-                                 ELSE t.name STARTS WITH 'table:' AND t.name CONTAINS '#-' END) AS minimise
+                                 ELSE coalesce(t.direction, 'maximise') = 'minimise' END) AS minimise
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WITH t.protocol AS protocol, a.key AS architecture, e.value AS value,
      CASE WHEN minimise THEN -e.value ELSE e.value END AS score,

@@ -185,3 +185,12 @@ def test_a_dump_is_plain_lines_for_other_programs(archive, types, tmp_path):
         kinds = [json.loads(line).get("record") for line in file]
     assert kinds[0] is kinds[-1] is None
     assert {"study", "architecture", "proposal", "evaluation"} < set(kinds)
+
+
+def test_a_minimised_column_of_a_table_is_imported_as_such(archive, types, tmp_path):
+    rows = [f"{codec.to_nasbench201(cell)},{at + 1}" for at, cell in enumerate(cells(3))]
+    (tmp_path / "x.csv").write_text("\n".join(["arch_str,latency", *rows]))
+    assert types("import", "table", "table:x.csv#-latency")[0] == 0
+    found = archive.studies.evaluations()
+    assert sorted(each.score for each in found) == [-3.0, -2.0, -1.0]
+    assert {each.direction for each in found} == {"minimise"}
