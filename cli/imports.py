@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from archive.cli.render import json_option, open_archive, print_fields, print_json
-from archive.errors import ArchiveError, TrainingError, UnknownNameError, UsageError
-
-if TYPE_CHECKING:
-    from archive.graph import Architecture
-    from archive.load_results import Finding
-    from archive.spaces.base import Space
+from archive.errors import UnknownNameError, UsageError
 
 
 @click.group("import")
@@ -35,6 +30,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     Searches on the task then know all of them. Other columns become metrics.
     """
     from archive.load_results import add
+    from archive.load_table import findings
     from archive.trainer import tasks
     from archive.trainer.tabular import TabularTask
 
@@ -43,7 +39,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
         raise UsageError(f"the task {task!r} is trained, not answered from a table")
     reading = found.protocol(protocol).name
     with open_archive(ctx) as archive:
-        count = add(archive, found.name, reading, _of_table(found, reading), direction=found.direction)
+        count = add(archive, found.name, reading, findings(found, reading), direction=found.direction)
     _say({"task": found.name, "protocol": reading, "evaluations": count}, as_json)
 
 
@@ -114,63 +110,20 @@ def optuna(
     FUNCTION makes of its parameters, or the decisions that `archive search --agent tpe` would make.
     """
     from archive import spaces
+    from archive.agents.decisions import decisions_of, from_choices
     from archive.load_optuna import import_study, open_study
+    from archive.optuna_trials import by_function, reader
     from archive.records import Study
 
     own = spaces.get(space)
-    read = _reader(own, function)
+    choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(own, "tpe"))
+    read = reader(own, choose)
     found = open_study(reference)
     name = study or found.study_name
     wanted = Study(name, task, protocol or f"{task}/own", own.name, objective, space_config=own.config)
     with open_archive(ctx) as archive:
         counts = import_study(archive, found, wanted, read)
     _say({"study": name, "task": task, **counts}, as_json)
-
-
-def _of_table(task: Any, protocol: str) -> Iterator[Finding]:
-    from archive.load_results import Finding
-
-    held = task.table
-    columns = {name: held.column(name) for name in held.columns}
-    for at, network in enumerate(held.architectures):
-        try:
-            result = task.answer(network, protocol)
-        except TrainingError:
-            continue  # the table does not say
-        row = {name: float(values[at]) for name, values in columns.items() if values[at] == values[at]}
-        whole = replace(result, metrics={**row, **result.metrics})
-        size = {name: _size(row, name) for name in ("params", "flops")}
-        yield Finding(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
-
-
-def _size(row: Mapping[str, float], name: str) -> int | None:
-    if name in row:
-        return round(row[name])
-    return round(1e6 * row[f"{name}_millions"]) if f"{name}_millions" in row else None
-
-
-def _reader(space: Space, function: str | None) -> Callable[..., tuple[Architecture, Mapping[str, Any]]]:
-    from archive import codec
-    from archive.agents.decisions import decisions_of, from_choices
-
-    given = None if function is None else _function(function)
-    decisions = None if given else decisions_of(space, "tpe")
-
-    def read(parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
-        rest: Mapping[str, Any] = {}
-        text = attributes.get("architecture")
-        if isinstance(text, str):
-            network = codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)
-            rest = parameters
-        elif given is not None:
-            network = _made(given, parameters)
-        else:
-            assert decisions is not None
-            network, rest = from_choices(decisions, parameters)
-        space.validate(network)
-        return network, rest
-
-    return read
 
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
@@ -183,23 +136,6 @@ def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
         raise UsageError(f"--architecture is written MODULE:FUNCTION, got {reference!r}")
     read: Callable[[Mapping[str, Any]], Any] = found
     return read
-
-
-def _made(function: Callable[[Mapping[str, Any]], Any], parameters: Mapping[str, Any]) -> Architecture:
-    from archive import codec
-    from archive.graph import Architecture
-
-    try:
-        made = function(dict(parameters))
-    except ArchiveError:
-        raise
-    except Exception as error:
-        raise UsageError(f"its function raised {type(error).__name__}: {error}") from error
-    if isinstance(made, str):
-        return codec.from_nasbench201(made) if made.startswith("|") else codec.from_json(made)
-    if not isinstance(made, Architecture):
-        raise UsageError(f"its function must return an Architecture or its text, got {type(made).__name__}")
-    return made
 
 
 def _say(found: Mapping[str, Any], as_json: bool) -> None:

@@ -1,0 +1,60 @@
+"""Results of a table that answers a task, as findings to import."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from archive.errors import TrainingError
+from archive.load_results import Finding
+
+if TYPE_CHECKING:
+    from archive.graph import Architecture
+    from archive.records import Result
+    from archive.tabular import Table
+
+
+class TabularTask(Protocol):
+    """A task that a table answers."""
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+
+    @property
+    def table(self) -> Table:
+        """The table."""
+
+    def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
+        """Return what the table has on a network.
+
+        Raises:
+            TrainingError: It has nothing.
+        """
+
+
+def findings(task: TabularTask, protocol: str) -> Iterator[Finding]:
+    """Yield what a table has on each of its networks; every other column of numbers becomes a metric.
+
+    Args:
+        task: The task that the table answers.
+        protocol: How it was measured.
+    """
+    table = task.table
+    columns = {name: table.column(name) for name in table.columns}
+    for at, network in enumerate(table.architectures):
+        try:
+            result = task.answer(network, protocol)
+        except TrainingError:
+            continue  # the table does not say
+        row = {name: float(values[at]) for name, values in columns.items() if values[at] == values[at]}
+        whole = replace(result, metrics={**row, **result.metrics})
+        size = {name: _size(row, name) for name in ("params", "flops")}
+        yield Finding(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
+
+
+def _size(row: Mapping[str, float], name: str) -> int | None:
+    if name in row:
+        return round(row[name])
+    return round(1e6 * row[f"{name}_millions"]) if f"{name}_millions" in row else None

@@ -1,0 +1,64 @@
+"""Architectures of Optuna's trials: of an attribute, of a user's function, or of the choices among the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from archive import codec
+from archive.errors import ArchiveError, UsageError
+from archive.graph import Architecture
+
+if TYPE_CHECKING:
+    from archive.load_optuna import Read
+    from archive.spaces.base import Space
+
+ATTRIBUTE = "architecture"
+"""User attribute of a trial that holds its network: JSON, or a NAS-Bench-201 string."""
+
+Choose = Callable[[Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
+"""Parameters of a trial, to its architecture and to the parameters that are not part of it."""
+
+
+def reader(space: Space, otherwise: Choose) -> Read:
+    """Return what reads the architecture of a trial, which must be one of the space's.
+
+    Args:
+        space: The space.
+        otherwise: Reads a trial without the attribute; all parameters of one with it are hyperparameters.
+    """
+
+    def read(parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
+        text = attributes.get(ATTRIBUTE)
+        network, rest = (_decoded(text), parameters) if isinstance(text, str) else otherwise(parameters)
+        space.validate(network)
+        return network, rest
+
+    return read
+
+
+def by_function(function: Callable[[Mapping[str, Any]], Any]) -> Choose:
+    """Return a user's function of the parameters as a reader of trials; it takes all of them.
+
+    Args:
+        function: Returns an architecture, or its text.
+    """
+
+    def choose(parameters: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
+        try:
+            made = function(dict(parameters))
+        except ArchiveError:
+            raise
+        except Exception as error:
+            raise UsageError(f"its function raised {type(error).__name__}: {error}") from error
+        if isinstance(made, str):
+            made = _decoded(made)
+        if not isinstance(made, Architecture):
+            raise UsageError(f"its function must return an Architecture or its text, got {type(made).__name__}")
+        return made, {}
+
+    return choose
+
+
+def _decoded(text: str) -> Architecture:
+    return codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)
