@@ -58,6 +58,8 @@ class Request:
         outcomes: What each suggestion gave, where that is known already: a result, or the reason why there is none;
             None for a suggestion that is to be evaluated.
         after: How many proposals the study must have; None allows any number.
+        tokens: Of each suggestion, where each is a wish of its own: `token` then says nothing, and the caller, who
+            knows which of them the study has, gives `after`.
     """
 
     study: str
@@ -70,6 +72,7 @@ class Request:
     seconds: float | None = None
     outcomes: Sequence[Result | str | None] | None = None
     after: int | None = None
+    tokens: Sequence[str] | None = None
 
 
 # The first write locks the study; what it has counted is read afterwards.
@@ -167,7 +170,7 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
 
 def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Proposal]:
     study = _locked(tx, request)
-    if again and (done := tx.run(DONE, study=request.study, token=request.token).data()):
+    if again and request.tokens is None and (done := tx.run(DONE, study=request.study, token=request.token).data()):
         return [proposal_from(row["proposal"]) for row in done]
     standing = study if study["total"] is not None else tx.run(COUNT, study=request.study).single(strict=True)
     total, first = int(standing["total"]), int(standing["next"])
@@ -248,7 +251,7 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         **{name: _number(told(name)) for name in ("acquisition", "mean", "std", "fidelity")},
         "hyperparameters": to_json(told("hyperparameters") or {}),
         "attempts": 0,
-        "request": request.token,
+        "request": request.token if request.tokens is None else request.tokens[at],
         "based_on": based_on,
         "seconds": _number(request.seconds),
     }

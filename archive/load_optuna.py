@@ -16,10 +16,10 @@ finished since. Where the study came from is not kept, for its address may hold 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import __version__
 from archive.admission import Request, admit
@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     from archive.archive import Archive
 
 KIND = "optuna"
+BATCH = 200
+"""Trials of one transaction."""
+
+ADDED = """
+MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
+OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
+RETURN count(p) AS total, collect(p.request) AS tokens
+"""
 
 Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
 """Parameters and user attributes of a trial, to its architecture and to the parameters that are not part of it."""
@@ -44,6 +53,20 @@ class Trial:
 
     architecture: Architecture
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Wish(NamedTuple):
+    """A trial to add.
+
+    Attributes:
+        token: By which it is known when it was added.
+        trial: What was tried.
+        outcome: What it gave, or why it gave nothing.
+    """
+
+    token: str
+    trial: Trial
+    outcome: Result | str
 
 
 def open_study(reference: str) -> optuna.Study:
@@ -115,15 +138,43 @@ def import_study(archive: Archive, found: optuna.Study, study: Study, read: Read
     if archive.studies.get(study.name).budget < len(trials):
         archive.studies.set_budget(study.name, len(trials))
     agent = archive.proposals.register_agent(KIND, {"study": found.study_name}, __version__)
-    counts = {"evaluated": 0, "failed": 0, "left_out": len(trials) - len(suggestions)}
-    for trial in trials:
-        if trial.number in suggestions:
-            outcome = _outcome(trial, study.objective)
-            token = f"{KIND}/{found.study_name}/{trial.number}"
-            request = Request(study.name, agent, [suggestions[trial.number]], None, False, token, outcomes=[outcome])
-            admit(archive.connection, request, again=True)
-            counts["failed" if isinstance(outcome, str) else "evaluated"] += 1
-    return counts
+    wishes = [
+        Wish(f"{KIND}/{found.study_name}/{trial.number}", suggestions[trial.number], _outcome(trial, study.objective))
+        for trial in trials
+        if trial.number in suggestions
+    ]
+    _add(archive, study.name, agent, wishes)
+    failed = sum(isinstance(wish.outcome, str) for wish in wishes)
+    return {"evaluated": len(wishes) - failed, "failed": failed, "left_out": len(trials) - len(wishes)}
+
+
+def _add(archive: Archive, study: str, agent: str, wishes: Sequence[Wish]) -> None:
+    """Add the trials that the study does not have, in their order, some hundred a transaction.
+
+    Raises:
+        UsageError: The study has no room for them.
+    """
+    total, left = _missing(archive, study, wishes)
+    while left:
+        part = left[:BATCH]
+        trials, outcomes, tokens = [w.trial for w in part], [w.outcome for w in part], [w.token for w in part]
+        request = Request(study, agent, trials, None, False, "", outcomes=outcomes, after=total, tokens=tokens)
+        stored = len(admit(archive.connection, request))
+        if stored == len(part):
+            total, left = total + stored, left[stored:]
+            continue
+        # Another process adds to the study, or an acknowledgement was lost.
+        before = total
+        total, left = _missing(archive, study, wishes)
+        if left and total == before:
+            raise UsageError(f"the study {study!r} has no room for {len(left)} trials: raise its budget")
+
+
+def _missing(archive: Archive, study: str, wishes: Sequence[Wish]) -> tuple[int, list[Wish]]:
+    """Return how many proposals a study has, and those wishes that are none of them."""
+    row = archive.connection.read(lambda tx: tx.run(ADDED, study=study).single(strict=True))
+    known = set(row["tokens"])
+    return int(row["total"]), [wish for wish in wishes if wish.token not in known]
 
 
 def _suggestion(trial: optuna.trial.FrozenTrial, read: Read) -> Trial | None:

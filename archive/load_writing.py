@@ -49,8 +49,7 @@ def compare(ask: Ask, batch: Batch) -> None:
     Raises:
         UsageError: Something is.
     """
-    readers = {"task": _tasks, "study": _studies, "evaluation": _evaluations, "proposal": _proposals}
-    for kind, there in readers.items():
+    for kind, there in _READERS.items():
         records = [record for found, record in batch if found == kind]
         if records:
             _merged(kind, there(ask, records), records)
@@ -246,6 +245,13 @@ def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) 
         tx.run(query, rows=list(rows)).consume()
     return len(rows)
 
+
+_READERS: dict[str, Callable[[Ask, Sequence[Record]], Mapping[Any, Record]]] = {
+    "task": _tasks,
+    "study": _studies,
+    "evaluation": _evaluations,
+    "proposal": _proposals,
+}
 
 _WRITERS: dict[str, Callable[[ManagedTransaction, Sequence[Record]], int]] = {
     "agent": _write_agents,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import optuna
 import pytest
 
-from archive import codec, spaces
+from archive import codec, load_optuna, spaces
 from archive.agents.decisions import decisions_of, from_choices
+from archive.archive import Archive
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.load_optuna import import_study, open_study
 from archive.records import State, Study
-from tests.archive.stores import cells
+from tests.archive.stores import Forgetful, cells, propose
 
 EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")
 OPERATIONS = ("none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3", "skip_connect")
@@ -72,6 +76,65 @@ def test_every_finished_trial_is_there_once(archive, url, trials):
     assert first.agent.startswith("optuna-")
     study = archive.studies.get("mine")
     assert (study.direction, study.budget) == ("maximise", 6)
+
+
+class Counting:
+    """A connection that counts its transactions."""
+
+    def __init__(self, connection):
+        self._connection, self.transactions = connection, 0
+
+    def read(self, work, **how):
+        self.transactions += 1
+        return self._connection.read(work, **how)
+
+    def write(self, work, **how):
+        self.transactions += 1
+        return self._connection.write(work, **how)
+
+
+@pytest.fixture
+def long(url):
+    """A study of sixty trials."""
+    study = optuna.create_study(storage=url, study_name="theirs", direction="maximize")
+    for at, network in enumerate(cells(60)):
+        attributes = {"architecture": codec.to_nasbench201(network)}
+        study.add_trial(optuna.trial.create_trial(value=at / 60, user_attrs=attributes))
+    return open_study(f"{url}#theirs")
+
+
+def by_attribute(parameters, attributes):
+    return codec.from_nasbench201(attributes["architecture"]), parameters
+
+
+def test_the_transactions_of_an_import_do_not_grow_with_every_trial(connection, long):
+    counting = Counting(connection)
+    assert import_study(Archive(counting), long, WANTED, by_attribute)["evaluated"] == 60
+    assert counting.transactions < 20
+    assert [each.value for each in Archive(connection).studies.evaluations("mine")] == [at / 60 for at in range(60)]
+
+
+@pytest.mark.parametrize("batch", [1, 25])
+def test_an_import_whose_acknowledgements_are_lost_adds_every_trial_once(connection, long, monkeypatch, batch):
+    monkeypatch.setattr(load_optuna, "BATCH", batch)
+    import_study(Archive(Forgetful(connection)), long, WANTED, by_attribute)
+    assert [each.value for each in Archive(connection).studies.evaluations("mine")] == [at / 60 for at in range(60)]
+
+
+def test_two_imports_at_once_add_every_trial_once(archive, open_connection, long, monkeypatch):
+    monkeypatch.setattr(load_optuna, "BATCH", 7)
+    others = [Archive(open_connection()) for _ in range(2)]
+    with ThreadPoolExecutor(2) as pool:
+        for counts in pool.map(lambda other: import_study(other, long, WANTED, by_attribute), others):
+            assert counts["evaluated"] == 60
+    assert sorted(each.value for each in archive.studies.evaluations("mine")) == [at / 60 for at in range(60)]
+
+
+def test_a_study_without_room_says_so(archive, long, monkeypatch):
+    archive.studies.create(replace(WANTED, budget=100))
+    propose(archive, cells(70)[:50], "mine", task="digits", protocol="digits/own", space_config=SPACE.config)
+    with pytest.raises(UsageError, match="'mine' has no room for 10 trials"):
+        import_study(archive, long, WANTED, by_attribute)
 
 
 def test_trials_that_finish_later_come_with_the_next_import(archive, url, trials):
