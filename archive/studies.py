@@ -217,9 +217,15 @@ class Studies:
         return self._evaluations.observed([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
-        """Return a study's own evaluations, then those of the studies that it started warm from."""
-        sources = self.sources(name)
-        found = self._evaluations.of_studies([name, *sources])
+        """Return what an agent learns from: a study's own evaluations, then those of its warm-start sources.
+
+        They lack metrics, seconds, seed and device; only where one is partial do they have a curve, of the objective.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        objective, sources = self.get(name).objective, self.sources(name)
+        found = self._evaluations.to_learn_from([name, *sources], objective)
         return sorted(found, key=lambda evaluation: evaluation.study != name)
 
     def snapshot(self, name: str) -> Snapshot:
