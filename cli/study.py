@@ -1,13 +1,18 @@
-"""`archive study`: list studies, show one, tell what happened in it."""
+"""`archive study`: list studies, show one, tell what happened in it, delete one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from archive.cli import study_log
-from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table
+from archive.cli.render import json_option, messages, open_archive, out, print_json, print_table, printable
+
+if TYPE_CHECKING:
+    from archive.study_deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of what the sources contributed, see `archive.agents.contributed`."""
@@ -15,7 +20,7 @@ SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling",
 
 @click.group()
 def study() -> None:
-    """List studies, show one, or tell what happened in it."""
+    """List studies, show one, tell what happened in it, or delete it."""
 
 
 @study.command("list")
@@ -108,6 +113,44 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     columns = [name for name in shown if name != "rung" or rungs is not None]
     short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
     print_table(columns, [[row[column] for column in columns] for row in short])
+
+
+@study.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@json_option
+@click.pass_context
+def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
+    """Delete a study with its proposals and results, after asking.
+
+    Networks, their distances and how they came from each other stay, and so do the results of other studies. Weights
+    that no result names any more stay until `archive db gc`. To keep a copy: archive dump FILE --study NAME.
+    """
+    with open_archive(ctx) as archive:
+        going = archive.studies.deletion(name)
+        if not yes:
+            for line in _consequences(going):
+                messages().print(line, markup=False)
+            click.confirm(f"Delete the study {printable(name)}?", abort=True, err=True)
+        gone = archive.studies.delete(name)
+    if as_json:
+        print_json(asdict(gone))
+    else:
+        messages().print(
+            f"deleted {printable(name)}: {gone.proposals} proposals, {gone.evaluations} results", markup=False
+        )
+
+
+def _consequences(going: Deletion) -> Iterator[str]:
+    """Tell what the deletion of a study removes, and what stays."""
+    yield f"{printable(going.study)}: {going.proposals} proposals and {going.evaluations} results go; networks stay."
+    if going.running:
+        yield f"{going.running} proposals are being trained: their results will be refused."
+    if going.repeated:
+        yield f"{going.repeated} results of other studies repeat one of them; they stay."
+    if going.learners:
+        names = ", ".join(printable(name) for name in going.learners)
+        yield f"Started warm from it, and learning from it no longer: {names}."
 
 
 study.add_command(study_log.log)
