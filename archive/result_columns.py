@@ -56,9 +56,7 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
      collect([p.number, e.id, p.agent, p.functional_key, p.based_on, {columns}]) AS rows
 RETURN rows
 """
-OF_NETWORK = """MATCH (a:Architecture {key: p.architecture})
-USING INDEX SEEK a:Architecture(key)
-"""
+OF_NETWORK = "MATCH (p)-[:OF]->(a:Architecture)\n"
 
 _SEPARATOR = "|"
 
