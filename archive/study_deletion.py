@@ -128,6 +128,5 @@ def _last(tx: ManagedTransaction, study: str) -> bool:
     # The lock keeps out what a search may be adding at this moment.
     tx.run(CLOSE, study=study).consume()
     tx.run(LAST, study=study).consume()
-    return (
-        tx.run("MATCH (s:Study {name: $study}) RETURN count(s) AS left", study=study).single(strict=True)["left"] == 0
-    )
+    left: int = tx.run(LEFT, study=study).single(strict=True)["left"]
+    return left == 0
