@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from typing import Any, Literal, Self, TypeVar, cast
 
@@ -131,10 +131,19 @@ class Connection:
 
         def attempt() -> T:
             # What has failed twice, because of conflicts most likely, is to have the server alone.
-            with self._turns.turn(alone=alone or next(runs) > 1, lane=lane) if self._turns else nullcontext():
+            with self.turn(alone=alone or next(runs) > 1, lane=lane):
                 return self._run("execute_write", work)
 
         return self.with_recovery(attempt, patience)
+
+    def turn(self, *, alone: bool, lane: str | None = None) -> AbstractContextManager[None]:
+        """Wait for this writer's turn on an embedded server (`archive.turns`), and have it for the time of the block.
+
+        Args:
+            alone: Whether no other writer may have a turn at the same time.
+            lane: Name of the writers that go one after the other.
+        """
+        return self._turns.turn(alone=alone, lane=lane) if self._turns else nullcontext()
 
     def ping(self, patience: float | None = None) -> None:
         """See that the server answers and lets us in.
@@ -164,7 +173,8 @@ class Connection:
         Args:
             cypher: One statement.
             parameters: Values of its `$parameters`.
-            write: Let it write; such a query runs once, in a transaction of its own, and is not repeated.
+            write: Let it write. On an embedded server it waits for its turn. A conflict with another writer undoes it,
+                and it runs again; where its outcome is unknown, it does not.
             limit: Most rows to return; more are cut off, and the result says so.
             skip: Rows to leave out first; a query of several pages needs an ORDER BY of its own.
             timeout: Seconds after which the server gives up on it.

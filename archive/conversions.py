@@ -35,6 +35,23 @@ SET p.open = p.study
 RETURN count(*) AS marked
 """
 
+DELETE_PAGES = """
+MATCH (n:{label}) WITH n LIMIT $limit
+DETACH DELETE n
+RETURN count(n) AS deleted
+"""
+
+
+def delete_pages(connection: Connection) -> None:
+    """Delete the copies of results that earlier releases kept as Page and Whole nodes."""
+    for label in ("Page", "Whole"):
+        while connection.write(partial(_delete, label=label)):
+            pass
+
+
+def _delete(tx: ManagedTransaction, label: str) -> int:
+    return int(tx.run(DELETE_PAGES.format(label=label), limit=100).single(strict=True)["deleted"])
+
 
 def mark_open(connection: Connection) -> None:
     """Give proposals that wait or run the property `open`."""

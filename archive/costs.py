@@ -5,18 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive import pages
-
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
-
-NEW = """
-UNWIND $rows AS row
-MATCH (a:Architecture {key: row.key})
-USING INDEX SEEK a:Architecture(key)
-WHERE (a.params IS NULL AND row.params IS NOT NULL) OR (a.flops IS NULL AND row.flops IS NOT NULL)
-RETURN row.key AS key
-"""
 
 SET = """
 UNWIND $rows AS row
@@ -28,5 +18,4 @@ SET a.params = coalesce(a.params, row.params), a.flops = coalesce(a.flops, row.f
 
 def add(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
     """Store `params` and `flops` of networks, by `key`, where they have none yet."""
-    pages.forget_networks(tx, [row["key"] for row in tx.run(NEW, rows=rows)])
     tx.run(SET, rows=rows).consume()

@@ -1,19 +1,18 @@
-"""The results of the archive: written once with their neighbours, read by the page (`archive.pages`)."""
+"""Results: each written once with its neighbours, read as columns (`archive.result_columns`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from archive import collector, pages
+from archive import collector, result_columns
 from archive.architectures import Architectures, batched
 from archive.errors import UsageError
-from archive.pages import Found
 from archive.records import Direction, Evaluation, Result, State
-from archive.rows import curve_properties, evaluation_from, plain, result_properties, study_of
+from archive.result_columns import StudyResults
+from archive.rows import CURVE, curve_properties, evaluation_from, plain, result_properties, study_of
 from archive.writes import write_all
 
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ __all__ = ["Evaluation", "Evaluations", "Result", "record", "task_id"]
 
 BATCH = 500
 
-_NETWORK = ("architecture", "space", "functional_key", "code")
-_ROW = ("number", "agent", "architecture", "hyperparameters", "evaluation")
+_WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
+_SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created")
 
 # By way of the study, to which everybody writes: what is missed is counted below (`archive.writes`).
 STUDIES = """
@@ -162,17 +161,32 @@ class Evaluations:
     @collector.paused()
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
-        found = pages.read(self._connection, names, {*_NETWORK, *_ROW})
-        texts = chain.from_iterable(zip(*(one.columns[name] for name in _NETWORK), strict=True) for one in found)
-        networks = self._architectures.decode(texts)
-        return [evaluation_from(row, networks[row["architecture"]]) for one in found for row in _rows_of(one)]
+        found = result_columns.read(self._connection, names, _WHOLE)
+        return self._with_networks([row for one in found for row in _rows_of(one, _WHOLE)])
+
+    @collector.paused()
+    def to_learn_from(self, names: Sequence[str], objective: str) -> list[Evaluation]:
+        """Return the evaluations of these studies by study and number, with only what a search agent learns from.
+
+        They lack metrics, seconds, seed and device. Where any of them is partial, all have the curve of the objective,
+        else none has a curve.
+        """
+        columns = [*_WHOLE[:-1], *_SCALARS]
+        found = result_columns.read(self._connection, names, columns)
+        if any(partial for one in found for partial in one.columns["partial"]):
+            columns.append(CURVE + objective)
+            found = result_columns.read(self._connection, names, columns)
+        rows = [row for one in found for row in _rows_of(one, columns)]
+        for row in rows:
+            row["evaluation"] = {name: row[name] for name in columns[4:] if row[name] is not None}
+        return self._with_networks(rows)
 
     def observed(self, names: Sequence[str]) -> Observed:
         """Return what these studies found, without the networks themselves."""
         # The trainer reads no history: it is not to wait for numpy.
         import numpy as np
 
-        found = pages.read(self._connection, names, ["architecture", "value"])
+        found = result_columns.read(self._connection, names, ["architecture", "value"])
         sizes = [len(one.columns["number"]) for one in found]
         signs = [-1.0 if one.direction == "minimise" else 1.0 for one in found]
         numbers, keys, values = (
@@ -226,14 +240,15 @@ class Evaluations:
 
     def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
         networks = self._architectures.get_many(row["architecture"] for row in rows)
-        return [evaluation_from(row, networks[row["architecture"]]) for row in rows]
+        # A user may have deleted a network by Cypher: a result without one cannot be told of.
+        return [evaluation_from(row, networks[row["architecture"]]) for row in rows if row["architecture"] in networks]
 
 
-def _rows_of(found: Found) -> list[dict[str, Any]]:
+def _rows_of(found: StudyResults, columns: Sequence[str]) -> list[dict[str, Any]]:
     """Return one row an evaluation of a study, by number."""
     study = {name: getattr(found, name) for name in ("study", "direction", "task", "protocol")}
-    rows = zip(*(found.columns[name] for name in _ROW), strict=True)
-    return [{**study, **dict(zip(_ROW, row, strict=True))} for row in rows]
+    rows = zip(*(found.columns[name] for name in columns), strict=True)
+    return [{**study, **dict(zip(columns, row, strict=True))} for row in rows]
 
 
 def _task(tx: ManagedTransaction, at: str, name: str, protocol: str, direction: Direction | None) -> None:

@@ -34,6 +34,14 @@ MATCH (s:Study {name: name})
 SET s.revision = coalesce(s.revision, 0) + 1
 """
 
+# Readers that keep finished proposals (`archive.snapshots`) read all of them again.
+REWRITTEN = """
+UNWIND $rows AS row
+MATCH (s:Study {name: row.study})
+USING INDEX SEEK s:Study(name)
+SET s.rewritten = coalesce(s.rewritten, 0) + 1
+"""
+
 WARM_START = """
 UNWIND $rows AS row
 MATCH (s:Study {name: row.study})

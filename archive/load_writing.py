@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive import architectures, pages
+from archive import architectures
 from archive import dump_reading as reading
 from archive import load_statements as statements
 from archive.dump_file import text_of
@@ -146,7 +146,6 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
     there = {key: {"key": key, "properties": properties} for key, properties in rows}
     given = [{"key": record["key"], "properties": record["properties"]} for record in records]
     changed = _merged("architecture", there, given)
-    pages.forget_networks(tx, changed.keys() - new)
     _run(tx, statements.NETWORK, list(changed.values()))
     return len(new | changed.keys())
 
@@ -167,7 +166,7 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
         row["task_id"]: {"id": row["task_id"], "task": row["task"], "protocol": row["protocol"], "direction": None}
         for row in rows
     }
-    pages.forget(tx, {study_of(row["id"]) for row in rows})
+    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({study_of(row["id"]) for row in rows})])
     _run(tx, statements.TASK, [tasks[id_] for id_ in sorted(tasks)])
     _run(tx, statements.EVALUATION, rows)
     _run(tx, statements.CHECKPOINT, [{"id": row["id"], **row["checkpoint"]} for row in rows if row["checkpoint"]])
@@ -183,7 +182,7 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     running = {row["properties"]["id"]: row["properties"] for row in rows}
     changed = _merged("proposal", there, records)
     new = [{**_settled(running.get(id_), record), "id": id_} for id_, record in changed.items()]
-    pages.forget(tx, {row["study"] for row in new})
+    _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({row["study"] for row in new})])
     _run(tx, statements.PROPOSAL, new)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])
     _run(tx, statements.RESULT, [row for row in new if row["result"]])

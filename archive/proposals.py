@@ -16,7 +16,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archive import claims, lookups, notices, pages, participants, studies
+from archive import claims, lookups, notices, participants, studies
 from archive.admission import Request, Suggestion, admit
 from archive.architectures import Architectures
 from archive.errors import ArchiveError, UnknownNameError
@@ -115,9 +115,7 @@ class Proposals:
         suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
         token = uuid.uuid4().hex
         request = Request(study, agent_id, suggestions, None, unique, token, basis, seconds, outcomes, after)
-        admitted = admit(self._connection, request)
-        pages.keep(self._connection, study, [proposal.number for proposal in admitted])
-        return [proposal.id for proposal in admitted]
+        return [proposal.id for proposal in admit(self._connection, request)]
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Take the next proposal, of one study or of any; None when nothing waits.

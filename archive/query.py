@@ -11,15 +11,15 @@ import contextlib
 import re
 import secrets
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import neo4j
 from neo4j import graph
-from neo4j.exceptions import DriverError, Neo4jError
+from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, ServiceUnavailable, SessionExpired
 
-from archive.errors import QueryError, UsageError
+from archive.errors import QueryError, StoreUnavailableError, UsageError
 from archive.guard import require_read_only, without_end_mark
 
 if TYPE_CHECKING:
@@ -31,6 +31,17 @@ _TIMED_OUT = (
     "Neo.ClientError.Transaction.Terminated",
     "Neo.TransientError.Transaction.Terminated",
 )
+
+_NEEDS_ITS_OWN_TRANSACTION = (
+    "Neo.DatabaseError.Transaction.TransactionStartFailed",
+    "Neo.ClientError.Transaction.ForbiddenDueToTransactionType",
+)
+
+# What was counted of a study, and what a reader kept of it, may be wrong after a user's write.
+REWRITTEN: LiteralString = """
+MATCH (s:Study)
+SET s.rewritten = coalesce(s.rewritten, 0) + 1, s.revision = coalesce(s.revision, 0) + 1
+"""
 
 Page = tuple[int, int | None]
 """Rows to leave out first, and how many to return at most."""
@@ -82,7 +93,7 @@ def run_query(
         require_read_only(cypher)
     try:
         if write:
-            return _once(connection, statement, parameters, (skip, limit), timeout)
+            return _written(connection, statement, parameters, (skip, limit), timeout)
         return connection.with_recovery(lambda: _rolled_back(connection, statement, parameters, (skip, limit), timeout))
     except QueryError as error:
         # The watchdog's mark is ours: a user who is shown it would look for it in the query.
@@ -127,18 +138,63 @@ def _rolled_back(
                 transaction.rollback()
 
 
-def _once(
+def _written(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    # An auto-commit transaction: the only form that `CALL { … } IN TRANSACTIONS` and schema commands accept, and
-    # one that is never repeated, since a user's write need not be idempotent.
-    def attempt() -> QueryResult:
-        with connection.session(write=True) as session, _time_limit(connection, cypher, timeout) as text:
-            return _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
+    """Run a user's query that may write: alone among writers, and again after a conflict, which has rolled it back.
 
+    A user's write need not be idempotent, so it is not run again where its outcome is unknown.
+    """
     connection.ping()
     connection.require_space()
-    return connection.with_recovery(attempt, patience=-1.0)
+    form = _in_transaction
+
+    def attempt() -> QueryResult:
+        nonlocal form
+        with connection.turn(alone=True), connection.session(write=True) as session:
+            with _time_limit(connection, cypher, timeout) as text:
+                try:
+                    return form(session, text, parameters, page, timeout)
+                except Neo4jError as error:
+                    if form is _by_itself or error.code not in _NEEDS_ITS_OWN_TRANSACTION:
+                        raise
+                form = _by_itself
+                return form(session, text, parameters, page, timeout)
+
+    return connection.with_recovery(lambda: _with_known_outcome(connection, attempt))
+
+
+def _with_known_outcome(connection: Connection, attempt: Callable[[], QueryResult]) -> QueryResult:
+    try:
+        return attempt()
+    except ConstraintError as error:
+        # No conflict with another writer: the query itself is at odds with what is there.
+        raise QueryError(str(error.message)) from None
+    except (ServiceUnavailable, SessionExpired):
+        raise StoreUnavailableError(
+            f"the connection to {connection.address} was lost while the query ran: look whether it was carried out "
+            "before you run it again",
+            connection.address,
+        ) from None
+
+
+def _in_transaction(
+    session: neo4j.Session, text: str, parameters: dict[str, Any], page: Page, timeout: float | None
+) -> QueryResult:
+    with session.begin_transaction(timeout=timeout) as transaction:
+        answer = _collect(transaction.run(text, parameters), *page)
+        transaction.run(REWRITTEN).consume()
+        transaction.commit()
+    return answer
+
+
+def _by_itself(
+    session: neo4j.Session, text: str, parameters: dict[str, Any], page: Page, timeout: float | None
+) -> QueryResult:
+    """Run what accepts no transaction around it: `CALL { … } IN TRANSACTIONS`, and commands on the schema."""
+    answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
+    session.run(REWRITTEN).consume()
+    return answer
 
 
 def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:

@@ -31,12 +31,13 @@ KEEP_BEST = 5
 GRACE_SECONDS = 24 * 3600.0
 
 EVERY = """
-MATCH (e:Evaluation)-[:SAVED]->(c:Checkpoint)
-MATCH (e)-[:OF]->(a:Architecture)
+MATCH (c:Checkpoint)
+OPTIONAL MATCH (c)<-[:SAVED]-(e:Evaluation)
+OPTIONAL MATCH (e)-[:OF]->(a:Architecture)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
 RETURN c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes, e.id AS evaluation, s.name AS study, a.key AS architecture,
        s.direction AS direction, e.value AS value,
-       CASE WHEN c.used > e.created THEN c.used ELSE e.created END > timestamp() - $grace AS young
+       coalesce(CASE WHEN c.used > e.created THEN c.used ELSE e.created END, c.used, 0) > timestamp() - $grace AS young
 ORDER BY uri, evaluation
 """
 
@@ -87,7 +88,7 @@ class Holding:
 
     Attributes:
         checkpoint: Where they are.
-        evaluations: Ids of the evaluations that saved them.
+        evaluations: Ids of the evaluations that saved them; none where their study was deleted.
         reason: `best`, `in use` or `young`; empty when they may be let go.
     """
 
@@ -137,7 +138,7 @@ def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holdin
     return [
         Holding(
             Checkpoint(uri, rows[0]["sha256"], rows[0]["bytes"]),
-            tuple(row["evaluation"] for row in rows),
+            tuple(row["evaluation"] for row in rows if row["evaluation"] is not None),
             _reason(uri, rows, best, used),
         )
         for uri, rows in found.items()

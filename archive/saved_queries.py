@@ -6,14 +6,16 @@
 A file begins with comments: what it answers, then one line a parameter, `// $name = default    What it means.`; one
 without a default has to be given. All of them only read, and run on both servers. What Cypher has no words for (a basis
 is text) is computed from the rows by a function of this module. Those that go through all results of a task are
-answered from pages where there are some (`archive.page_answers`), as their texts would. What a parameter names has to
-be there: a study, a task, a protocol.
+computed from columns of results (`archive.column_queries`), with the rows that their texts have. What a parameter names
+has to be there: a study, a task, a protocol.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -139,9 +141,10 @@ def run(
     query, values = get(name), _values(name, parameters)
     _check_names(connection, values)
     # With numpy: what asks nothing is not to wait for it.
-    from archive.page_answers import ANSWERS
+    from archive.column_queries import ANSWERS
 
-    finish, found = FINISHING.get(name), ANSWERS[name](connection, values) if name in ANSWERS else None
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    finish, found = FINISHING.get(name), ANSWERS[name](connection, values, deadline) if name in ANSWERS else None
     if finish is None and found is None:
         answer = connection.query(query.cypher, values, limit=limit, skip=skip, timeout=timeout)
         return with_columns(answer, query.cypher)

@@ -48,7 +48,7 @@ class Migration(NamedTuple):
         name: What it does.
         unique: Properties that identify a node: `(label, property)`.
         indexed: Properties that nodes are looked up by: `(label, property)`.
-        dropped: What an earlier migration made unique, and nobody looks up: `(label, property)`.
+        dropped: What an earlier migration made unique, and nothing needs any more: `(label, property)`.
         relationships: Types of relationship that it introduces.
         convert: Changes data that an earlier release wrote; runs after the rest, and may run again.
     """
@@ -103,6 +103,8 @@ MIGRATIONS = (
     # Layers are found by way of their network: to keep their ids unique took a quarter of the time to store one.
     Migration(4, "layers without ids", dropped=(("Layer", "id"),)),
     Migration(5, "open proposals by study", indexed=(("Proposal", "open"),), convert=conversions.mark_open),
+    # Results are read from their nodes (`archive.result_columns`): a copy may outlive a user's change of them.
+    Migration(6, "no copies of results", dropped=(("Page", "id"), ("Whole", "id")), convert=conversions.delete_pages),
 )  # fmt: skip
 CURRENT_VERSION = MIGRATIONS[-1].version
 

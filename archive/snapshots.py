@@ -1,12 +1,14 @@
-"""How a study stands at one moment: what a live view shows, read without whole curves of finished trials.
+"""Snapshots of a study: what a live view shows, read without whole curves of finished trials.
 
-Whoever looks again and again (`Follower`) keeps what is COMPLETE, and looks up all else by its id.
+A `Follower` reads snapshots of one study again and again: it keeps what is COMPLETE, and looks up all else by id.
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,8 @@ ORDER BY number
 """
 
 SNAPSHOT = f"""
-MATCH (:Study {{name: $name}})-[:PROPOSED]->(p:Proposal)
+MATCH (p:Proposal {{study: $name}})
+USING INDEX SEEK p:Proposal(study)
 {VIEW}
 """
 
@@ -41,11 +44,14 @@ USING INDEX SEEK p:Proposal(id)
 {VIEW}
 """
 
-# `next` is the first number that is free, unless somebody has written to the study who does not count.
+REREAD_SECONDS = 5.0
+"""A follower reads all of a study again after so many seconds at least."""
+
+# `next` is the first free number, unless a writer has changed the study without counting.
 EXTENT = """
 MATCH (s:Study {name: $name})
 USING INDEX SEEK s:Study(name)
-RETURN CASE WHEN s.counted = s.revision THEN s.next END AS next, s.paged AS paged
+RETURN CASE WHEN s.counted = s.revision THEN s.next END AS next, s.rewritten AS rewritten
 """
 
 
@@ -111,26 +117,34 @@ def read_snapshot(connection: Connection, study: Study) -> Snapshot:
 
 
 class Follower:
-    """Reads one study again and again, at a cost that does not grow with what is COMPLETE.
+    """Reads one study again and again, at a cost that hardly grows with what is COMPLETE.
 
-    That stays as it is, but for a load, which says so (`archive.pages.forget`): then all is read anew. It is kept once
-    two looks in a row have found it the same: one alone may come between the writes of another transaction.
+    A complete proposal is kept once two looks in a row have found it the same: one alone may come between the writes
+    of another transaction. What may change it counts up `Study.rewritten`, in the same transaction: the load of a
+    dump, and a user's query that writes (`archive.query`). Then all is read again, as it is from time to time in any
+    case, since another client of the database counts nothing.
 
     Args:
         connection: The archive.
         name: Of the study.
+        clock: Returns the time in seconds.
     """
 
-    def __init__(self, connection: Connection, name: str) -> None:
+    def __init__(self, connection: Connection, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Know nothing yet."""
-        self._connection, self._name = connection, name
+        self._connection, self._name, self._clock = connection, name, clock
         self._seen: dict[int, ProposalView] = {}
         self._kept: dict[int, ProposalView] = {}
-        self._paged: int | None = None
+        self._rewritten: int | None = None
+        self._due = -math.inf
 
     def snapshot(self, study: Study) -> Snapshot:
         """Return how the study stands now; `study` is its record, as it was just read."""
-        rows, kept, self._paged = self._connection.read(self._read)
+        begin = self._clock()
+        rows, kept, self._rewritten = self._connection.read(self._read)
+        if not kept:
+            # Reading all of it takes a twentieth of the time at most.
+            self._due = self._clock() + max(REREAD_SECONDS, 20 * (self._clock() - begin))
         views = {**kept, **{view.number: view for view in map(_view, rows)}}
         self._kept = {
             number: view
@@ -141,13 +155,14 @@ class Follower:
         return _snapshot(study, (views[number] for number in sorted(views)))
 
     def _read(self, tx: ManagedTransaction) -> tuple[list[dict[str, Any]], dict[int, ProposalView], int | None]:
-        """Return rows, what they leave out, and how often pages have been written or forgotten."""
+        """Return rows, the proposals that they leave out, and `Study.rewritten`."""
         extent = tx.run(EXTENT, name=self._name).single()
-        free, paged = (None, None) if extent is None else (extent["next"], extent["paged"])
-        if not self._kept or free is None or free <= max(self._kept) or paged != self._paged:
-            return tx.run(SNAPSHOT, name=self._name).data(), {}, paged
+        free, rewritten = (None, None) if extent is None else (extent["next"], extent["rewritten"])
+        stale = rewritten != self._rewritten or self._clock() >= self._due
+        if stale or not self._kept or free is None or free <= max(self._kept):
+            return tx.run(SNAPSHOT, name=self._name).data(), {}, rewritten
         ids = [proposal_id(self._name, number) for number in range(free) if number not in self._kept]
-        return (tx.run(SOME, ids=ids).data() if ids else []), self._kept, paged
+        return (tx.run(SOME, ids=ids).data() if ids else []), self._kept, rewritten
 
 
 def _snapshot(study: Study, proposals: Iterable[ProposalView]) -> Snapshot:

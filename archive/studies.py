@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
+from archive import study_deletion
 from archive.architectures import Architectures
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.evaluations import Evaluations, Observed, task_id
 from archive.records import Evaluation, State, Study
 from archive.rows import study_from, to_json
 from archive.snapshots import Follower, Snapshot, read_snapshot
+from archive.study_deletion import Deletion
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -218,9 +220,15 @@ class Studies:
         return self._evaluations.observed([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
-        """Return a study's own evaluations, then those of the studies that it started warm from."""
-        sources = self.sources(name)
-        found = self._evaluations.of_studies([name, *sources])
+        """Return what an agent learns from: a study's own evaluations, then those of its warm-start sources.
+
+        They lack metrics, seconds, seed and device; only where one is partial do they have a curve, of the objective.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        objective, sources = self.get(name).objective, self.sources(name)
+        found = self._evaluations.to_learn_from([name, *sources], objective)
         return sorted(found, key=lambda evaluation: evaluation.study != name)
 
     def snapshot(self, name: str) -> Snapshot:
@@ -239,6 +247,22 @@ class Studies:
         """
         follower = Follower(self._connection, name)
         return lambda: follower.snapshot(self.get(name))
+
+    def deletion(self, name: str) -> Deletion:
+        """Return what `delete` would remove of a study.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        return study_deletion.plan(self._connection, self.get(name).name)
+
+    def delete(self, name: str) -> Deletion:
+        """Delete a study with its proposals and results, and return what went; networks and distances stay.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        return study_deletion.delete(self._connection, self.get(name).name)
 
 
 def read(connection: Connection, name: str) -> Study:

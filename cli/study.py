@@ -1,8 +1,10 @@
-"""`archive study`: list studies, show one, tell what happened in it."""
+"""`archive study`: list studies, show one, tell what happened in it, delete one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +17,11 @@ from archive.cli.render import (
     print_line,
     print_message,
     print_table,
+    printable,
 )
+
+if TYPE_CHECKING:
+    from archive.study_deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of what the sources contributed, see `archive.agents.contributed`."""
@@ -23,7 +29,7 @@ SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling",
 
 @click.group()
 def study() -> None:
-    """List studies, show one, or tell what happened in it."""
+    """List studies, show one, tell what happened in it, or delete it."""
 
 
 @study.command("list")
@@ -115,6 +121,41 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     columns = [name for name in shown if name != "rung" or rungs is not None]
     short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
     print_table(columns, [[row[column] for column in columns] for row in short])
+
+
+@study.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+@json_option
+@click.pass_context
+def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
+    """Delete a study with its proposals and results, after asking.
+
+    Networks, their distances and how they came from each other stay, and so do the results of other studies. Weights
+    that no result names any more stay until `archive db gc`. To keep a copy: archive dump FILE --study NAME.
+    """
+    with open_archive(ctx) as archive:
+        going = archive.studies.deletion(name)
+        if not yes:
+            for line in _consequences(going):
+                print_message(line)
+            click.confirm(printable(f"Delete the study {name}?"), abort=True, err=True)
+        gone = archive.studies.delete(name)
+    if as_json:
+        print_json(asdict(gone))
+    else:
+        print_message(f"deleted {name}: {gone.proposals} proposals, {gone.evaluations} results")
+
+
+def _consequences(going: Deletion) -> Iterator[str]:
+    """Tell what the deletion of a study removes, and what stays."""
+    yield f"{going.study}: {going.proposals} proposals and {going.evaluations} results go; networks stay."
+    if going.running:
+        yield f"{going.running} proposals are being trained: their results will be refused."
+    if going.repeated:
+        yield f"{going.repeated} results of other studies repeat one of them; they stay."
+    if going.learners:
+        yield f"Started warm from it, and learning from it no longer: {', '.join(going.learners)}."
 
 
 study.add_command(study_log.log)

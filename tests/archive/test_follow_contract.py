@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from archive import pages
 from archive.dump import dump
 from archive.errors import UnknownNameError
 from archive.load import load
@@ -61,16 +60,57 @@ def test_each_look_is_a_snapshot(archive, tmp_path):
     assert look().proposals[-1].number == 12
 
 
-def test_what_is_complete_is_not_read_again_until_a_load_may_have_changed_it(archive):
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def means(archive):
+    """Returns what a follower sees of two complete proposals and an open one; `means.clock` is its clock."""
     evaluate(archive, [0.5, 0.75])
     propose(archive, cells(3)[2:])
-    follower = Follower(archive.connection, "study")
+    clock = Clock()
+    follower = Follower(archive.connection, "study", clock)
 
-    def means():
+    def read():
         return [view.mean for view in follower.snapshot(archive.studies.get("study")).proposals]
 
-    assert means() == means() == [None] * 3
-    archive.connection.write(lambda tx: tx.run("MATCH (p:Proposal) SET p.mean = 1.0").consume())
+    read.clock = clock
+    assert read() == read() == [None] * 3
+    return read
+
+
+CHANGE = "MATCH (p:Proposal) SET p.mean = 1.0"
+
+
+def test_what_another_client_changed_in_complete_proposals_is_seen_in_time(archive, means):
+    archive.connection.write(lambda tx: tx.run(CHANGE).consume())
     assert means() == [None, None, 1.0]
-    archive.connection.write(lambda tx: pages.forget(tx, ["study"]))
+    means.clock.now += 60
     assert means() == [1.0] * 3
+
+
+def test_what_a_query_changed_is_seen_at_once(archive, means):
+    archive.query(CHANGE, write=True)
+    assert means() == [1.0] * 3
+
+
+def test_what_a_load_changed_is_seen_at_once(archive, tmp_path):
+    evaluate(archive, [0.5, 0.75])
+    archive.query("MATCH (e:Evaluation) SET e.seconds = 3.0", write=True)
+    dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
+    archive.query("MATCH (e:Evaluation) REMOVE e.seconds", write=True)
+    follower = Follower(archive.connection, "study", Clock())
+
+    def seconds():
+        return [view.seconds for view in follower.snapshot(archive.studies.get("study")).proposals]
+
+    assert seconds() == seconds() == [None, None]
+    load(archive.connection, tmp_path / "a.jsonl.gz")
+    assert seconds() == [3.0, 3.0]

@@ -17,14 +17,18 @@ from archive import (
     leases,
     lineage,
     load_statements,
-    pages,
     participants,
+    result_columns,
     retention,
     rungs,
+    snapshots,
+    study_deletion,
 )
 from tests.archive.stores import cells, propose
 
-LOADED = "NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS CREATE_PAIRS UPDATE_PAIRS".split()
+LOADED = (
+    "REWRITTEN NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS CREATE_PAIRS UPDATE_PAIRS".split()
+)
 STATEMENTS = {
     "lock a study": admission.LOCK,
     "known networks of a study": admission.KNOWN,
@@ -40,7 +44,6 @@ STATEMENTS = {
     "what a claim was granted": claims.HELD,
     "tasks of studies": evaluations.STUDIES,
     "results of those that go on": rungs.BEFORE,
-    "networks without costs": costs.NEW,
     "costs": costs.SET,
     "weights that are gone": retention.FORGET,
     "lock proposals": leases.LOCK,
@@ -54,10 +57,10 @@ STATEMENTS = {
     "lock networks": architectures.LOCK,
     "weights": evaluations.CHECKPOINT,
     "imported results": evaluations.IMPORT,
-    "results of a page": pages.LIVE,
-    "a page": pages.WRITE,
-    "pages that are wrong": pages.FORGET,
-    "whose pages are wrong": pages.OF_NETWORKS,
+    "results of a study": result_columns._query(["value", "space"]),
+    "a study as it stands": snapshots.SNAPSHOT,
+    "proposals that go": study_deletion.BATCH_OF_PROPOSALS,
+    "the study that goes": study_deletion.LAST,
     "distances there are": distances.PRESENT,
     "new distances": distances.CREATE,
     "further distances": distances.UPDATE,

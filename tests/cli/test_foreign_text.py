@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,16 @@ def test_commands_about_networks_are_drawn(user, hostile, archive):
     for name in ("frontier", "cost", "duplicates"):
         given = [f"--param=task={HOSTILE}"] if name == "frontier" else []
         assert_drawn(user.types("query", "--named", name, *given), named=False)
+
+
+def test_a_deletion_is_drawn_from_the_question_to_the_answer(user, hostile, archive, monkeypatch):
+    archive.studies.create(Study(f"{HOSTILE}2", HOSTILE, HOSTILE, "nasbench201", HOSTILE))
+    archive.studies.warm_start(f"{HOSTILE}2", [HOSTILE])
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    asked = user.types("study", "delete", HOSTILE, code=None)
+    assert_drawn(asked)
+    assert asked.stderr.count(DRAWN) == 3
+    assert_drawn(user.types("study", "delete", HOSTILE, "--yes"))
 
 
 def test_commands_that_list_what_is_installed_are_drawn(user):

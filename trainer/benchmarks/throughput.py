@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from archive import connect, pages, server, settings, spaces
+from archive import connect, server, settings, spaces
 from archive.architectures import batched
 from archive.archive import Archive
 from archive.connection import Connection
@@ -52,12 +52,6 @@ MOST: dict[Manner, int] = {"in batches": 6000, "reports late": 6000, "one by one
 PART = 2000
 """Cycles of each study of the warm-up."""
 SPACE = "nasbench101"
-
-CLEAN_UP = """
-MATCH (s:Study)-[:PROPOSED]->(p:Proposal) WHERE s.name STARTS WITH $prefix
-OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
-WITH p, e LIMIT 500 DETACH DELETE p, e RETURN count(*) AS deleted
-"""
 
 STUDIES = "MATCH (s:Study) WHERE s.name STARTS WITH $prefix RETURN s.name AS name"
 
@@ -222,16 +216,8 @@ def _one(archive: Archive, worker: str, study: str) -> int:
 
 
 def _clean_up(archive: Archive) -> None:
-    def work(tx: Any) -> int:
-        return int(tx.run(CLEAN_UP, prefix=PREFIX).single(strict=True)["deleted"])
-
-    rows = archive.connection.read(lambda tx: tx.run(STUDIES, prefix=PREFIX).data())
-    archive.connection.write(lambda tx: pages.forget(tx, [row["name"] for row in rows]))
-    while archive.connection.write(work):
-        pass
-    archive.connection.write(
-        lambda tx: tx.run("MATCH (s:Study) WHERE s.name STARTS WITH $prefix DETACH DELETE s", prefix=PREFIX).consume()
-    )
+    for row in archive.connection.read(lambda tx: tx.run(STUDIES, prefix=PREFIX).data()):
+        archive.studies.delete(row["name"])
 
 
 def _peers(workers: int) -> Iterator[tuple[Peer, float]]:

@@ -1,9 +1,9 @@
-"""Saved queries over all results of a task, answered from pages: what their Cypher texts say, for long histories.
+"""Saved queries over all results of a task, computed from columns of results: fast for long histories.
 
-The text of a saved query is its definition, runs on any server, and visits every result by itself. For a hundred
-thousand results that takes a minute; here, the same rows are computed from the columns of pages (`archive.pages`).
-The tests compare both. None means that a question cannot be answered so, and the text is to be asked: results of
-others, which were imported, have no pages.
+The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand results ArcadeDB
+takes a minute for some texts and runs out of memory for others; here, the same rows are computed from columns
+(`archive.result_columns`). The tests compare both. A function returns None where columns do not hold the answer: then
+the text is asked. That is so for imported results, which belong to no study.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import contributions, page_columns, pages, saved_queries
-from archive.pages import Found
+from archive import contributions, result_columns, saved_queries
 from archive.query import QueryResult
+from archive.result_columns import StudyResults
 from archive.rows import METRIC
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from archive.connection import Connection
 
 Parameters = Mapping[str, Any]
-Answer = Callable[["Connection", Parameters], QueryResult | None]
+Answer = Callable[["Connection", Parameters, float], QueryResult | None]
 Rows = Iterator[tuple[Any, ...]]
 
 STUDIES = """
@@ -51,19 +51,19 @@ RETURN id, e.seconds AS seconds
 """
 
 
-def best_per_operation(connection: Connection, given: Parameters) -> QueryResult | None:
+def best_per_operation(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `best-per-operation`."""
     columns = ["task", "protocol", "operation", "networks", "evaluations", "best", "mean", "architecture"]
-    groups = _of_tasks(connection, given, ["value", "architecture", "operations"])
+    groups = _of_tasks(connection, given, ["value", "architecture", "operations"], deadline)
     return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, given)])
 
 
-def _best(group: Sequence[Found], given: Parameters) -> Rows:
+def _best(group: Sequence[StudyResults], given: Parameters) -> Rows:
     found, values, places = _usable(group)
     sign = _sign(group, given)
     networks, keys = _codes(found["architecture"])
     sets, texts = _codes(found["operations"])
-    holding = [set(page_columns.parts(text)) for text in texts]
+    holding = [set(result_columns.parts(text)) for text in texts]
     rows = []
     for operation in sorted(set().union(*holding)):
         chosen = np.flatnonzero(np.array([operation in held for held in holding])[sets])
@@ -75,14 +75,14 @@ def _best(group: Sequence[Found], given: Parameters) -> Rows:
     yield from ((*places, *row) for row in rows)
 
 
-def motif(connection: Connection, given: Parameters) -> QueryResult | None:
+def motif(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `motif`."""
     columns = ["task", "protocol", "space", "motif", "networks", "evaluations", "mean", "std", "lowest", "highest"]
-    groups = _of_tasks(connection, given, ["value", "architecture", "space", "motifs"])
+    groups = _of_tasks(connection, given, ["value", "architecture", "space", "motifs"], deadline)
     return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, given)])
 
 
-def _motif(group: Sequence[Found], given: Parameters) -> Rows:
+def _motif(group: Sequence[StudyResults], given: Parameters) -> Rows:
     found, values, places = _usable(group)
     wanted, past = set(given["operations"]), {"", *given["skips"]}
     ways, texts = _codes(found["motifs"])
@@ -101,14 +101,14 @@ def _motif(group: Sequence[Found], given: Parameters) -> Rows:
 
 
 def _has(text: str, wanted: set[str], past: set[str]) -> bool:
-    named = (part.split(">") for part in page_columns.parts(text))
+    named = (part.split(">") for part in result_columns.parts(text))
     return any(one in wanted and two in wanted and skip in past for one, two, skip in named)
 
 
-def cost(connection: Connection, given: Parameters) -> QueryResult | None:
+def cost(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `cost`."""
     columns = ["task", "protocol", "study", "evaluations", "seconds", "hours", "mean_seconds", "epochs"]
-    groups = _of_tasks(connection, given, ["seconds", "epochs"])
+    groups = _of_tasks(connection, given, ["seconds", "epochs"], deadline)
     if groups is None:
         return None
     rows = []
@@ -123,20 +123,21 @@ def cost(connection: Connection, given: Parameters) -> QueryResult | None:
     return QueryResult(columns, rows)
 
 
-def frontier(connection: Connection, given: Parameters) -> QueryResult | None:
+def frontier(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `frontier`."""
-    names = [page_columns.NETWORK + given["cost"], METRIC + given["cost"]]
+    names = [result_columns.NETWORK + given["cost"], METRIC + given["cost"]]
     names += [given["cost"]] if given["cost"] in ("value", "seconds", "epochs") else []
-    groups = _of_tasks(connection, given, ["value", "architecture", *names])
-    # What no page has may still be a property of nodes.
+    groups = _of_tasks(connection, given, ["value", "architecture", *names], deadline)
     told = (one.columns[name] for group in groups or () for one in group for name in names)
-    if groups is None or not any(value is not None for column in told for value in column):
+    costs = {type(value) for column in told for value in column} - {type(None)}
+    # Any other property of nodes, and what is no number, the text knows.
+    if groups is None or not costs or costs - {int, float}:
         return None
     rows = [row for group in groups for row in _frontier(group, given, names)]
     return QueryResult(["protocol", "architecture", "value", "cost"], rows)
 
 
-def _frontier(group: Sequence[Found], given: Parameters, names: Sequence[str]) -> Rows:
+def _frontier(group: Sequence[StudyResults], given: Parameters, names: Sequence[str]) -> Rows:
     found, values, (_, protocol) = _usable(group)
     sources = [found.get(name, [None] * len(values)) for name in names]
     told = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
@@ -150,9 +151,9 @@ def _frontier(group: Sequence[Found], given: Parameters, names: Sequence[str]) -
         yield protocol, min(found["architecture"][one] for one in same), float(values[usable[at]]), told[usable[at]]
 
 
-def lineage(connection: Connection, given: Parameters) -> QueryResult | None:
-    """Answer `lineage`: from pages, only which network is the best."""
-    found = pages.read(connection, [given["study"]], ["architecture", "value"])
+def lineage(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
+    """Answer `lineage`: only which network is the best is computed from columns."""
+    found = result_columns.read(connection, [given["study"]], ["architecture", "value"], deadline)
     best, score = None, -math.inf
     for one in found:
         sign = -1.0 if one.direction == "minimise" else 1.0
@@ -164,18 +165,18 @@ def lineage(connection: Connection, given: Parameters) -> QueryResult | None:
     return connection.query(query, {**given, "best": best}) if best is not None and first else None
 
 
-def duplicates(connection: Connection, given: Parameters) -> QueryResult | None:
+def duplicates(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `duplicates`."""
     columns = ["task", "protocol", "proposals", "networks", "in_several_studies", "answered", "seconds_saved"]
     rows = []
     for task, protocol, names in _tasks(connection, given):
-        found = pages.read(connection, names, ["functional_key", "answered_from"])
+        found = result_columns.read(connection, names, ["functional_key", "answered_from"], deadline)
         if any(one.columns["number"] or one.others for one in found):
             rows.append((task, protocol, *_repeats(connection, found)))
     return QueryResult([*columns, "trained_again"], rows)
 
 
-def _repeats(connection: Connection, found: Sequence[Found]) -> tuple[Any, ...]:
+def _repeats(connection: Connection, found: Sequence[StudyResults]) -> tuple[Any, ...]:
     proposals, trainings, studies = (defaultdict[str, int](int) for _ in range(3))
     for one in found:
         keys, sources = one.columns["functional_key"], one.columns["answered_from"]
@@ -198,21 +199,21 @@ def _repeats(connection: Connection, found: Sequence[Found]) -> tuple[Any, ...]:
 _BASED = ("number", "agent", "value", "based_on")
 
 
-def proposals_of(connection: Connection, given: Parameters) -> QueryResult | None:
+def proposals_of(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer what the text of `contributions` asks for, of those proposals that its answer depends on."""
     asked = given["study"]
     every = [asked] if asked is not None else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
-    found = pages.read(connection, every, _BASED)
+    found = result_columns.read(connection, every, _BASED, deadline)
     texts = {text for one in found for text in one.columns["based_on"]}
     texts |= {row["based_on"] for one in found for row in one.others}
     others = {name for text in texts for name in contributions.studies_of(text)} - set(every)
-    found += pages.read(connection, sorted(others), _BASED)
+    found += result_columns.read(connection, sorted(others), _BASED, deadline)
     found.sort(key=lambda one: one.study)
     rows = [row for one in found for row in _proposals(one, asked in (None, one.study))]
     return QueryResult(["study", "direction", "number", "agent", "value", "based_on"], rows)
 
 
-def _proposals(one: Found, asked: bool) -> list[tuple[Any, ...]]:
+def _proposals(one: StudyResults, asked: bool) -> list[tuple[Any, ...]]:
     rows = list(zip(*(one.columns[name] for name in _BASED), strict=True))
     if one.others:
         rows += [(row["number"], row["agent"], None, row["based_on"]) for row in one.others]
@@ -232,7 +233,7 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "motif": motif,
     }
 )
-"""Saved query to what answers it from pages, given all its parameters."""
+"""Saved query to the function that computes its answer, given all its parameters."""
 
 
 def _tasks(connection: Connection, given: Parameters) -> list[tuple[str, str, list[str]]]:
@@ -244,14 +245,16 @@ def _tasks(connection: Connection, given: Parameters) -> list[tuple[str, str, li
     return [(*names, studies) for names, studies in found.items()]
 
 
-def _of_tasks(connection: Connection, given: Parameters, columns: Sequence[str]) -> list[list[Found]] | None:
+def _of_tasks(
+    connection: Connection, given: Parameters, columns: Sequence[str], deadline: float
+) -> list[list[StudyResults]] | None:
     """Return columns of what the studies of each task found; None where a task has results that are no study's."""
     groups = {(task, protocol): names for task, protocol, names in _tasks(connection, given)}
     found = []
     for row in connection.read(lambda tx: tx.run(TASKS).data()):
         if given["task"] in (None, row["task"]) and given.get("protocol") in (None, row["protocol"]):
             measured = connection.read(partial(_measured, id_=row["id"]))
-            group = pages.read(connection, groups.get((row["task"], row["protocol"]), []), columns)
+            group = result_columns.read(connection, groups.get((row["task"], row["protocol"]), []), columns, deadline)
             if measured > sum(len(one.columns["number"]) for one in group):
                 return None
             found += [group] if group else []
@@ -262,7 +265,7 @@ def _measured(tx: ManagedTransaction, id_: str) -> int:
     return int(tx.run(MEASURED, id=id_).single(strict=True)["measured"])
 
 
-def _sign(group: Sequence[Found], given: Parameters) -> float:
+def _sign(group: Sequence[StudyResults], given: Parameters) -> float:
     """Return what makes the larger of a task's values the better one: as asked, else as all of its studies want."""
     minimise = given["minimise"]
     if minimise is None:
@@ -270,9 +273,9 @@ def _sign(group: Sequence[Found], given: Parameters) -> float:
     return -1.0 if minimise else 1.0
 
 
-def _usable(group: Sequence[Found]) -> tuple[page_columns.Columns, NDArray[np.float64], tuple[str, str]]:
+def _usable(group: Sequence[StudyResults]) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, str]]:
     """Return the columns of the results whose value is a number, those values, and task and protocol."""
-    found = page_columns.joined([one.columns for one in group])
+    found = result_columns.joined([one.columns for one in group])
     values = np.array(found["value"], np.float64)
     usable = ~np.isnan(values)
     if not usable.all():
