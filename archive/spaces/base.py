@@ -19,8 +19,8 @@ class Mutation:
 
     Attributes:
         child: The new architecture, a member of the space.
-        operations: Names of the modifications, in the order they were applied; empty where the space offers no
-            way out of the parent, and the child is the parent.
+        operations: Names of the modifications that made it, in order. Those that changed nothing are left out. Empty
+            where the space offers no way out of the parent, and the child is the parent.
     """
 
     child: Architecture
@@ -63,7 +63,7 @@ class Space(ABC):
 
     @abstractmethod
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Return a random member near a member.
+        """Return a random member near a member, of another `functional_key` if there is any.
 
         Args:
             architecture: A member of the space.

@@ -81,7 +81,7 @@ class LayerwiseSpace(Space):
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Apply 1 to 5 random modifiers, with probabilities 0.5, 0.25, 0.125, 0.075 and 0.05.
 
-        The steps can undo each other, so the child may be the parent's network again.
+        Steps that undo each other are not among the operations; where they undo all, one more step is taken.
         """
         return mutate(architecture, self.limits, self._check, rng)
 

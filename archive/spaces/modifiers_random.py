@@ -11,6 +11,7 @@ decided as follows.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
@@ -70,15 +71,32 @@ def number_of_steps(rng: np.random.Generator) -> int:
 
 
 def steps(architecture: Architecture, number: int, limits: Limits, check: Check, rng: np.random.Generator) -> Mutation:
-    """Apply this many random modifiers, fewer where no legal one is left."""
-    names: list[str] = []
-    for _ in range(number):
-        found = _step(architecture, limits, check, rng)
+    """Apply this many random modifiers, fewer where no legal one is left.
+
+    The operations are those of a walk that comes to no network twice: steps that lead back are left out. A walk that
+    has come back to its start takes one more step.
+    """
+    walk, names = [architecture], list[str]()
+    taken = 0
+    while taken < number or (taken and not names):
+        found = _step(walk[-1], limits, check, rng)
         if found is None:
             break
-        architecture, name = found
-        names.append(name)
-    return Mutation(architecture, tuple(names))
+        taken += 1
+        at = _position(found[0], walk)
+        walk, names = [*walk[:at], found[0]], [*names, found[1]][:at]
+    return Mutation(walk[-1], tuple(names))
+
+
+def _position(network: Architecture, walk: Sequence[Architecture]) -> int:
+    """Return where a walk has been at this network, its length where it has not."""
+    size = len(network.layers), len(network.edges)
+    for at, one in enumerate(walk):
+        # Most networks differ in what is cheaper to compare than their keys.
+        if (len(one.layers), len(one.edges)) == size and Counter(one.layers) == Counter(network.layers):
+            if one.key == network.key:
+                return at
+    return len(walk)
 
 
 def _step(

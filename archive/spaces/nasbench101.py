@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import numpy as np
@@ -19,6 +19,9 @@ _MAX_EDGES = 9
 _LABELS = NASBENCH101.of_group("cell")
 
 Matrix = list[list[int]]
+
+Edit = tuple[int, int | str]
+"""An edge (u, v) that flips, or a vertex u with its new label."""
 
 
 @final
@@ -56,22 +59,22 @@ class NasBench101(CellSpace):
                 return cell
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Change each label with probability 1/(n - 2) and each edge with 1/(n choose 2) until a member results.
+        """Flip each edge with probability 1/7 and relabel each vertex with probability 1/5, until another cell results.
 
-        The cell is first padded to seven vertices, so that mutations can also make it larger.
+        These are the rates of BANANAS' code (`Cell.mutate` of naszilla/bananas), which takes them from `mutate_spec` of
+        google-research/nasbench: mutation_rate / V for each of the 21 edges of V = 7 vertices, mutation_rate / (V - 2)
+        for each inner vertex, with mutation_rate 1; a relabelled vertex gets another label. Both mutate all seven
+        vertices of a matrix. Here vertices that are cut off are not kept: those that a cell lacks get random labels.
+
+        The operations are edits none of which can be left out: without any one, another cell would have resulted.
         """
-        matrix, labels = _padded(architecture)
-        n = len(labels)
         while True:
-            flips = np.triu(rng.random((n, n)) < 2 / (n * (n - 1)), 1)
-            swaps = [u for u in range(1, n - 1) if rng.random() < 1 / (n - 2)]
-            new = list(labels)
-            for u in swaps:
-                new[u] = _LABELS[rng.integers(len(_LABELS))]
-            child = self._member(np.bitwise_xor(matrix, flips).tolist(), new)
+            matrix, labels = _padded(architecture, rng)
+            edits = _edits(len(architecture.layers) - 2, labels, rng)
+            child = self._member(*_edited(matrix, labels, edits))
             if child is not None and child.key != architecture.key:
-                names = ("flip_edge",) * int(flips.sum()) + ("swap_label",) * len(swaps)
-                return Mutation(child, names)
+                needed = _needed(matrix, labels, edits)
+                return Mutation(child, tuple("flip_edge" if isinstance(to, int) else "swap_label" for _, to in needed))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
         """Yield what one other label, one edge more or fewer, or one vertex beside an edge or gap makes of a cell."""
@@ -104,13 +107,54 @@ def _on_a_path(matrix: Matrix) -> set[int]:
     return forward & backward
 
 
-def _padded(architecture: Architecture) -> tuple[Matrix, list[str]]:
-    """Return matrix and labels with unconnected vertices before the output, up to seven in all."""
+def _padded(architecture: Architecture, rng: np.random.Generator) -> tuple[Matrix, list[str]]:
+    """Return matrix and labels with unconnected vertices of random labels before the output, up to seven in all."""
     matrix, labels = to_nasbench101(architecture)
     missing = _MAX_VERTICES - len(labels)
     rows = [[*row[:-1], *[0] * missing, row[-1]] for row in matrix]
     empty = [[0] * _MAX_VERTICES for _ in range(missing)]
-    return [*rows[:-1], *empty, rows[-1]], [*labels[:-1], *[_LABELS[0]] * missing, labels[-1]]
+    drawn = [_LABELS[at] for at in rng.integers(len(_LABELS), size=missing)]
+    return [*rows[:-1], *empty, rows[-1]], [*labels[:-1], *drawn, labels[-1]]
+
+
+def _edits(inner: int, labels: list[str], rng: np.random.Generator) -> list[Edit]:
+    """Draw flips of edges, then new labels; only the first `inner` inner vertices have a label that can change."""
+    n = len(labels)
+    flips = np.argwhere(np.triu(rng.random((n, n)) < 1 / n, 1)).tolist()
+    swapped = [u for u in range(1, inner + 1) if rng.random() < 1 / (n - 2)]
+    others = [[label for label in _LABELS if label != labels[u]] for u in swapped]
+    swaps = [(u, choices[rng.integers(len(choices))]) for u, choices in zip(swapped, others, strict=True)]
+    return [*((u, v) for u, v in flips), *swaps]
+
+
+def _edited(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[Matrix, list[str]]:
+    matrix, labels = [list(row) for row in matrix], list(labels)
+    for u, to in edits:
+        if isinstance(to, int):
+            matrix[u][to] ^= 1
+        else:
+            labels[u] = to
+    return matrix, labels
+
+
+def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Edit]:
+    """Return edits that make the same cell, of which none can be left out.
+
+    An edit of what is cut off changes nothing, and of two that cut the same vertex off one is enough.
+    """
+    made = _connected(*_edited(matrix, labels, edits))
+    needed = list(edits)
+    for edit in edits:
+        fewer = [other for other in needed if other != edit]
+        if _connected(*_edited(matrix, labels, fewer)) == made:
+            needed = fewer
+    return needed
+
+
+def _connected(matrix: Matrix, labels: list[str]) -> tuple[dict[int, str], set[tuple[int, int]]]:
+    """Return the labels of the vertices on a path from input to output, and the edges between these."""
+    kept = _on_a_path(matrix)
+    return {u: labels[u] for u in kept}, {(u, v) for u in kept for v in kept if matrix[u][v]}
 
 
 def _one_step(matrix: Matrix, labels: list[str]) -> Iterator[tuple[str, Matrix, list[str]]]:

@@ -46,12 +46,15 @@ class NasBench201(CellSpace):
         return _cell([_CHOICES[i] for i in rng.integers(len(_CHOICES), size=_EDGES)])
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Change the operation of one edge, drawn uniformly until another network results."""
+        """Change the operation of one edge, drawn uniformly until a network of another `functional_key` results.
+
+        Another operation on an edge that is cut off makes another string of the table, and the same network.
+        """
         operations = _operations(architecture)
         while True:
             edge = int(rng.integers(_EDGES))
             child = _cell([*operations[:edge], _CHOICES[rng.integers(len(_CHOICES))], *operations[edge + 1 :]])
-            if child.key != architecture.key:
+            if child.functional_key != architecture.functional_key:
                 return Mutation(child, ("swap_label",))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:

@@ -78,6 +78,7 @@ def test_every_mutation_of_a_member_is_a_member(name: str, data: st.DataObject, 
     mutation = space.mutate(parent, rng)
     space.validate(mutation.child)
     assert mutation.child.space == name
+    assert mutation.child.functional_key != parent.functional_key
     assert mutation.operations
     assert all(isinstance(operation, str) for operation in mutation.operations)
     assert (parent.layers, parent.edges) == before

@@ -17,7 +17,7 @@ from archive.graph import Architecture
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers_every import EVERY, every
 from archive.spaces.modifiers_random import DRAWS, STEP_PROBABILITIES, number_of_steps, steps
-from tests.spaces.strategies import generators, members, space_of
+from tests.spaces.strategies import generators, members, relabelled, space_of
 
 NINE = [
     "inc_single",
@@ -94,6 +94,42 @@ def test_where_nothing_is_legal_the_parent_is_the_child() -> None:
 
     found = steps(network, 3, Limits(max_layers=10), refuse, np.random.default_rng(0))
     assert (found.child, found.operations) == (network, ())
+
+
+def _walk(monkeypatch: pytest.MonkeyPatch, number: int, path: str) -> tuple[str, tuple[str, ...]]:
+    """Take steps from the network A to those named, and return the last one's name with the operations."""
+    networks = dict(zip("ABC", spaces.get("mlp").initial_pool(), strict=False))
+    drawn = iter(path)
+
+    def step(*_: Any) -> tuple[Architecture, str]:
+        to = next(drawn)
+        return relabelled(networks[to], 1), f"to {to}"
+
+    monkeypatch.setattr("archive.spaces.modifiers_random._step", step)
+    found = steps(networks["A"], number, Limits(), lambda child: None, np.random.default_rng(0))
+    return next(name for name, one in networks.items() if one.key == found.child.key), found.operations
+
+
+def test_steps_that_undo_each_other_are_no_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _walk(monkeypatch, 2, "BC") == ("C", ("to B", "to C"))
+    assert _walk(monkeypatch, 3, "BAC") == ("C", ("to C",))
+    assert _walk(monkeypatch, 5, "BCBAB") == ("B", ("to B",))
+    assert _walk(monkeypatch, 4, "BCBC") == ("C", ("to B", "to C"))
+
+
+def test_a_walk_that_came_back_takes_one_more_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _walk(monkeypatch, 2, "BAC") == ("C", ("to C",))
+
+
+def test_in_a_narrow_space_no_mutation_is_its_parent() -> None:
+    """Of one layer and two widths there are 14 networks: walks of several steps often come back."""
+    space, rng = spaces.get("mlp", max_layers=4, min_units=8, max_units=9), np.random.default_rng(0)
+    parent = space.initial_pool()[0]
+    for _ in range(400):
+        mutation = space.mutate(parent, rng)
+        assert mutation.operations
+        assert mutation.child.key != parent.key
+        parent = mutation.child
 
 
 def test_images_are_rarely_halved_further() -> None:
