@@ -189,21 +189,28 @@ def check_count(n: int) -> None:
         raise UsageError(f"an agent suggests at least one architecture, got n = {n}")
 
 
-def first_of_pool(space: Space, history: History, n_initial: int, n: int) -> list[Suggestion]:
+def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: np.random.Generator) -> list[Suggestion]:
     """Return what is still to be suggested of a study's initial networks, at most `n`.
 
     The first `n_initial` evaluations of a study are initial networks: finished, pending and warm-start evaluations
     count, failed ones do not. Where the pool is larger than `n_initial`, networks at equal steps of it come first,
     since neighbours in a pool are often variants of each other; the others stand in for networks that are known.
+
+    A pool of random networks is drawn at each call. Networks of one call are independent of those of another, so a
+    study that is begun one by one, by several askers or again after an interruption has as good a design as any.
     """
-    missing = n_initial - len(history.usable) - len(history.pending)
-    if missing <= 0:
-        return []
-    pool = space.initial_pool()
-    steps = np.linspace(0, len(pool) - 1, min(n_initial, len(pool))).round().astype(int)
-    order = [*steps, *(at for at in range(len(pool)) if at not in steps)]
-    fresh = distinct((pool[at] for at in order), history.known)
-    return [Suggestion(architecture) for architecture in fresh[: min(missing, n)]]
+    wanted = min(n_initial - len(history.usable) - len(history.pending), n)
+    fresh: list[Architecture] = []
+    while len(fresh) < wanted:
+        pool = space.initial_pool(rng)
+        steps = np.linspace(0, len(pool) - 1, min(n_initial, len(pool))).round().astype(int)
+        order = [*steps, *(at for at in range(len(pool)) if at not in steps)]
+        taken = {*history.known, *(architecture.functional_key for architecture in fresh)}
+        new = distinct((pool[at] for at in order), taken)
+        if not new:
+            break
+        fresh += new
+    return [Suggestion(architecture) for architecture in fresh[: max(wanted, 0)]]
 
 
 def distinct(architectures: Iterable[Architecture], taken: Collection[str] = ()) -> list[Architecture]:

@@ -43,7 +43,7 @@ class BreadthFirst(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         queue = [
             *(seen.architecture for seen in history.usable),
             *(pending.architecture for pending in history.pending),

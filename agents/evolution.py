@@ -32,7 +32,7 @@ class Evolution(Pooled):
         self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator
     ) -> list[Suggestion]:
         """See `Pooled.beyond`."""
-        parents, scores = self._parents(history)
+        parents, scores = self._parents(history, rng)
         probabilities = softmax(scores)
 
         def mutant() -> Suggestion:
@@ -44,10 +44,10 @@ class Evolution(Pooled):
         seen = {*taken, *(suggestion.architecture.functional_key for suggestion in found)}
         return [*found, *samples(self.space, n - len(found), seen, rng)]
 
-    def _parents(self, history: History) -> tuple[list[Architecture], Array]:
+    def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:
         finished = [seen for seen in history.usable if self.space.contains(seen.architecture)]
         if not finished:
             # Nothing is finished yet, so nothing can be selected: every network of the pool is as good.
-            pool = self.space.initial_pool()
+            pool = self.space.initial_pool(rng)
             return pool, np.zeros(len(pool))
         return [seen.architecture for seen in finished], np.array([seen.score for seen in finished])

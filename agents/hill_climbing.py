@@ -48,7 +48,7 @@ class HillClimbing(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         while len(suggestions) < n:

@@ -51,7 +51,7 @@ class LocalSearch(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
         seen = [one for one in history.usable if self.space.contains(one.architecture)]
         begin = 0

@@ -111,7 +111,7 @@ class ModelBased(Agent):
         if transfer is not None:
             found, initial = transfer.first(history, self.method.source, n, rng)
         initial = self.n_initial if initial is None else min(self.n_initial, initial)
-        return [*found, *first_of_pool(self.space, with_pending(history, found), initial, n - len(found))]
+        return [*found, *first_of_pool(self.space, with_pending(history, found), initial, n - len(found), rng)]
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)

@@ -62,7 +62,7 @@ class Nasbot(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         if len(suggestions) == n:
             return suggestions
         history = _with_pending(history, suggestions)
@@ -88,7 +88,7 @@ class Nasbot(Agent):
         def rank(architectures: Sequence[Architecture]) -> Array:
             return self._acquisition.rank(model.posterior(architectures), rng)
 
-        start = [*self.space.initial_pool(), *filter(self.space.contains, history.known.values())]
+        start = [*self.space.initial_pool(rng), *filter(self.space.contains, history.known.values())]
         t = len(history.usable) + len(history.pending)
         ranked = evolve(self.space, start, rank, evaluations_at(t), rng, logarithmic=self._acquisition.logarithmic)
         best = best_new(ranked, history.known)

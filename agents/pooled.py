@@ -31,7 +31,7 @@ class Pooled(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        first = first_of_pool(self.space, history, self.n_initial, n)
+        first = first_of_pool(self.space, history, self.n_initial, n, rng)
         if len(first) == n:
             return first
         taken = {**history.known, **{s.architecture.functional_key: s.architecture for s in first}}

@@ -170,7 +170,7 @@ class Portfolio(Agent):
             drawn = rng.permutation(len(members))[:LISTED]
             return distinct((members[at] for at in drawn), taken)
         found = [one.architecture for one in samples(self.space, DRAWN, taken, rng)]
-        return distinct([*self.space.initial_pool(), *found], taken)
+        return distinct([*self.space.initial_pool(rng), *found], taken)
 
 
 @final

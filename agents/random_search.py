@@ -65,5 +65,5 @@ def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator
     def blind(architectures: Sequence[Architecture]) -> Array:
         return rng.uniform(size=len(architectures))
 
-    start = [*space.initial_pool(), *filter(space.contains, known)]
+    start = [*space.initial_pool(rng), *filter(space.contains, known)]
     return evolve(space, start, blind, evaluations_at(len(known)), rng)

@@ -67,7 +67,7 @@ class TreeBO(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        suggestions = first_of_pool(self.space, history, self.n_initial, n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
         pending = [*history.pending, *(Pending(suggestion.architecture) for suggestion in suggestions)]
         model = self._learn(history, pending, rng) if len(suggestions) < n else None

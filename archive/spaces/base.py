@@ -54,8 +54,13 @@ class Space(ABC):
         """
 
     @abstractmethod
-    def initial_pool(self) -> list[Architecture]:
-        """Return the members that a search begins with: distinct networks, always the same ones."""
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Return the members that a search begins with, no two of equal `functional_key`.
+
+        Args:
+            rng: Draws the pool where its networks are random ones, so that each search begins elsewhere; it is not used
+                where the pool is a fixed list of designs. None stands for the generator of seed 0, for examples.
+        """
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Architecture:

@@ -10,6 +10,7 @@ from archive.graph import Architecture
 from archive.spaces.base import Space, refuse_settings
 
 _POOL_SIZE = 10
+_MISSES = 200
 
 
 class CellSpace(Space):
@@ -23,11 +24,13 @@ class CellSpace(Space):
         """There is nothing to set."""
         return {}
 
-    def initial_pool(self) -> list[Architecture]:
-        """Return ten random cells, always the same."""
-        rng = np.random.default_rng(0)
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Return ten random cells; fewer where that many draws in a row were known that the space has hardly more."""
+        rng = np.random.default_rng(0) if rng is None else rng
         pool: dict[str, Architecture] = {}
-        while len(pool) < _POOL_SIZE:
+        misses = 0
+        while len(pool) < _POOL_SIZE and misses < _MISSES:
             cell = self.sample(rng)
-            pool.setdefault(cell.key, cell)
+            misses = misses + 1 if cell.functional_key in pool else 0
+            pool.setdefault(cell.functional_key, cell)
         return list(pool.values())

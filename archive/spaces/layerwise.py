@@ -59,8 +59,8 @@ class LayerwiseSpace(Space):
         check_space(self.name, architecture)
         self._check(architecture)
 
-    def initial_pool(self) -> list[Architecture]:
-        """Return ten designs, made narrower where units or mass exceed the limits.
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Return ten designs, always the same, made narrower where units or mass exceed the limits.
 
         Designs that cannot be made to fit are replaced by others with fewer layers; in a space too narrow for those,
         the pool is smaller.

@@ -66,10 +66,10 @@ class TableSpace(Space):
         """Return the architectures of the table, in its order."""
         return self.table.architectures
 
-    def initial_pool(self) -> list[Architecture]:
-        """Return ten random members, always the same; all of them where the table has fewer."""
+    def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
+        """Return ten random members; all of them where the table has fewer."""
         n = len(self.table)
-        chosen = np.random.default_rng(0).choice(n, min(n, _POOL_SIZE), replace=False)
+        chosen = (np.random.default_rng(0) if rng is None else rng).choice(n, min(n, _POOL_SIZE), replace=False)
         return [self.table.architectures[at] for at in chosen]
 
     def sample(self, rng: np.random.Generator) -> Architecture:

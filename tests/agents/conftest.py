@@ -35,7 +35,7 @@ class Chains(Space):
         if architecture.key not in {known.key for known in self.every()}:
             raise InvalidArchitectureError("no chain of one or two layers")
 
-    def initial_pool(self):
+    def initial_pool(self, rng=None):
         return self.every()[:3]
 
     def sample(self, rng):

@@ -103,13 +103,13 @@ def test_all_agents_of_a_seed_have_the_same_starts(search, job):
     evolution = search(job)
     assert search(replace(job, contestant=contestants.contestant("random")))[:5] == evolution[:5]
     assert search(replace(job, seed=4))[:5] != evolution[:5]
-    own = search(replace(job, starts=0, contestant=contestants.contestant("evolution:n_initial=3")))
-    assert own[:3] == [cell.key for cell in evolution_pool(job)]
-
-
-def evolution_pool(job):
-    pool = job.problem.search_space().initial_pool()
-    return [pool[0], pool[4], pool[9]]
+    own = [
+        replace(job, starts=0, contestant=contestants.contestant(f"{kind}:n_initial=3"))
+        for kind in ("evolution", "bfs")
+    ]
+    first, other = (search(one)[:3] for one in own)
+    assert first == other
+    assert search(replace(own[0], seed=4))[:3] != first
 
 
 def test_another_search_in_the_same_study_is_noticed(archive, search, job):

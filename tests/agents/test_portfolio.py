@@ -160,7 +160,7 @@ def test_a_batch_is_of_different_networks():
 
 
 def test_greed_when_patience_ends():
-    space, some = cells(16)
+    space, some = cells(16, seed=3)
     given = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
     impatient, patient = (Portfolio(space, **given, patience=steps) for steps in (3, 0))
     greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)

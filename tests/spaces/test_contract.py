@@ -43,8 +43,9 @@ def test_the_initial_pool_is_ten_distinct_members(space: Space) -> None:
     pool = space.initial_pool()
     for member in pool:
         space.validate(member)
-    assert len({member.key for member in pool}) == len(pool) == 10
+    assert len({member.functional_key for member in pool}) == len(pool) == 10
     assert spaces.get(space.name).initial_pool() == pool
+    assert space.initial_pool(np.random.default_rng(3)) == space.initial_pool(np.random.default_rng(3))
     pool.clear()
     assert len(space.initial_pool()) == 10
 
