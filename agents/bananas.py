@@ -33,7 +33,7 @@ from archive.agents.transfer import helped
 from archive.errors import UnknownNameError
 from archive.graph import Architecture
 from archive.kernels.embedding import Embedded, EmbeddedDistance
-from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.paths import PathEncoding
 from archive.kernels.profile import Profile
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
@@ -141,7 +141,7 @@ def encoding(space: Space, preset: str) -> EmbeddedDistance:
     remembered = max(8192, len(space.members() or ()))
     if preset == "paper":
         return Joined((PathEncoding(),), remembered)
-    if space.name in CELLS:
+    if space.is_cell:
         return Joined((PathEncoding(counts=True), WeisfeilerLehman(), Profile()), remembered)
     return Joined((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)
 

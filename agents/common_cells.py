@@ -1,5 +1,7 @@
 """Cells of several benchmarks in one language, so that kernels compare them.
 
+A vocabulary names its operations in this language (`archive.operations.Vocabulary.common`):
+
 | operation       | NAS-Bench-101     | NAS-Bench-201  |
 |-----------------|-------------------|----------------|
 | convolution 3x3 | `conv3x3-bn-relu` | `nor_conv_3x3` |
@@ -15,42 +17,38 @@ no longer told apart: the language is for expectations, which later evaluations 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
+from archive.errors import UsageError
 from archive.graph import Architecture, Edge, Layer
+from archive.operations import INPUT, OUTPUT, vocabulary
 
 WORDS = "nasbench101"
 """The vocabulary of the common language."""
 
-IDENTITY = "skip_connect"
-
-TRANSLATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "nasbench101": {},
-        "nasbench201": {
-            "nor_conv_3x3": "conv3x3-bn-relu",
-            "nor_conv_1x1": "conv1x1-bn-relu",
-            "avg_pool_3x3": "maxpool3x3",
-        },
-    }
-)
-"""The operations of each space that can be translated, where their names differ."""
-
 
 def comparable(space: str, other: str) -> bool:
     """Return whether networks of two spaces can be compared."""
-    return space == other or {space, other} <= TRANSLATED.keys()
+    return space == other or (_words(space) is not None and _words(other) is not None)
 
 
 def translate(architecture: Architecture) -> Architecture:
-    """Return a cell in the common language; the space is one of `TRANSLATED`."""
-    words = TRANSLATED[architecture.space]
-    if not words:
+    """Return a cell in the common language; its vocabulary names its operations there (`Vocabulary.common`)."""
+    if architecture.space == WORDS:
         return architecture
-    kept = [at for at, layer in enumerate(architecture.layers) if layer.op != IDENTITY]
+    words = {INPUT: INPUT, OUTPUT: OUTPUT, **(vocabulary(architecture.space).common or {})}
+    names = [words[layer.op] for layer in architecture.layers]
+    kept = [at for at, name in enumerate(names) if name is not None]
     position = {old: new for new, old in enumerate(kept)}
-    layers = [Layer(words.get(architecture.layers[at].op, architecture.layers[at].op)) for at in kept]
+    layers = [Layer(name) for name in names if name is not None]
     return Architecture(WORDS, layers, sorted(_edges(architecture, position)))
+
+
+def _words(space: str) -> Mapping[str, str | None] | None:
+    try:
+        return vocabulary(space).common
+    except UsageError:
+        # A study of another package's space, which cannot be loaded here.
+        return None
 
 
 def _edges(architecture: Architecture, position: Mapping[int, int]) -> set[Edge]:

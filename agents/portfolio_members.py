@@ -41,7 +41,7 @@ from archive.kernels.covariance import Bound, Covariance, Exponential, Sum, expo
 from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.otmann import OTMANN
 from archive.kernels.path_graph import label, live_layers
-from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.paths import PathEncoding
 from archive.kernels.profile import Profile
 from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
@@ -75,7 +75,7 @@ class Model:
 
 def defaults(space: Space) -> tuple[str, ...]:
     """Return the names of the members that a portfolio has unless told otherwise."""
-    return ("subtrees", "outline", "structure") if space.name in CELLS else ("subtrees", "ngrams", "otmann")
+    return ("subtrees", "outline", "structure") if space.is_cell else ("subtrees", "ngrams", "otmann")
 
 
 def model(member: str, space: Space) -> Model:
@@ -84,7 +84,7 @@ def model(member: str, space: Space) -> Model:
     Raises:
         UnknownNameError: There is no such member for this space.
     """
-    known = CELL_MEMBERS if space.name in CELLS else NETWORK_MEMBERS
+    known = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
     if member not in known:
         raise UnknownNameError(f"member for the space {space.name}", member, known)
     kinds = _distances(member, space)
@@ -105,7 +105,7 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
         return [OTMANN()]
     if member == "outline":
         return [Profile()]
-    subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=space.name not in CELLS)]
+    subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=not space.is_cell)]
     if member == "subtrees":
         return subtrees
     if member == "structure":

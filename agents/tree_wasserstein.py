@@ -26,7 +26,7 @@ from archive.agents.gaussian_process import choose, method
 from archive.agents.model_based import ModelBased
 from archive.agents.transfer import helped
 from archive.kernels.base import Distance
-from archive.kernels.paths import CELLS, PathEncoding
+from archive.kernels.paths import PathEncoding
 from archive.kernels.profile import Profile
 from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.spaces.base import Space
@@ -158,7 +158,7 @@ def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[
     """Return what the covariance is made of, by preset: see the head of this module."""
     if preset == "paper":
         return [TreeWasserstein(2 if n is None else n)]
-    paths = [PathEncoding(counts=True), Profile()] if space.name in CELLS else []
+    paths = [PathEncoding(counts=True), Profile()] if space.is_cell else []
     # Where layers have units, their order says more than whole paths, which hardly any two networks share.
     default = 1 if paths else (1, 2)
     return [TreeWasserstein(default if n is None else n, sizes=True), *paths]

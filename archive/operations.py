@@ -3,6 +3,9 @@
 A vocabulary belongs to a space. `cnn` and `mlp` are those of NASBOT (appendix A.3: tables 4 and 5); the cell
 vocabularies are those of the NAS-Bench tables. Groups are the layer families that OTMANN's structural cost
 distinguishes and that a space's mutations keep together.
+
+Kernels know a network's space by its vocabulary alone. What they need of a space besides its operations is registered
+here with them: which operations are alike, and what they are called in other spaces.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
+from archive.registry import Registry
 
 INPUT = "ip"
 OUTPUT = "op"
@@ -47,7 +52,8 @@ class Operation:
         return self.has_units or (self.kernel > 0 and not self.pools)
 
 
-@dataclass(frozen=True)
+# Compared by identity: what was made of a vocabulary is of no use once its name has been defined again.
+@dataclass(frozen=True, eq=False)
 class Vocabulary:
     """The operations that architectures of one kind are written in.
 
@@ -58,7 +64,10 @@ class Vocabulary:
         dead_ends: Whether a layer may be cut off from the input or the output. True for cells of the NAS-Bench
             tables, which hold networks that are partly or wholly disconnected.
         decisions: Whether every path ends in a decision layer (softmax or linear) before the output.
-        passes: Labels that change nothing, dropped by `functional_key`.
+        tree: Which operations are alike: a rooted tree whose leaves are operations, nested, with the lengths of its
+            edges (`archive.kernels.tree_wasserstein_operations`). None for a tree of the groups.
+        common: Each operation's name in NAS-Bench-101, None for an identity: the words in which cells of several spaces
+            are compared. None where they are compared with cells of their own space only.
     """
 
     name: str
@@ -66,7 +75,13 @@ class Vocabulary:
     images: bool = False
     dead_ends: bool = False
     decisions: bool = False
-    passes: frozenset[str] = frozenset()
+    tree: Mapping[str, Any] | None = None
+    common: Mapping[str, str | None] | None = None
+
+    @property
+    def cells(self) -> bool:
+        """Whether its networks are cells: no operation has units of its own."""
+        return not any(operation.has_units for operation in self.operations.values())
 
     def __getitem__(self, label: str) -> Operation:
         """Return the operation of a label.
@@ -85,6 +100,7 @@ class Vocabulary:
 
 
 _vocabularies: dict[str, Vocabulary] = {}
+_plug_ins = Registry("space", "archive.spaces", {})
 
 
 def define(
@@ -94,22 +110,41 @@ def define(
     images: bool = False,
     dead_ends: bool = False,
     decisions: bool = False,
-    passes: Iterable[str] = (),
+    tree: Mapping[str, Any] | None = None,
+    common: Mapping[str, str | None] | None = None,
 ) -> Vocabulary:
-    """Register a vocabulary; `ip` and `op` are added. Defining a name again replaces it."""
+    """Register a vocabulary; `ip` and `op` are added. Defining a name again replaces it.
+
+    Args:
+        name: See `Vocabulary`, as for all that follow.
+        operations: In the order in which they are listed.
+        images: See `Vocabulary`.
+        dead_ends: See `Vocabulary`.
+        decisions: See `Vocabulary`.
+        tree: See `Vocabulary`.
+        common: See `Vocabulary`; it names every operation.
+
+    Raises:
+        UsageError: `common` names an operation that there is not, or leaves one out.
+    """
     ends = (Operation(INPUT, "input"), Operation(OUTPUT, "output", flat=True))
     table = {operation.name: operation for operation in (*ends, *operations)}
-    vocabulary = Vocabulary(name, MappingProxyType(table), images, dead_ends, decisions, frozenset(passes))
+    if common is not None and (wrong := sorted(common.keys() ^ (table.keys() - {INPUT, OUTPUT}))):
+        raise UsageError(f"common must name every operation of {name} and no other, got {wrong[0]!r} wrong")
+    vocabulary = Vocabulary(name, MappingProxyType(table), images, dead_ends, decisions, tree, common)
     _vocabularies[name] = vocabulary
     return vocabulary
 
 
 def vocabulary(name: str) -> Vocabulary:
-    """Return the vocabulary of a space.
+    """Return the vocabulary of a space; that of another package's space is defined where the space is, and imported.
 
     Raises:
         UnknownNameError: No space has this name.
+        SettingsError: Another package's space cannot be loaded.
     """
+    if name not in _vocabularies and name in _plug_ins.names():
+        _plug_ins.load(name)
     try:
         return _vocabularies[name]
     except KeyError:
@@ -137,6 +172,19 @@ CNN = define(
     ],
     images=True,
     decisions=True,
+    # Within a group, the lengths give the label penalties of NASBOT's table 4: 0.1 between a convolution and a
+    # residual block of one window, 0.2 between windows (0.2 to 0.3 there), 0.25 between the pools.
+    tree={
+        "conv": {
+            "weight": 0.9,
+            "children": {
+                f"window {side}": {"weight": 0.05, "children": {f"conv{side}": 0.05, f"res{side}": 0.05}}
+                for side in (3, 5, 7)
+            },
+        },
+        "pool": {"weight": 0.875, "children": {"max-pool": 0.125, "avg-pool": 0.125}},
+        "fc": 1.0,
+    },
 )
 
 MLP = define(
@@ -147,6 +195,14 @@ MLP = define(
         Operation("linear", "decision", flat=True),
     ],
     decisions=True,
+    # All are activations: in table 5 those of one group are 0.1 apart, of different groups 0.25, here 0.8 and 2.
+    tree={
+        "rectifier": {
+            "weight": 0.6,
+            "children": dict.fromkeys(("relu", "crelu", "leaky-relu", "softplus", "elu"), 0.4),
+        },
+        "sigmoid": {"weight": 0.6, "children": dict.fromkeys(("logistic", "tanh"), 0.4)},
+    },
 )
 
 NASBENCH101 = define(
@@ -157,6 +213,9 @@ NASBENCH101 = define(
         Operation("maxpool3x3", "cell", kernel=3, pools=True),
     ],
     dead_ends=True,
+    # The tree of figure 8 of the tree-Wasserstein paper.
+    tree={"conv": {"weight": 0.9, "children": {"conv1x1-bn-relu": 0.1, "conv3x3-bn-relu": 0.1}}, "maxpool3x3": 1.0},
+    common={name: name for name in ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")},
 )
 
 NASBENCH201 = define(
@@ -168,4 +227,16 @@ NASBENCH201 = define(
         Operation("skip_connect", "cell"),
     ],
     dead_ends=True,
+    # The same tree; a skip is as unlike a pool as a convolution is.
+    tree={
+        "conv": {"weight": 0.9, "children": {"nor_conv_1x1": 0.1, "nor_conv_3x3": 0.1}},
+        "avg_pool_3x3": 1.0,
+        "skip_connect": 1.0,
+    },
+    common={
+        "nor_conv_3x3": "conv3x3-bn-relu",
+        "nor_conv_1x1": "conv1x1-bn-relu",
+        "avg_pool_3x3": "maxpool3x3",
+        "skip_connect": None,
+    },
 )

@@ -29,40 +29,6 @@ Edge = tuple[str | None, str, float]
 
 ENDS = ("input", "output", "decision")
 
-_TREES: dict[str, Mapping[str, Any]] = {
-    # The tree of figure 8, for the two tables; a skip is as unlike a pool as a convolution is.
-    "nasbench101": {
-        "conv": {"weight": 0.9, "children": {"conv1x1-bn-relu": 0.1, "conv3x3-bn-relu": 0.1}},
-        "maxpool3x3": 1.0,
-    },
-    "nasbench201": {
-        "conv": {"weight": 0.9, "children": {"nor_conv_1x1": 0.1, "nor_conv_3x3": 0.1}},
-        "avg_pool_3x3": 1.0,
-        "skip_connect": 1.0,
-    },
-    # Within a group, the lengths give the label penalties of NASBOT's table 4: 0.1 between a convolution and a
-    # residual block of one window, 0.2 between windows (0.2 to 0.3 there), 0.25 between the pools.
-    "cnn": {
-        "conv": {
-            "weight": 0.9,
-            "children": {
-                f"window {side}": {"weight": 0.05, "children": {f"conv{side}": 0.05, f"res{side}": 0.05}}
-                for side in (3, 5, 7)
-            },
-        },
-        "pool": {"weight": 0.875, "children": {"max-pool": 0.125, "avg-pool": 0.125}},
-        "fc": 1.0,
-    },
-    # All are activations: in table 5 those of one group are 0.1 apart, of different groups 0.25, here 0.8 and 2.
-    "mlp": {
-        "rectifier": {
-            "weight": 0.6,
-            "children": dict.fromkeys(("relu", "crelu", "leaky-relu", "softplus", "elu"), 0.4),
-        },
-        "sigmoid": {"weight": 0.6, "children": dict.fromkeys(("logistic", "tanh"), 0.4)},
-    },
-}
-
 
 class Node(NamedTuple):
     """One node below the root.
@@ -120,16 +86,19 @@ class OperationTree:
         return frozenset(words.operations).intersection(self.paths)
 
 
-@cache
 def default_tree(space: str) -> OperationTree:
     """Return the tree of a space.
 
-    For a space that has none here: a node of weight 0.9 for each group of several operations, 0.1 from there to each;
-    1 to an operation that is alone in its group, and to those of cells, whose group says nothing.
+    For a space whose vocabulary has none: a node of weight 0.9 for each group of several operations, 0.1 from there to
+    each; 1 to an operation that is alone in its group, and to those of cells, whose group says nothing.
     """
-    if space in _TREES:
-        return OperationTree(_TREES[space])
-    words = vocabulary(space)
+    return _tree(vocabulary(space))
+
+
+@cache
+def _tree(words: Vocabulary) -> OperationTree:
+    if words.tree is not None:
+        return OperationTree(words.tree)
     tree: dict[str, Any] = {}
     for name, operation in words.operations.items():
         if operation.group in ENDS:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from archive.errors import InvalidArchitectureError, UnknownNameError
 from archive.graph import Architecture
+from archive.operations import vocabulary
+
+if TYPE_CHECKING:
+    from archive.spaces.decisions import Decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,23 @@ class Space(ABC):
         The list is made once and shared: callers do not change it. Its order is always the same.
         """
         return None
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether the networks are cells, whose layers have no units: agents compare those by other distances."""
+        return vocabulary(self.name).cells
+
+    def decisions(self) -> Decisions | None:
+        """Return what makes a network of categorical decisions; None where agents that need them cannot search.
+
+        Unless a space says otherwise, cells that can be listed are made of edges and labels.
+        """
+        members = self.members() if self.is_cell else None
+        if members is None:
+            return None
+        from archive.spaces.decisions import MatrixDecisions
+
+        return MatrixDecisions(self, max(len(member.layers) for member in members))
 
     def contains(self, architecture: Architecture) -> bool:
         """Return whether an architecture is a member."""

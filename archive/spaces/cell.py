@@ -1,4 +1,4 @@
-"""What the spaces of tabulated cells share: nothing to set, and a pool of random cells."""
+"""What spaces of cells share: nothing to set, a pool of random cells, and decisions on edges and labels."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ import numpy as np
 
 from archive.graph import Architecture
 from archive.spaces.base import Space, refuse_settings
+from archive.spaces.decisions import Decisions, MatrixDecisions
 
 _POOL_SIZE = 10
 _MISSES = 200
 
 
 class CellSpace(Space):
-    """A space of the cells of one table."""
+    """A space of cells up to a number of vertices, those of a table for instance.
+
+    Attributes:
+        vertices: Most vertices of a cell, input and output included.
+    """
+
+    vertices: int
 
     def __init__(self, **config: Any) -> None:
         refuse_settings(self.name, config)
@@ -23,6 +30,10 @@ class CellSpace(Space):
     def config(self) -> dict[str, Any]:
         """There is nothing to set."""
         return {}
+
+    def decisions(self) -> Decisions:
+        """Return the decisions on the edges of a cell, and on the labels of its vertices."""
+        return MatrixDecisions(self, self.vertices)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
         """Return ten random cells; fewer where that many draws in a row were known that the space has hardly more."""

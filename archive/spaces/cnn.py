@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import final
 
 from archive.graph import Architecture, Layer
+from archive.spaces.decisions_chain import CnnChain
 from archive.spaces.layerwise import LayerwiseSpace, chain
 
 
@@ -14,6 +15,10 @@ class Cnn(LayerwiseSpace):
     """Convolutional networks of plain and residual convolutions, pools and fully connected layers."""
 
     name = "cnn"
+
+    def decisions(self) -> CnnChain:
+        """Return the decisions that make chains."""
+        return CnnChain(self)
 
     def designs(self) -> Iterator[Architecture]:
         """Yield three VGG nets (13, 16 and 19 layers with weights) and seven blocked ones, then small ones."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import final
 
 from archive.graph import Architecture, Layer
+from archive.spaces.decisions_chain import MlpChain
 from archive.spaces.layerwise import LayerwiseSpace, chain
 
 # "Blocked structures […] with the layer labels decided arbitrarily": here the labels take turns.
@@ -21,6 +22,10 @@ class Mlp(LayerwiseSpace):
     """Fully connected networks of rectifiers and sigmoids, for regression: every decision layer is linear."""
 
     name = "mlp"
+
+    def decisions(self) -> MlpChain:
+        """Return the decisions that make chains."""
+        return MlpChain(self)
 
     def designs(self) -> Iterator[Architecture]:
         """Yield the ten blocked networks, then ever smaller ones for limits that some of those exceed."""

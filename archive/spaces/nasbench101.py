@@ -29,6 +29,7 @@ class NasBench101(CellSpace):
     """The cells that NAS-Bench-101 tabulates: every vertex lies on a path from input to output."""
 
     name = "nasbench101"
+    vertices = _MAX_VERTICES
 
     def validate(self, architecture: Architecture) -> None:
         """Check the table's limits, and that nothing is cut off.

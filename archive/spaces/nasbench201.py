@@ -13,10 +13,13 @@ from archive.graph import Architecture
 from archive.operations import NASBENCH201
 from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
+from archive.spaces.decisions import Decision, Decisions, Vector
 from archive.spaces.nasbench201_cells import cells
 
 _CHOICES = ("none", *NASBENCH201.of_group("cell"))
-_EDGES = 6
+# The edges of a cell, in the order of its strings.
+_SLOTS = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+_EDGES = len(_SLOTS)
 
 
 @final
@@ -24,6 +27,7 @@ class NasBench201(CellSpace):
     """The cells that NAS-Bench-201 tabulates, those included that connect nothing."""
 
     name = "nasbench201"
+    vertices = _EDGES + 2
 
     def validate(self, architecture: Architecture) -> None:
         """Check that some string of the table describes the architecture.
@@ -40,6 +44,10 @@ class NasBench201(CellSpace):
     def members(self) -> Sequence[Architecture]:
         """Return one cell without dead edges of every network, 8,765 in all."""
         return cells()
+
+    def decisions(self) -> Decisions:
+        """Return the decisions on the operation of each edge."""
+        return EdgeDecisions(self)
 
     def sample(self, rng: np.random.Generator) -> Architecture:
         """Return the cell of six operations drawn uniformly."""
@@ -67,6 +75,27 @@ class NasBench201(CellSpace):
                 if child.key not in seen:
                     seen.add(child.key)
                     yield Mutation(child, ("swap_label",))
+
+
+@final
+class EdgeDecisions(Decisions):
+    """The operation on each edge, in the order of the table's strings."""
+
+    decisions = tuple(Decision(f"edge {tail}-{head}", _CHOICES) for tail, head in _SLOTS)
+
+    def needed(self, made: Sequence[int]) -> bool:
+        """Every edge has an operation."""
+        return True
+
+    def encode(self, architecture: Architecture) -> Vector | None:
+        """Return the operations of the alphabetically first string."""
+        if not self.space.contains(architecture):
+            return None
+        return tuple(_CHOICES.index(operation) for operation in _operations(architecture))
+
+    def build(self, made: Vector) -> Architecture:
+        """See `Decisions.build`."""
+        return _cell([_CHOICES[at] for at in made])
 
 
 def _operations(architecture: Architecture) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from archive.errors import SettingsError
 from archive.graph import Architecture
 from archive.spaces.base import Mutation, Space
+from archive.spaces.decisions import Decisions
 from archive.tabular import NAMED, Table
 
 _POOL_SIZE = 10
@@ -65,6 +66,11 @@ class TableSpace(Space):
     def members(self) -> Sequence[Architecture]:
         """Return the architectures of the table, in its order."""
         return self.table.architectures
+
+    def decisions(self) -> Decisions | None:
+        """Return those of the space; what the table does not hold, no decisions decode to."""
+        found = self._space.decisions()
+        return super().decisions() if found is None else found.within(self)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
         """Return ten random members; all of them where the table has fewer."""

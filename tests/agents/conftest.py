@@ -13,6 +13,7 @@ from archive.agents.base import History, Observation
 from archive.errors import InvalidArchitectureError
 from archive.graph import Architecture, Layer
 from archive.spaces.base import Mutation, Space
+from archive.spaces.decisions_chain import MlpChain
 
 
 class Chains(Space):
@@ -34,6 +35,9 @@ class Chains(Space):
     def validate(self, architecture):
         if architecture.key not in {known.key for known in self.every()}:
             raise InvalidArchitectureError("no chain of one or two layers")
+
+    def decisions(self):
+        return MlpChain(self)
 
     def initial_pool(self, rng=None):
         return self.every()[:3]

@@ -102,7 +102,19 @@ def test_the_tree_of_a_space_that_has_none():
         tree = default_tree("toy")
     finally:
         del operations._vocabularies["toy"]
-        default_tree.cache_clear()
     assert distance(tree, "a3", "a5") == pytest.approx(0.2)
     assert {name: distance(tree, "a3", name) for name in ("fc", "x", "y")} == pytest.approx(dict(fc=2, x=2, y=2))
     assert "end" not in tree.paths
+
+
+def test_a_vocabulary_brings_its_tree_along():
+    made = [Operation(name, "cell") for name in ("a", "b", "c")]
+    try:
+        operations.define("toy", made)
+        assert distance(default_tree("toy"), "a", "b") == pytest.approx(2)
+        # Defined again, it has another tree.
+        operations.define("toy", made, tree={"ab": {"weight": 0.5, "children": {"a": 0.5, "b": 0.5}}, "c": 1.0})
+        tree = default_tree("toy")
+    finally:
+        del operations._vocabularies["toy"]
+    assert (distance(tree, "a", "b"), distance(tree, "a", "c")) == pytest.approx((1, 2))

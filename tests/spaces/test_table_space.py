@@ -100,3 +100,15 @@ def test_tables_that_do_not_fit(table, tmp_path):
     table.write_text("arch_str,accuracy\n")
     with pytest.raises(SettingsError, match="has no rows"):
         spaces.get("nasbench201", table=str(table))
+
+
+def test_decisions_make_members_only(space):
+    decisions, whole = space.decisions(), spaces.get(space.name).decisions()
+    assert decisions.decisions == whole.decisions
+    rng = np.random.default_rng(0)
+    inside = decisions.encode(space.members()[3])
+    assert decisions.decode(inside).functional_key == space.members()[3].functional_key
+    outside = next(cell for cell in iter(lambda: spaces.get(space.name).sample(rng), None) if not space.contains(cell))
+    assert decisions.encode(outside) is None
+    assert decisions.decode(whole.encode(outside)) is None
+    assert whole.decode(whole.encode(outside)).functional_key == outside.functional_key

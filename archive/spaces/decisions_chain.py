@@ -13,10 +13,10 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.decisions import ABSENT, Decision, Decisions, Vector
 from archive.graph import Architecture, Layer
 from archive.operations import CNN, MLP, Vocabulary
 from archive.spaces.base import Space
+from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
 from archive.spaces.layerwise import chain
 from archive.spaces.limits import Limits
 
