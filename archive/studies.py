@@ -86,7 +86,6 @@ class StudySummary:
         study: The study.
         counts: Proposals in each state.
         best: Best value so far, in the task's own unit; None before the first.
-        sources: The studies that it started warm from.
     """
 
     study: Study
@@ -108,7 +107,8 @@ class Studies:
         A study that exists keeps its budget, seed and configuration.
 
         Raises:
-            StudyConflictError: It exists with another task, protocol, space, objective or direction.
+            StudyConflictError: It exists with another task, protocol, space, objective or direction, or with other
+                settings of the space.
             UsageError: The name is empty or holds a `#`, or the direction is none.
         """
         _check(study)
@@ -322,6 +322,28 @@ def _check_same(asked: Study, stored: Study) -> None:
             raise StudyConflictError(
                 f"study {asked.name!r} exists with {at.name} {there}, got {wanted}: choose another name for the study"
             )
+    if to_json(asked.space_config) != to_json(stored.space_config):
+        _check_same_settings(asked.name, _settings(stored), _settings(asked))
+
+
+def _check_same_settings(name: str, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for at in sorted(stored.keys() | asked.keys()):
+        there, wanted = (to_json(of[at]) if at in of else "its default" for of in (stored, asked))
+        if there != wanted:
+            raise StudyConflictError(
+                f"study {name!r} exists with the space setting {at} = {there}, got {wanted}: "
+                "choose another name for the study"
+            )
+
+
+def _settings(study: Study) -> Mapping[str, Any]:
+    """Return every setting of a study's space, defaults included; those on record where the space cannot be made."""
+    from archive import spaces
+
+    try:
+        return spaces.get(study.space, **study.space_config).config
+    except UsageError:
+        return study.space_config
 
 
 def _comparable(one: Study, other: Study) -> bool:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from archive import spaces
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.evaluations import Evaluations
 from archive.records import Result, State
@@ -55,6 +56,27 @@ def test_the_same_name_for_something_else_is_a_conflict(archive, name, other):
     with pytest.raises(StudyConflictError, match=f"{name} .*got {other}"):
         archive.studies.create(study(**{name: other}))
     assert count(archive.connection, "(:Study)-[r]->()") == 2
+
+
+def test_other_settings_of_the_space_are_a_conflict(archive):
+    narrow = study(space="mlp", space_config={"max_layers": 8})
+    stored = archive.studies.create(narrow)
+    with pytest.raises(
+        StudyConflictError, match=r"exists with the space setting max_layers = 8, got 9: choose another"
+    ):
+        archive.studies.create(study(space="mlp", space_config={"max_layers": 9}))
+    with pytest.raises(StudyConflictError, match=r"max_layers = 8, got 60: choose another"):
+        archive.studies.create(study(space="mlp"))
+    # What is left out has its default: the same space in more words is no conflict.
+    assert archive.studies.create(study(space="mlp", space_config=spaces.get("mlp", max_layers=8).config)) == stored
+    assert archive.studies.get("study") == stored
+
+
+def test_settings_of_a_space_that_is_not_installed_are_compared_as_they_are(archive):
+    archive.studies.create(study(space="elsewhere", space_config={"depth": [1, 2], "width": 3}))
+    archive.studies.create(study(space="elsewhere", space_config={"width": 3, "depth": (1, 2)}))
+    with pytest.raises(StudyConflictError, match=r"width = 3, got its default"):
+        archive.studies.create(study(space="elsewhere", space_config={"depth": [1, 2]}))
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}])
