@@ -2,7 +2,7 @@
 
     symbol   meaning                                                                      shape
     K, n     members; observed architectures                                              scalars
-    y        their values, as a member sees them                                          (n,)
+    y        their values, as a member sees them; of replicates the mean                  (n,)
     B, a     covariance of the values with noise; B^-1 y                                  (n, n), (n,)
     m_i,v_i  mean and variance of y_i given all the others                                (n,)
     l_ik     log p_k(y_i | the others)                                                    (n, K)

@@ -8,6 +8,7 @@
 | rho     | how far this task follows the other one, in (-1, 1)                           | scalar |
 | s, b    | unit and origin of this task's scores                                         | scalar |
 | y, eta2 | what was observed, standardised; noise variance in units of s^2               | (n,)   |
+| z, v    | mean of a network's replicates; its noise variance, eta2 / count (`repeats`)  | (u,)   |
 
     y = s (rho f' + sqrt(1 - rho^2) r + b + noise),    b ~ N(0, beta^2)
 
@@ -18,8 +19,15 @@ Chai, Williams: Multi-task Gaussian process prediction, 2007), where what the ot
 settled. The other task's evaluations are conditioned on once, and a new one costs O(n^3) in those of this task alone.
 
 rho and eta2 are the most probable of a grid; rho may be negative, as the reverse of a task tells as much as the task.
-For each, s is the most probable in closed form: with t = 1 / s, q = L^-1 rho m and r = L^-1 y, B = L L^T, the logarithm
-of the probability is -1/2 |t r - q|^2 + n log t + const, a quadratic equation. As evaluations of the same networks and
+For each, s is the most probable in closed form. The n evaluations are of u networks, and those of one network, its
+replicates, differ by noise alone. With L L^T = rho^2 C + (1 - rho^2) k + beta^2 + diag(v), q = L^-1 rho m, r = L^-1 z
+and t = 1 / s, the logarithm of the likelihood is
+
+    -1/2 |t r - q|^2 - t^2 W / 2 + n log t - sum log L_ii + D - u/2 log 2 pi
+    W = sum_i (y_i - z_g)^2 / eta2,    D = sum_rows 1/2 log 2 pi v - n/2 log 2 pi eta2
+
+W and D are the likelihood of the replicates given their mean; without them any noise would explain replicates that
+disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n = 0. As evaluations of the same networks and
 nothing else would leave s open, there are `UNIT` evaluations more that found s = 1.
 """
 
@@ -148,13 +156,15 @@ def _coupled(repeats: Repeats, against: Against, rho: float, noise: float) -> _C
         return None
     r = solve_triangular(factor, observed, lower=True, check_finite=False)
     q = solve_triangular(factor, expected, lower=True, check_finite=False)
-    n = len(observed)
-    square, product = float(r @ r) + UNIT, float(r @ q)
+    # Every replicate was observed in the unit, not every network only.
+    n = len(repeats.rows)
+    square, product = float(r @ r) + repeats.scatter(noise) + UNIT, float(r @ q)
     t = (product + np.sqrt(product**2 + 4.0 * square * (n + UNIT))) / (2.0 * square)
     height = (
         -0.5 * (t * t * square - 2.0 * t * product + float(q @ q))
         + (n + UNIT) * np.log(t)
         - float(np.log(factor.diagonal()).sum())
+        + repeats.log_volume(noise)
         + np.log(COUPLINGS[rho])
         + np.log(NOISES[noise])
     )

@@ -14,7 +14,9 @@ Notation:
 The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f, t) times what does not depend on f:
 
     log p(y) = log N(z; 0, B) + r
-    r        = sum_rows 1/2 (log 2 pi t) - sum_i 1/2 (log 2 pi s_i + (y_i - z_g)^2 / s_i)
+    r        = D - W / 2
+    D        = sum_rows 1/2 log 2 pi t - sum_i 1/2 log 2 pi s_i
+    W        = sum_i (y_i - z_g)^2 / s_i
 
 Equal noise gives t = eta2 / count. With m = z - t B^-1 z the posterior mean and v = t - t^2 (B^-1)_gg the posterior
 variance of the rows, d log p(y) / ds_i = 1/2 ((y_i - m_g)^2 / s_i^2 - 1 / s_i + v_g / s_i^2).
@@ -96,13 +98,21 @@ class Repeats:
 
     def remainder(self, noise: float) -> float:
         """Return r."""
+        return self.log_volume(noise) - 0.5 * self.scatter(noise)
+
+    def scatter(self, noise: float) -> float:
+        """Return W: how far evaluations of a row are from its value, 0 where there is one of each."""
         if self.single:
             return 0.0
-        variances = self.known + noise
-        means, merged = self.merged(noise)
-        gaps = (self.values - means[self.rows]) ** 2 / variances
-        rows, each = np.log(2.0 * np.pi * merged).sum(), np.log(2.0 * np.pi * variances).sum()
-        return 0.5 * float(rows - each - gaps.sum())
+        gaps = self.values - self.merged(noise)[0][self.rows]
+        return float((gaps**2 / (self.known + noise)).sum())
+
+    def log_volume(self, noise: float) -> float:
+        """Return D: what the densities of a row's evaluations are divided by, beside that of its value."""
+        if self.single:
+            return 0.0
+        each, rows = self.known + noise, self.merged(noise)[1]
+        return 0.5 * float(np.log(2.0 * np.pi * rows).sum() - np.log(2.0 * np.pi * each).sum())
 
     def noise_slope(self, noise: float, weights: Array, diagonal: Array) -> float:
         """Return d log p(y) / d eta2.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.stats import multivariate_normal
 
 from archive.agents.base import Source
 from archive.agents.informant import Group, SourceModel
 from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.informed_gp import COUPLINGS, ORIGIN, InformedGP
+from archive.agents.surrogates.informed_gp import COUPLINGS, NOISES, ORIGIN, UNIT, InformedGP
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.kernels.covariance import exponential
 
@@ -90,6 +92,51 @@ def test_the_unit_is_the_most_probable_one():
         assert height(found.unit) > height(factor * found.unit)
 
 
+def repeated(networks, counts, noise, seed=3):
+    """Several evaluations of each network, in a mixed order, and their scores."""
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(np.repeat(np.arange(len(networks)), counts))
+    clean = smooth(networks, noise=0.0)[rows]
+    return [networks[at] for at in rows], clean + noise * rng.standard_normal(len(rows))
+
+
+def density_of_all(found, model, everything, rho, noise, unit):
+    """The logarithm of the probability of every evaluation by itself, a dense covariance and the priors included."""
+    against = model.against(everything, everything)
+    covariance = against.covariance(rho) + noise * np.eye(len(everything))
+    values = found.observations.values
+    law = multivariate_normal(unit * rho * against.means, unit**2 * covariance, allow_singular=True)
+    prior = np.log(COUPLINGS[rho]) + np.log(NOISES[noise]) - 0.5 * UNIT / unit**2 - UNIT * np.log(unit)
+    return law.logpdf(values) + prior
+
+
+@pytest.mark.parametrize(("noise", "counts"), [(0.02, [1, 2, 3, 1, 4, 2, 1]), (0.3, [5] * 7), (0.3, [1] * 7)])
+def test_the_choice_is_the_most_probable_one_of_all_evaluations(noise, counts):
+    """Against the dense likelihood, in which every evaluation is a row."""
+    model = informant()
+    everything, scores = repeated(points(7, seed=1), counts, noise)
+    found = learnt(model, everything, scores)
+    # `observations` holds the evaluations in the order in which they were told.
+    assert found.observations.values == pytest.approx(found.scale.standardise(scores))
+
+    def least(rho, eta):
+        return minimize_scalar(
+            lambda t: -density_of_all(found, model, everything, rho, eta, np.exp(t)), bounds=(-4, 4), method="bounded"
+        )
+
+    heights = {(rho, eta): least(rho, eta) for rho in COUPLINGS for eta in NOISES}
+    best = min(heights, key=lambda pair: heights[pair].fun)
+    assert (found.rho, found.process.noise) == best
+    assert found.unit == pytest.approx(np.exp(heights[best].x), rel=1e-3)
+
+
+def test_the_noise_that_repeats_show_is_found():
+    """Eight networks, twenty evaluations of each, whose noise has a tenth of the variance of the networks."""
+    everything, scores = repeated(points(8, seed=1), [20] * 8, np.sqrt(0.1))
+    found = learnt(informant(), everything, scores)
+    assert found.process.noise == 0.1
+
+
 def test_believed_networks_keep_the_mean_and_lose_their_doubt():
     own, asked = points(9, seed=1), points(5, seed=2)
     before = learnt(informant(), own, smooth(own))
@@ -115,6 +162,24 @@ def test_densities_are_those_of_each_value_given_the_others():
         variance = found.unit**2 * (noisy[at, at] - weights @ noisy[rest, at])
         expected = -0.5 * ((y[at] - mean) ** 2 / variance + np.log(2 * np.pi * variance))
         assert found.densities()[at] == pytest.approx(expected, abs=1e-5)
+
+
+def test_densities_of_replicates_are_those_of_their_mean():
+    """Given every evaluation of the other networks, each a row of a dense covariance."""
+    own = points(6, seed=1)
+    everything, scores = repeated(own, [1, 3, 2, 4, 1, 2], 0.3)
+    found = learnt(informant(), everything, scores)
+    rho, unit, y = found.rho, found.unit, found.observations.values
+    against = found.informant.against(everything, everything)
+    noisy = unit**2 * (against.covariance(rho) + found.process.noise * np.eye(len(y)))
+    means = unit * rho * against.means
+    for row, key in enumerate(found.observations.keys):
+        one = np.array([network.key == key for network in everything])
+        average = np.vstack([one / one.sum(), np.eye(len(y))[~one]])
+        law = multivariate_normal(average @ means, average @ noisy @ average.T)
+        rest = multivariate_normal(means[~one], noisy[np.ix_(~one, ~one)])
+        expected = law.logpdf(average @ y) - rest.logpdf(y[~one])
+        assert found.densities()[row] == pytest.approx(expected, abs=1e-5)
 
 
 def test_prior_probabilities_add_up():
