@@ -172,7 +172,7 @@ class Arc(Agent):
         suggestions: list[Suggestion] = []
         taken = set(taken)
         while len(suggestions) < n:
-            suggestion = self._best(partial(_in_score_units, belief, scale), starts, taken, rng)
+            suggestion = self._best(partial(_posterior, belief, scale), starts, taken, rng)
             if suggestion is None:
                 break
             suggestions.append(suggestion)
@@ -215,7 +215,8 @@ class Arc(Agent):
         """Return the suggestion with what is believed of the very network and values that it names."""
         believed = posterior(self._encoded(made)[None])
         rank = float(self._acquisition.rank(believed, rng)[0])
-        mean, std = float(believed.mean[0]), float(believed.std[0])
+        expected = believed.in_scores()
+        mean, std = float(expected.mean[0]), float(expected.std[0])
         return replace(made, acquisition=self._acquisition.value(rank), mean=mean, std=std)
 
     def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
@@ -234,6 +235,12 @@ class Arc(Agent):
         return codes
 
 
-def _in_score_units(belief: Belief, scale: Scale, codes: Array) -> Posterior:
+def _posterior(belief: Belief, scale: Scale, codes: Array) -> Posterior:
+    """Return what is believed of the transformed scores of (m, D) codes."""
     found, centre, spread = belief.posterior(codes), scale.centre, scale.spread
-    return Posterior(centre + spread * found.means, spread**2 * found.variances, centre + spread * found.best)
+    return Posterior(
+        means=centre + spread * found.means,
+        variances=spread**2 * found.variances,
+        best=centre + spread * found.best,
+        scales=(scale,) * len(found.means),
+    )

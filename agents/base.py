@@ -109,9 +109,13 @@ class Suggestion:
 
     Attributes:
         architecture: The network.
-        acquisition: Value of the acquisition function, if one chose it. Expected improvement is in score units.
-        mean: The surrogate's expectation of the score, in score units.
-        std: The surrogate's standard deviation of the noise-free score, in score units.
+        acquisition: Value of the acquisition function, if one chose it, of what the surrogate learns: where scores are
+            transformed first, it is in units of the transform.
+        mean: The score that the surrogate expects, in score units: the median of its prediction.
+        std: The surrogate's standard deviation of the noise-free score, in score units: half the width of the central
+            68 % of its prediction. Where the surrogate learns transformed scores, both are of the prediction with the
+            transform undone (`surrogates.base.Posterior.in_scores`); averaged over models or hyperparameter samples,
+            the variance includes how far they differ.
         parent: The network it was made from by mutation.
         operations: What was done to the parent, in order.
         hyperparameters: How to train it, where the agent decides that.

@@ -137,8 +137,8 @@ class ModelBased(Agent):
         return fitted.hallucinate([live(pending.architecture) for pending in history.pending])
 
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
-        posterior = model.posterior([live(one.candidate.architecture) for one in chosen])
-        means, stds = posterior.mean, posterior.std
+        expected = model.posterior([live(one.candidate.architecture) for one in chosen]).in_scores()
+        means, stds = expected.mean, expected.std
         followed = model.couplings()
         return [
             Suggestion(

@@ -95,12 +95,12 @@ class Nasbot(Agent):
         return None if best is None else self._suggest(best.candidate, best.rank, model)
 
     def _suggest(self, candidate: Candidate, rank: float, model: Fitted) -> Suggestion:
-        posterior = model.posterior([candidate.architecture])
+        expected = model.posterior([candidate.architecture]).in_scores()
         return Suggestion(
             candidate.architecture,
             acquisition=self._acquisition.value(rank),
-            mean=float(posterior.mean[0]),
-            std=float(posterior.std[0]),
+            mean=float(expected.mean[0]),
+            std=float(expected.std[0]),
             parent=candidate.parent,
             operations=candidate.operations,
         )

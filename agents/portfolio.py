@@ -33,14 +33,12 @@ import numpy as np
 from archive.agents import batch, candidate_sources
 from archive.agents.acquisition import UpperConfidenceBound
 from archive.agents.base import Agent, History, Suggestion, check_count, distinct
-from archive.agents.candidates import Ranked
 from archive.agents.gaussian_process import PRESETS, ranking
 from archive.agents.model_based import Method, ModelBased, live, with_pending
 from archive.agents.portfolio_members import Model, defaults, model
 from archive.agents.random_search import samples
 from archive.agents.space_filling import most_telling
-from archive.agents.surrogates.base import Fitted
-from archive.agents.surrogates.committee import Committee, FittedCommittee
+from archive.agents.surrogates.committee import Committee
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.transfer import Transfer
 from archive.errors import UsageError
@@ -114,7 +112,7 @@ class Portfolio(Agent):
         self._transfer = Transfer(space, dict(zip(names, models, strict=True)))
         method = Method(committee, ranked_by, source, rule, transfer=self._transfer)
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
-        self._search, self._greedy = _Search(space, 0, method), _Search(space, 0, greedy)
+        self._search, self._greedy = ModelBased(space, 0, method), ModelBased(space, 0, greedy)
 
     @property
     def transfers(self) -> bool:
@@ -171,17 +169,6 @@ class Portfolio(Agent):
             return distinct((members[at] for at in drawn), taken)
         found = [one.architecture for one in samples(self.space, DRAWN, taken, rng)]
         return distinct([*self.space.initial_pool(rng), *found], taken)
-
-
-@final
-class _Search(ModelBased):
-    """Says what it expects in score units, which the committee's posterior is not in."""
-
-    def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
-        assert isinstance(model, FittedCommittee)
-        law = model.in_scores([live(one.candidate.architecture) for one in chosen])
-        numbers = zip(super()._suggest(chosen, model), law.mean, law.std, strict=True)
-        return [replace(one, mean=float(mean), std=float(std)) for one, mean, std in numbers]
 
 
 def _member(model: Model, transform: str) -> DistanceGP:

@@ -86,8 +86,9 @@ class Proposal:
         agent: Id of the agent that made it.
         priority: Larger is claimed first.
         acquisition: The agent's acquisition value, if it has one.
-        mean: The surrogate's mean at the architecture, if it has one.
-        std: The surrogate's standard deviation there.
+        mean: The score that the agent's surrogate expects, if it has one: in units of the objective, larger is better,
+            so of the opposite sign where the study minimises.
+        std: The surrogate's standard deviation of the score: half the width of the central 68 % of its prediction.
         fidelity: Fraction of the full training that is asked for; None means all of it.
         hyperparameters: Training settings that belong to this proposal.
         attempts: How often a worker has lost it, or given it back.

@@ -66,8 +66,8 @@ class ProposalView:
         architecture_key: Key of the architecture.
         agent: Id of the agent that made it.
         acquisition: The agent's acquisition value.
-        mean: The surrogate's mean.
-        std: The surrogate's standard deviation.
+        mean: The score that the surrogate expects, larger is better.
+        std: The surrogate's standard deviation of it.
         epochs: Epochs trained so far.
         metrics: The last epoch's metrics while it runs, the final ones afterwards.
         value: The objective, once it is known.

@@ -5,8 +5,9 @@ Notation:
     symbol   meaning                                             shape
     S        members of the mixture: hyperparameter samples      scalar
     m        architectures asked about                           scalar
-    mu       posterior mean of each member                       (S, m)
-    v        posterior variance of the noise-free score          (S, m)
+    g        increasing transform of the scores (`transforms`)   scores
+    mu       posterior mean of each member, of g(score)          (S, m)
+    v        posterior variance of the noise-free g(score)       (S, m)
     C        posterior covariance                                (S, m, m)
     w        shares of the members, of sum 1                     (S,)
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +25,26 @@ from numpy.typing import NDArray
 from archive.errors import NumericalError
 from archive.graph import Architecture
 
+if TYPE_CHECKING:
+    from archive.agents.surrogates.transforms import Scale
+
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """A mixture of S Gaussians over the scores of m architectures.
+    """A mixture of S Gaussians over the scores of m architectures, or over what a transform makes of the scores.
 
-    S is the number of hyperparameter samples, which count alike, or of models, which need not.
+    S is the number of hyperparameter samples, which count alike, or of models, which need not. Where a model learns
+    transformed scores, its Gaussian is one of g(score): an acquisition takes it as it is, people read `in_scores`.
 
     Attributes:
-        means: (S, m) float64, in score units.
-        variances: (S, m) float64, of the noise-free score, never negative.
+        means: (S, m) float64, of g(score); in score units where g is linear or there is none.
+        variances: (S, m) float64, of the noise-free g(score), never negative.
+        best: (S,) float64: what each member takes g of the incumbent's score to be.
         covariances: (S, m, m) float64, or None where only marginals were asked for.
-        best: (S,) float64: what each member takes the incumbent's score to be.
+        weights: (S,) float64, the shares of the members, of sum 1; None where all count alike.
+        scales: S of them, with g of each member; empty where all are Gaussians of the scores.
     """
 
     means: Array
@@ -44,6 +52,24 @@ class Posterior:
     best: Array
     covariances: Array | None = None
     weights: Array | None = None
+    scales: tuple[Scale, ...] = ()
+
+    def in_scores(self) -> Posterior:
+        """Return the marginals in score units.
+
+        Of each member, the mean is the median of the score, g^-1(mu), and the standard deviation half the width of its
+        central 68 %, 1/2 (g^-1(mu + s) - g^-1(mu - s)): both are those of the Gaussian where g is linear.
+        """
+        if all(scale.linear for scale in self.scales):
+            return Posterior(self.means, self.variances, self.best, None, self.weights)
+        means, variances, best = self.means.copy(), self.variances.copy(), self.best.copy()
+        for s, scale in enumerate(self.scales):
+            if scale.linear:
+                continue
+            centre, std = self.means[s], np.sqrt(self.variances[s])
+            means[s], best[s] = scale.restore(centre), scale.restore(self.best[s : s + 1])[0]
+            variances[s] = np.square(0.5 * (scale.restore(centre + std) - scale.restore(centre - std)))
+        return Posterior(means, variances, best, None, self.weights)
 
     def average(self, values: Array) -> Array:
         """Return the mean over the members of what each says: (S, ...) to (...) float64."""
@@ -126,7 +152,10 @@ class Fitted(ABC):
 
     @abstractmethod
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """Return what is believed of the scores of m networks; with covariances if `joint`."""
+        """Return what is believed of the scores of m networks; with covariances if `joint`.
+
+        After a transform that is not linear it is what is believed of the transformed scores, and names the transform.
+        """
 
     @abstractmethod
     def hallucinate(self, architectures: Sequence[Architecture]) -> Fitted:

@@ -108,19 +108,8 @@ class FittedCommittee(Fitted):
             best=np.concatenate([part.best for part in parts]),
             covariances=np.concatenate(covariances) if joint else None,
             weights=self.weights,
+            scales=tuple(scale for part in parts for scale in part.scales),
         )
-
-    def in_scores(self, architectures: Sequence[Architecture]) -> Posterior:
-        """Return the marginals with the transforms undone: medians for means, half the central 68 % for deviations."""
-        medians, deviations = [], []
-        for member in self.members:
-            found = member.posterior(architectures)
-            std = np.sqrt(found.variances)
-            medians.append(member.scale.restore(found.means))
-            upper, lower = (member.scale.restore(found.means + sign * std) for sign in (1.0, -1.0))
-            deviations.append(0.5 * (upper - lower))
-        means = np.concatenate(medians)
-        return Posterior(means, np.square(np.concatenate(deviations)), np.full(len(means), np.nan), None, self.weights)
 
     def couplings(self) -> Mapping[str, float]:
         """See `Fitted.couplings`: rho of the members that a study helps, by their shares."""

@@ -75,7 +75,7 @@ class FittedGP(Fitted):
         return found
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`. In score units, unless the transform of the scores is not linear."""
+        """See `Fitted.posterior`."""
         cross = self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
         inner = self.covariance.bind(self.pairwise.distances(architectures).stack) if joint else None
         with one_thread(len(self.architectures)):
@@ -112,7 +112,7 @@ class FittedGP(Fitted):
         for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
             prior = np.full(m, self.covariance.variance(theta[:-1]))
             means[s], variances[s] = process.predict(cross.value(theta[:-1]), prior)
-        return self._in_score_units(means, variances, None)
+        return self._posterior(means, variances, None)
 
     def _joint(self, cross: Bound, inner: Bound) -> Posterior:
         pairs = [
@@ -121,7 +121,7 @@ class FittedGP(Fitted):
         ]
         means, covariances = np.array([mean for mean, _ in pairs]), np.array([found for _, found in pairs])
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
-        return self._in_score_units(means, variances, covariances)
+        return self._posterior(means, variances, covariances)
 
     def _extended(self, architectures: Sequence[Architecture], values: Array | None, known: Array) -> FittedGP:
         cross = self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
@@ -132,13 +132,14 @@ class FittedGP(Fitted):
         )
         return replace(self, architectures=(*self.architectures, *architectures), processes=processes)
 
-    def _in_score_units(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
+    def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
         centre, spread = self.scale.centre, self.scale.spread
         return Posterior(
             means=centre + spread * means,
             variances=spread**2 * variances,
             best=centre + spread * self.best,
             covariances=None if covariances is None else spread**2 * covariances,
+            scales=(self.scale,) * self.sets,
         )
 
 

@@ -204,7 +204,7 @@ class FittedInformedGP(Fitted):
         return max(float(self.observations.merged(self.process.noise)[0].max()), self.believed)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """See `Fitted.posterior`. In score units, unless the transform of the scores is not linear."""
+        """See `Fitted.posterior`."""
         against = self.informant.against(self.architectures, architectures)
         cross, covariance = against.covariance(self.rho), None
         with one_thread(len(self.architectures)):
@@ -222,6 +222,7 @@ class FittedInformedGP(Fitted):
             variances=(squared * variance)[None],
             best=np.array([centre + spread * self.best]),
             covariances=None if covariance is None else squared * covariance[None],
+            scales=(self.scale,),
         )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedInformedGP:

@@ -1,31 +1,35 @@
-"""Monotone transforms of scores before a Gaussian process sees them.
+"""Outcome transforms: increasing functions of scores, applied before a Gaussian process sees them.
 
-| name                    | transform g                                          | unit of the posterior         |
-|-------------------------|------------------------------------------------------|-------------------------------|
-| `none`                  | y                                                    | scores                        |
-| `standardise`           | y, then mean 0 and standard deviation 1              | scores                        |
-| `compress-below-median` | y above the median t, t - x / (1 + x / b) below it,  | scores above the median; none |
-|                         | x = t - y, b = 3 (median excess over t above it)     | is more than b below it       |
-| `rank-normal`           | normal quantile of the rank, (rank - 1/2) / n        | normal quantiles              |
-| `log-regret`            | y above the best score b; b - c log(1 + (b - y) / c) | scores above the best; g has  |
-|                         | below it, c = b - t, t the median                    | slope 1 at the best           |
+| name                    | transform g                                          | inverse                             |
+|-------------------------|------------------------------------------------------|-------------------------------------|
+| `none`                  | y                                                    | g                                   |
+| `standardise`           | y, then mean 0 and standard deviation 1              | g                                   |
+| `compress-below-median` | y above the median t, t - x / (1 + x / b) below it,  | g above t, t - u / (1 - u / b)      |
+|                         | x = t - y, b = 3 (median excess over t above it)     | below it, u = t - g                 |
+| `rank-normal`           | normal quantile of the rank, (rank - 1/2) / n        | linear between known scores and,    |
+|                         |                                                      | above them, with the mean slope     |
+| `log-regret`            | y above the best score b; b - c log(1 + (b - y) / c) | g above b; b + c - c exp((b-g) / c) |
+|                         | below it, c = b - t, t the median                    | below it                            |
 
 After g, all but `none` standardise. A linear transform is undone in the posterior, so that mean, standard deviation
-and incumbent are in score units. After another the posterior is one of g(score): it orders architectures as scores do
-(g is increasing), but its numbers are no scores.
+and incumbent are in score units. After another the posterior is one of g(score): acquisitions compare architectures
+there, where they are alike to a Gaussian. `Posterior.in_scores` undoes g for people.
+
+A Gaussian reaches where g maps no score to, or only scores worse than any: of `compress-below-median` nothing is more
+than b below t, and an exponential has no end. So an inverse never returns less than the worst score observed: a
+posterior that reaches below it says "as bad as the worst".
 
 `compress-below-median` is for networks that fail to train: how bad the bad ones are says little about the good ones,
 and as outliers they drown them. `log-regret` does the same to all that is not best, the more the further it is from the
-best: the scale of what is left to gain decides, and that scale follows the search. An improvement is one in score
-units; `Scale.restore` undoes g. `rank-normal` is for scores without a meaningful scale. On NAS-Bench-201, after 20 and
-50 networks, either ranks the others better than `standardise` does (Spearman's rho 0.02 to 0.04 higher, 8 seeds,
-Hamming and Weisfeiler-Lehman distances).
+best: the scale of what is left to gain decides, and that scale follows the search. Above the best both leave scores as
+they are, so that an improvement is one in score units. `rank-normal` is for scores without a meaningful scale. On
+NAS-Bench-201, after 20 and 50 networks, either ranks the others better than `standardise` does (Spearman's rho 0.02 to
+0.04 higher, 8 seeds, Hamming and Weisfeiler-Lehman distances).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,11 +40,24 @@ from scipy.stats import rankdata
 from archive.agents.surrogates.base import Array
 from archive.errors import NumericalError, UnknownNameError
 
-Warp = Callable[[Array], Array]
-
 # Beyond these, variances in squared score units overflow, or vanish.
 LARGEST = 1e150
 SMALLEST = 1e-150
+
+
+class Warp(ABC):
+    """g, increasing; immutable."""
+
+    @abstractmethod
+    def __call__(self, scores: Array) -> Array:
+        """Return g of scores, of any shape."""
+
+    @abstractmethod
+    def inverse(self, warped: Array) -> Array:
+        """Return the scores of values of g, of any shape: finite, never decreasing in the values.
+
+        `inverse(g(y))` is y for all y from the worst score observed upwards, and the worst score for those below it.
+        """
 
 
 @dataclass(frozen=True)
@@ -94,8 +111,8 @@ class Scale:
         return np.log(np.maximum(rises / (2.0 * step), np.finfo(np.float64).tiny))
 
     def restore(self, warped: Array) -> Array:
-        """Return the scores of values of g, of any shape; values of g themselves where g is not undone."""
-        return self.warp.inverse(warped) if isinstance(self.warp, LogRegretWarp) else warped
+        """Return the scores of values of g, of any shape; the inverse of `warp`, see `Warp.inverse`."""
+        return warped if self.warp is None else self.warp.inverse(warped)
 
 
 class Transform(ABC):
@@ -153,7 +170,7 @@ class CompressBelowMedian(Transform):
         above = scores[scores > median] - median
         depth = 3.0 * float(np.median(above)) if above.size else plain.spread
         # A depth that is nothing beside the spread would make equal what is below the median.
-        return Scale.of(scores, _Compression(median, max(depth, 1e-6 * plain.spread)))
+        return Scale.of(scores, _Compression(median, max(depth, 1e-6 * plain.spread), float(scores.min())))
 
 
 class LogRegret(Transform):
@@ -166,53 +183,73 @@ class LogRegret(Transform):
         plain, best = Scale.of(scores), float(scores.max())
         # Where more than half of the scores are the best, the median says nothing; their spread is 1 if all are.
         short = best - float(np.median(scores))
-        return Scale.of(scores, LogRegretWarp(best, short if short > 1e-6 * plain.spread else plain.spread))
+        unit = short if short > 1e-6 * plain.spread else plain.spread
+        return Scale.of(scores, LogRegretWarp(best, unit, float(scores.min())))
 
 
 @dataclass(frozen=True)
-class LogRegretWarp:
+class LogRegretWarp(Warp):
     """g of `log-regret`: continuous, with a continuous slope.
 
     Attributes:
         best: b.
         unit: c, positive.
+        worst: The worst score observed.
     """
 
     best: float
     unit: float
+    worst: float
 
     def __call__(self, scores: Array) -> Array:
-        """Return g of scores, of any shape."""
+        """See `Warp.__call__`."""
         short = np.maximum(self.best - scores, 0.0)
         return np.maximum(scores, self.best) - self.unit * np.log1p(short / self.unit)
 
     def inverse(self, warped: Array) -> Array:
-        """Return the scores of values of g; what is further below the best than exp(50) units stays there."""
+        """See `Warp.inverse`."""
+        # The worst score is less than exp(50) units below the best, and the exponential of more may overflow.
         short = np.clip((self.best - warped) / self.unit, 0.0, 50.0)
-        return np.maximum(warped, self.best) - self.unit * np.expm1(short)
+        return np.maximum(np.maximum(warped, self.best) - self.unit * np.expm1(short), self.worst)
 
 
 @dataclass(frozen=True, eq=False)
-class _Quantiles:
+class _Quantiles(Warp):
     known: Array
     quantiles: Array
 
     def __call__(self, scores: Array) -> Array:
         low, high = float(self.known[0]), float(self.known[-1])
-        slope = (self.quantiles[-1] - self.quantiles[0]) / (high - low) if high > low else 1.0
         beyond = np.minimum(scores - low, 0.0) + np.maximum(scores - high, 0.0)
-        warped: Array = np.interp(scores, self.known, self.quantiles) + slope * beyond
+        warped: Array = np.interp(scores, self.known, self.quantiles) + self._slope * beyond
         return warped
+
+    def inverse(self, warped: Array) -> Array:
+        above = np.maximum(warped - self.quantiles[-1], 0.0)
+        scores: Array = np.interp(warped, self.quantiles, self.known) + above / self._slope
+        return scores
+
+    @property
+    def _slope(self) -> float:
+        low, high = float(self.known[0]), float(self.known[-1])
+        return float((self.quantiles[-1] - self.quantiles[0]) / (high - low)) if high > low else 1.0
 
 
 @dataclass(frozen=True)
-class _Compression:
+class _Compression(Warp):
     median: float
     depth: float
+    worst: float
 
     def __call__(self, scores: Array) -> Array:
         short = np.maximum(self.median - scores, 0.0)
         return np.maximum(scores, self.median) - short / (1.0 + short / self.depth)
+
+    def inverse(self, warped: Array) -> Array:
+        short = np.maximum(self.median - warped, 0.0)
+        # The share of the depth that is used up; of all of it there is no score.
+        used = np.minimum(short / self.depth, 1.0 - np.finfo(np.float64).epsneg)
+        return np.maximum(np.maximum(warped, self.median) - used * self.depth / (1.0 - used), self.worst)
 
 
 _transforms: dict[str, type[Transform]] = {

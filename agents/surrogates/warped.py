@@ -25,7 +25,7 @@ from archive.graph import Architecture
 
 @final
 class Warped(Surrogate):
-    """A surrogate that learns transformed scores; after a transform that is not linear, its posterior is of those.
+    """A surrogate that learns transformed scores.
 
     Args:
         surrogate: What learns.
@@ -64,6 +64,7 @@ class WarpedFitted(Fitted):
             variances=scale.spread**2 * found.variances,
             best=scale.centre + scale.spread * found.best,
             covariances=None if found.covariances is None else scale.spread**2 * found.covariances,
+            scales=(scale,) * len(found.means),
         )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> WarpedFitted:
@@ -121,6 +122,7 @@ class ShiftedFitted(Fitted):
             variances=spread**2 * found.variances,
             best=np.full(len(means), self.scale.centre + spread * self.best),
             covariances=None if found.covariances is None else spread**2 * found.covariances,
+            scales=(self.scale,) * len(means),
         )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> ShiftedFitted:

@@ -290,6 +290,17 @@ def test_scores_keep_their_unit(history):
     )
 
 
+@pytest.mark.parametrize("transform", ["rank-normal", "compress-below-median", "log-regret"])
+def test_what_it_expects_is_a_score_whatever_it_learns(history, transform):
+    # Scores whose unit is neither that of quantiles nor that of deviations.
+    far = tuple(replace(one, score=100.0 + 50.0 * one.score) for one in history.observations)
+    (one,) = Arc(MLP, transform=transform, **CHEAP).propose(History(far), 1, rng())
+    scores = np.array([seen.score for seen in far])
+    assert np.ptp(scores) > 50.0
+    assert scores.min() <= one.mean < scores.max() + scores.std()
+    assert 0.02 * scores.std() < one.std < 2.0 * scores.std()
+
+
 def test_a_known_network_comes_again_as_its_neighbour():
     agent = Arc(MLP, **CHEAP)
     codes = DOMAIN.encode(network(64, 32), {})

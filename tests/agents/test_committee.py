@@ -158,13 +158,14 @@ def test_members_with_other_units_are_compared_in_scores():
     )
 
 
-def test_in_scores():
+def test_members_are_mixed_in_scores():
     fitted = fit(Committee([member(0, transform="log-regret"), member(1)]), count=12)
     others = points(5, 1)
-    law = fitted.in_scores(others)
+    found = fitted.posterior(others).in_scores()
     first, second = (one.posterior(others) for one in fitted.members)
-    np.testing.assert_allclose(law.means, [fitted.members[0].scale.restore(first.mean), second.mean])
-    np.testing.assert_allclose(law.variances[1], second.variance)
+    np.testing.assert_allclose(found.means, [fitted.members[0].scale.restore(first.mean), second.mean])
+    np.testing.assert_allclose(found.variances[1], second.variance)
+    np.testing.assert_array_equal(found.weights, fitted.weights)
 
 
 def test_one_observation():

@@ -93,13 +93,71 @@ def test_log_regret_by_hand():
     assert below == pytest.approx(above, rel=1e-5)
 
 
-def test_log_regret_is_undone():
-    scores = np.array([0.2, 0.7, 0.9, 0.91])
-    scale = transforms.get("log-regret").learn(scores)
-    new = np.array([[-3.0, 0.5], [0.91, 1.4]])
-    np.testing.assert_allclose(scale.restore(scale.warp(new)), new)
-    assert np.isfinite(scale.restore(np.array([-1e9]))).all()
-    np.testing.assert_array_equal(transforms.get("standardise").learn(scores).restore(new), new)
+@every
+@settings(max_examples=150, deadline=None)
+@given(seen=scores_of_any_kind, new=scores_of_any_kind)
+def test_every_transform_is_undone(name, seen, new):
+    scores = np.array(seen, np.float64) / 1e3
+    scale = transforms.get(name).learn(scores)
+    asked = np.array([*seen, *new], np.float64) / 1e3
+    restored = scale.restore(scale.centre + scale.spread * scale.standardise(asked))
+    floor = -np.inf if scale.linear else scores.min()
+    # A score far below a depth of almost nothing has lost its digits to the median's.
+    np.testing.assert_allclose(restored, np.maximum(asked, floor), rtol=1e-9, atol=1e-4 * max(np.ptp(asked), 1e-6))
+
+
+@every
+@settings(max_examples=60, deadline=None)
+@given(seen=scores_of_any_kind, believed=st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20))
+def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, believed):
+    scores = np.array(seen, np.float64) / 1e3
+    scale = transforms.get(name).learn(scores)
+    values = np.sort([*believed, *(scores.mean() + 1e-3 * np.array(believed))])
+    restored = scale.restore(values)
+    assert np.isfinite(restored).all()
+    assert (np.diff(restored) >= 0.0).all()
+    if not scale.linear:
+        assert (restored >= scores.min()).all()
+
+
+def test_inverses_by_hand():
+    scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
+    # The median is 3; the excess over it is 1 and 2, so that no value of g is more than 4.5 below it.
+    compressed = transforms.get("compress-below-median").learn(scores)
+    np.testing.assert_allclose(
+        compressed.restore(np.array([7.0, 3.0, 3.0 - 1.0 / (1.0 + 1.0 / 4.5), -1.6, -99.0])), [7.0, 3.0, 2.0, 1.0, 1.0]
+    )
+    ranked = transforms.get("rank-normal").learn(scores)
+    quantiles = norm.ppf([0.1, 0.3, 0.5, 0.7, 0.9])
+    slope = 2.0 * quantiles[-1] / 4.0
+    asked = [-3.0, quantiles[1], 0.0, 0.5 * quantiles[3], quantiles[4] + slope]
+    np.testing.assert_allclose(ranked.restore(np.array(asked)), [1.0, 2.0, 3.0, 3.5, 6.0])
+    # The best is 5, the median falls 2 short of it.
+    regret = transforms.get("log-regret").learn(scores)
+    np.testing.assert_allclose(regret.restore(np.array([6.0, 5.0 - 2.0 * np.log(2.0), -1e9])), [6.0, 3.0, 1.0])
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_predictions_in_scores_are_quantiles_of_the_score(name):
+    """Against draws of the transformed score, each undone by a search for the score that it is the transform of."""
+    networks, others = points(20), points(4, 1)
+    scores = smooth(networks)
+    gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
+    fitted = gp.fit(networks, scores, np.random.default_rng(0))
+    posterior = fitted.posterior(others, joint=True)
+    found = posterior.in_scores()
+    if name == "standardise":
+        assert found.mean.tolist() == posterior.mean.tolist()
+        assert found.std.tolist() == posterior.std.tolist()
+    for at in range(len(others)):
+        draws = np.random.default_rng(at).normal(posterior.mean[at], posterior.std[at], 4001)
+        grid = np.linspace(scores.min(), scores.max() + 20.0, 400_001)
+        warped = grid if fitted.scale.linear else fitted.scale.warp(grid)
+        low, median, high = np.quantile(np.interp(draws, warped, grid), norm.cdf([-1.0, 0.0, 1.0]))
+        tolerance = 0.1 * found.std[at]
+        assert found.mean[at] == pytest.approx(median, abs=tolerance)
+        assert found.std[at] == pytest.approx(0.5 * (high - low), abs=tolerance)
+    assert found.best == pytest.approx([scores.max()])
 
 
 @pytest.mark.parametrize("scores", [[3.0, 3.0, 3.0], [1.0, 3.0, 3.0], [2.0]])
