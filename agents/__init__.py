@@ -1,7 +1,8 @@
 """Search agents: `agents.get("nasbot", space)`, `agents.names()`; `agents.study(archive, name, space)` to ask and tell.
 
 A package adds an agent of its own through an entry point of the group `archive.agents`: a name, and a class derived
-from `Agent` whose constructor takes a space, then the agent's settings as keyword arguments.
+from `Agent` whose constructor takes a space, then the agent's settings as keyword arguments: texts, numbers, truth
+values, None, or lists and mappings of these. They are recorded with a study as they were given.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def settings(name: str) -> dict[str, Any]:
     Raises:
         UnknownNameError: There is no such agent.
     """
-    parameters = list(inspect.signature(registry.load(name)).parameters.values())[1:]
-    return {parameter.name: parameter.default for parameter in parameters}
+    named = [each for each in _parameters(name) if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    return {parameter.name: parameter.default for parameter in named}
 
 
 def get(name: str, space: Space, **config: Any) -> Agent:
@@ -84,8 +85,9 @@ def get(name: str, space: Space, **config: Any) -> Agent:
     from archive.agents.base import Agent
 
     known = settings(name)
+    open_ = any(each.kind is each.VAR_KEYWORD for each in _parameters(name))
     for setting in config:
-        if setting not in known:
+        if setting not in known and not open_:
             raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
     make = registry.load(name)
     try:
@@ -101,3 +103,8 @@ def get(name: str, space: Space, **config: Any) -> Agent:
             f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"
         )
     return agent
+
+
+def _parameters(name: str) -> list[inspect.Parameter]:
+    """Return the parameters of an agent's constructor, without the space."""
+    return list(inspect.signature(registry.load(name)).parameters.values())[1:]

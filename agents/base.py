@@ -6,7 +6,6 @@ of a task whose metric is minimised, once, before an agent sees anything.
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from archive.agents.recorded import Recorded, arguments
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.spaces.base import Space
@@ -133,8 +133,11 @@ class Suggestion:
     coupling: Mapping[str, float] = field(default_factory=dict)
 
 
-class Agent(ABC):
+class Agent(Recorded, ABC):
     """A search method over one space.
+
+    A subclass takes the space first, then its settings by name, each of them something that JSON has: they are
+    recorded with a study, which makes the agent again from them. It keeps them as it likes.
 
     Args:
         space: Where to search.
@@ -152,9 +155,12 @@ class Agent(ABC):
 
     @property
     def config(self) -> dict[str, Any]:
-        """What the agent was made with besides the space, JSON-able; `agents.get(kind, space, **config)` remakes it."""
-        names = list(inspect.signature(type(self)).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
+        """What the agent was made with besides the space, JSON-able; `agents.get(kind, space, **config)` remakes it.
+
+        Raises:
+            UsageError: A setting is nothing that JSON has.
+        """
+        return arguments(self, f"agent {getattr(self, 'kind', type(self).__name__)}")
 
     @property
     def transfers(self) -> bool:

@@ -37,6 +37,7 @@ from archive.agents.gaussian_process import PRESETS, ranking
 from archive.agents.model_based import Method, ModelBased, live, with_pending
 from archive.agents.portfolio_members import Model, defaults, model
 from archive.agents.random_search import samples
+from archive.agents.recorded import record
 from archive.agents.space_filling import most_telling
 from archive.agents.surrogates.committee import Committee
 from archive.agents.surrogates.distance_gp import DistanceGP
@@ -99,6 +100,7 @@ class Portfolio(Agent):
         self.members, self.n_design, self.prior = _listed(members), n_design, prior
         self.acquisition, self.kappa = acquisition, kappa
         self.transforms = _listed(transforms)
+        record(self, members=self.members, transforms=self.transforms)
         self.candidates, self.batch_rule, self.patience = candidates, batch_rule, patience
         names = self.members or defaults(space)
         models = [model(name, space) for name in names]

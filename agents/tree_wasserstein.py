@@ -24,6 +24,7 @@ from typing import Any, final
 
 from archive.agents.gaussian_process import choose, method
 from archive.agents.model_based import ModelBased
+from archive.agents.recorded import record
 from archive.agents.transfer import helped
 from archive.kernels.base import Distance
 from archive.kernels.paths import PathEncoding
@@ -64,6 +65,7 @@ class TreeWassersteinSearch(ModelBased):
     ) -> None:
         """Look the names up, and keep them."""
         self.preset, self.n = preset, list(n) if isinstance(n, Iterable) else n
+        record(self, n=self.n)
         self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
         self.candidates, self.batch_rule = candidates, batch_rule
         choices = choose(
@@ -121,6 +123,7 @@ class TreeWassersteinKdpp(ModelBased):
     ) -> None:
         """Look the names up, and keep them."""
         self.preset, self.n = preset, list(n) if isinstance(n, Iterable) else n
+        record(self, n=self.n)
         self.quality, self.weight, self.shortlist = quality, weight, shortlist
         self.acquisition, self.kappa, self.transform, self.candidates = acquisition, kappa, transform, candidates
         choices = choose(

@@ -186,6 +186,11 @@ def test_config_remakes_the_agent(kind, agent):
     assert agents.get(kind, agent.space, **config).config == config
 
 
+def test_config_has_what_was_given(kind, space):
+    agent = made(kind, space)
+    assert agent.config == {**agents.settings(kind), **CHEAP.get(kind, {})}
+
+
 def test_unknown_names():
     space = spaces.get("mlp")
     with pytest.raises(UnknownNameError, match="unknown agent 'nasbott': did you mean nasbot"):

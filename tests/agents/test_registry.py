@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 import subprocess
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from archive import agents, spaces
 from archive.agents.base import Agent, Suggestion
+from archive.agents.recheck import recheck
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 
@@ -20,6 +27,26 @@ class First(Agent):
 
     def propose(self, history, n, rng):
         return [Suggestion(self.space.initial_pool()[0])]
+
+
+class Renaming(First):
+    """Keeps its settings under other names than those of its arguments, or under names of another meaning."""
+
+    kind = "renaming"
+
+    def __init__(self, space, alpha=0.5, layers=(1, 2), n=3, **others):
+        super().__init__(space)
+        self._weight, self.n, self._others = 2 * alpha, n * n, others
+
+
+@dataclass(frozen=True)
+class Generated(First):
+    """A constructor that a decorator has made."""
+
+    kind = "generated"
+
+    space: spaces.Space
+    alpha: float = 0.5
 
 
 class Entry:
@@ -81,6 +108,69 @@ def test_a_value_of_the_wrong_type_is_named(kind):
     setting = "n_design" if kind == "portfolio" else "n_initial"
     with pytest.raises(UsageError, match=f"agent {kind} cannot be made with {setting}='x'"):
         agents.get(kind, space, **{setting: "x"})
+
+
+def test_settings_are_recorded_as_they_were_given(installed):
+    installed["renaming"] = Entry(Renaming)
+    mlp = spaces.get("mlp")
+    assert agents.settings("renaming") == {"alpha": 0.5, "layers": (1, 2), "n": 3}
+    assert agents.get("renaming", mlp).config == {"alpha": 0.5, "layers": [1, 2], "n": 3}
+    made = Renaming(mlp, 0.25, n=np.int64(4), path=Path("a/b"), deep={"x": (1,)})
+    assert made.config == {"alpha": 0.25, "layers": [1, 2], "n": 4, "path": "a/b", "deep": {"x": [1]}}
+    again = agents.get("renaming", mlp, **json.loads(json.dumps(made.config)))
+    assert again.config == made.config
+    assert again._weight == made._weight == 0.5
+    for other in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert other.config == made.config
+        assert other.n == 16
+
+
+def test_what_is_recorded_does_not_change_with_what_was_given():
+    layers = [1]
+    made = Renaming(spaces.get("mlp"), layers=layers)
+    layers.append(2)
+    made.config["layers"].append(3)
+    made.config["n"] = 0
+    assert made.config == {"alpha": 0.5, "layers": [1], "n": 3}
+
+
+def test_constructors_that_are_inherited_or_generated():
+    mlp = spaces.get("mlp")
+    assert First(mlp).config == {}
+    assert Generated(mlp, alpha=1.0).config == {"alpha": 1.0}
+
+    class Narrow(Renaming):
+        def __init__(self, space, beta=1):
+            super().__init__(space, alpha=beta / 2)
+
+    assert Narrow(mlp).config == {"beta": 1}
+
+
+def test_a_setting_that_json_has_not_is_named():
+    made = Renaming(spaces.get("mlp"), alpha=1, callback=print)
+    with pytest.raises(UsageError, match=r"agent renaming cannot be recorded: its setting callback .* got <built-in"):
+        _ = made.config
+
+
+def test_settings_without_names_are_refused():
+    class Positional(First):
+        def __init__(self, space, *layers):
+            super().__init__(space)
+
+    mlp = spaces.get("mlp")
+    assert Positional(mlp).config == {}
+    with pytest.raises(UsageError, match=r"settings need names, got \[1, 2\] by position"):
+        _ = Positional(mlp, 1, 2).config
+
+
+def test_a_study_of_another_package_s_agent_can_be_opened_again(archive, installed):
+    installed["renaming"] = Entry(Renaming)
+    study = agents.study(archive, "mine", "mlp", seed=1)
+    (asked,) = study.ask(agents.get("renaming", spaces.get("mlp"), alpha=2, layers=[7]))
+    (row,) = archive.query("MATCH (a:Agent {kind: 'renaming'}) RETURN a.config AS config").rows
+    assert json.loads(row[0]) == {"alpha": 2, "layers": [7], "n": 3}
+    assert study.tell(asked, 0.5)
+    assert recheck(archive, "mine").same == (asked.id,)
 
 
 def test_names_load_no_numerics():

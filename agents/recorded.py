@@ -1,0 +1,97 @@
+"""Objects that keep the arguments of their constructor, so that they can be made again.
+
+    class Mine(Recorded):
+        def __init__(self, space, alpha=0.5): ...
+
+    arguments(Mine(space, alpha=1), "agent mine")     {"alpha": 1}
+
+The arguments are taken from the call, not from attributes: a class may keep them under any name, or not at all.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from archive.errors import UsageError
+
+# In the object's `__dict__`, as frozen dataclasses refuse assignments; no attribute of a subclass has this name.
+_KEPT = "_constructor_arguments"
+
+
+class Recorded:
+    """A base class whose instances keep the arguments of their constructor.
+
+    A class between this one and the others must define `__init__`: Python reads the signature of a class from
+    `__init__` or `__new__`, whichever comes first, and from `__new__` where one class has both.
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Keep the arguments, with the defaults of those that are left out."""
+        made = super().__new__(cls)
+        try:
+            bound = inspect.signature(cls).bind(*args, **kwargs)
+        except TypeError:
+            # Copies and unpickled objects are made without arguments and get their state afterwards. A constructor
+            # that is called wrongly says so itself.
+            return made
+        bound.apply_defaults()
+        made.__dict__[_KEPT] = {name: _plain(value) for name, value in bound.arguments.items()}
+        return made
+
+
+def record(made: Recorded, **arguments: Any) -> None:
+    """Keep arguments in another form than they were given in, for a constructor that accepts several."""
+    made.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
+
+
+def arguments(made: Recorded, title: str) -> dict[str, Any]:
+    """Return all arguments but the first by name, as JSON has them; those of `**kwargs` stand among the others.
+
+    Args:
+        made: Whose.
+        title: What to call it in an error.
+
+    Raises:
+        UsageError: One is nothing that JSON has, or has no name; or the class has kept them from `Recorded`.
+    """
+    if _KEPT not in made.__dict__:
+        raise UsageError(f"{title} cannot be recorded: its __new__ must pass its arguments on to super().__new__")
+    found: dict[str, Any] = {}
+    for name, parameter in [*inspect.signature(type(made)).parameters.items()][1:]:
+        value = _plain(made.__dict__[_KEPT][name])
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            found |= value
+        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+            found[name] = value
+        elif value:
+            raise UsageError(f"{title} cannot be recorded: settings need names, got {value!r} by position")
+    for name, value in found.items():
+        _check(title, name, value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON has in the place of tuples, arrays and paths; lists and mappings are copied."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
+
+
+def _check(title: str, name: str, value: Any) -> None:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"{title} cannot be recorded: its setting {name} must be a text, a number, true, false, none, or a list or "
+            f"mapping of these, got {value!r}"
+        ) from error
