@@ -10,6 +10,8 @@
 | candidates  | 100 mutations of the 10 best                         | the whole space if it can be listed, else       |
 |             |                                                      | evolution                                       |
 | batch       | the best of one ranking (ten at a time in the paper) | one by one, each believed before the next       |
+| first       | the space's pool, as all agents; in the paper t0     | the same                                        |
+|             | random networks                                      |                                                 |
 
 The default was chosen on NAS-Bench-201, so that results on it flatter the default beside the preset.
 """

@@ -1,4 +1,4 @@
-"""What every built-in agent is: one line, its paper, what a proposal costs, and when to choose it.
+"""What every built-in agent is: what it does by default, its paper, what a proposal costs, and when to choose it.
 
 A table beside the classes, so that `archive agents` loads none of them. n is the number of observations.
 """
@@ -15,7 +15,7 @@ class Card:
     """What to know of an agent before choosing it.
 
     Attributes:
-        summary: What it does.
+        summary: What it does by default; then, where it has a preset `paper`, what that is.
         paper: Where it is from.
         cost: What a proposal costs.
         when: When to choose it.
@@ -37,13 +37,15 @@ _TREE_WASSERSTEIN = "Nguyen et al., 2021 (tree-Wasserstein)"
 CARDS: Mapping[str, Card] = MappingProxyType(
     {
         "arc": Card(
-            "Gaussian process with the Arc kernel, on architecture and training hyperparameters together",
+            "Gaussian process with the Arc kernel, on architecture and training hyperparameters together; "
+            "preset=paper: length scales of every layer, a longer chain",
             "Swersky et al., 2014 (Raiders of the Lost Architecture)",
             "O(n^3) a set of hyperparameters",
             "depth, widths, learning rate and dropout are to be found together",
         ),
         "bananas": Card(
-            "ensemble of five networks on the path encoding, mutations of the best, batches of ten",
+            "ensemble of five networks on counted paths, neighbourhoods and cell profiles, UCB over the whole space, "
+            "one by one; preset=paper: path encoding, mutations of the best, one ranking a batch",
             _BANANAS,
             "O(n), one training of the ensemble a batch",
             "cells, batches, thousands of observations",
@@ -62,7 +64,8 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "as a baseline; evaluations are cheap and many run at once",
         ),
         "gp": Card(
-            "Gaussian process on any kernel of the registry, any acquisition and batch rule",
+            "Gaussian process on any kernel of the registry, any acquisition and batch rule; EI, a shared prior; "
+            "preset=paper, as of all gp-*: UCB, maximum likelihood, a pool of 100",
             "all of them",
             "O(n^3)",
             "to try a kernel of your own, or a rule on a kernel of ours",
@@ -83,7 +86,7 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "Gaussian process on Hamming distances of matrices and operations",
             _BANANAS,
             "O(n^3)",
-            "as the paper's Gaussian process baseline",
+            "as the paper's Gaussian process baseline, with preset=paper",
         ),
         "gp-optuna": Card(
             "Optuna's GPSampler: one Gaussian process over categorical decisions, log-EI",
@@ -122,7 +125,8 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "small spaces with little noise; a strong and simple baseline",
         ),
         "morphism": Card(
-            "Gaussian process on the edit distance, UCB over chains of morphisms by A* and annealing",
+            "Gaussian process on the edit distance, UCB over chains of morphisms by A* and annealing; "
+            "preset=paper: Bourgain embedding, layers by width, nothing learnt",
             _MORPHISM,
             "O(n^3), and a matching problem a pair of networks",
             "children shall inherit the weights of their parents",
@@ -177,14 +181,16 @@ CARDS: Mapping[str, Card] = MappingProxyType(
             "feed-forward networks whose depth is open",
         ),
         "tw": Card(
-            "Gaussian process on tree-Wasserstein distances, one network at a time",
+            "Gaussian process on tree-Wasserstein distances and sizes, on cells counted paths and profiles too, EI; "
+            "preset=paper: the tree-Wasserstein distance of 2-grams alone, UCB",
             _TREE_WASSERSTEIN,
             "O(n^3)",
             "cells, one evaluation at a time",
             transfers=True,
         ),
         "tw-kdpp": Card(
-            "Gaussian process on tree-Wasserstein distances, batches drawn from a quality k-DPP",
+            "the model of tw, batches drawn from a k-DPP with quality EI^5; "
+            "preset=paper: the model of that preset, quality exp(mean)",
             _TREE_WASSERSTEIN,
             "O(n^3), and the spectrum of the candidates' covariance",
             "cells, several evaluations at a time",

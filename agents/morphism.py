@@ -9,9 +9,11 @@
 | lam                     | 1, eq. (3)              | the same                         | the authors' code     |
 | kappa                   | 2.576, eq. (9)          | the same                         | the authors' code     |
 | decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code     |
+| n_initial               | 10                      | the same                         | see below             |
 
 The paper gives no numbers; those of its preset are in the authors' code, but for the noise: that code adds 1e-10, a
-repair of rounding, where evaluations that are repeated need noise that is one.
+repair of rounding, where evaluations that are repeated need noise that is one. The paper's first networks are
+neighbours of one another; here the space's pool comes first under either preset, as with all agents.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ class Nasbot(Agent):
     pending proposals believed to score as expected; so it may be asked at any moment. While nothing is finished,
     suggestions are those of RAND.
 
+    Hyperparameters have a log-uniform prior (`surrogates.hyperposterior`).
+
     Args:
         space: Where to search; OTMANN must be defined on its networks.
         n_initial: How many evaluations of the pool come before the first of the model, the paper's ten by default;

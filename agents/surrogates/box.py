@@ -12,7 +12,7 @@ from archive.errors import NumericalError
 
 @dataclass(frozen=True)
 class Box:
-    """A uniform prior: every parameter between its bounds.
+    """A uniform prior: every parameter between its bounds; of logarithms, a log-uniform prior of what they are of.
 
     Attributes:
         lower: (d,) float64.

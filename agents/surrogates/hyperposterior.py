@@ -3,7 +3,7 @@
     symbol   meaning                                     shape
     x        the parameters, here always logarithms      (d,)
     f        unnormalised log density                    x -> scalar
-    lo, hi   bounds of the box that the prior fills      (d,)
+    lo, hi   bounds of the box that f is positive in     (d,)
     w        first width of the bracket                  (d,)
 
 One update draws a height under the density at x, brackets the slice above that height along a line through x by
@@ -51,7 +51,10 @@ class Schedule:
 
 @dataclass(frozen=True)
 class SliceSampling(Inference):
-    """Hyperparameters averaged over samples of their posterior, the prior uniform in the box (NASBOT, section 4.1).
+    """Hyperparameters averaged over samples of their posterior, under a log-uniform prior between bounds.
+
+    Every order of magnitude between the bounds is as likely as any other. NASBOT (section 4.1) has a "(uniform) prior"
+    and does not say of what; uniform in the parameters themselves, nearly all of it would lie near the upper bounds.
 
     For short histories, where many hyperparameters fit and the acquisition should know. Thousands of likelihoods a
     fit; `MarginalLikelihood` is ten times faster and settles for one answer.

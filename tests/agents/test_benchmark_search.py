@@ -335,3 +335,12 @@ def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
         plot.check(tmp_path / "curves")
     with pytest.raises(UsageError, match="no folder"):
         plot.check(tmp_path / "no" / "curves.svg")
+
+
+def test_documented_contestants_are_agents():
+    """The examples at the head of the module."""
+    space = spaces.get("nasbench201")
+    examples = [line.split()[0] for line in contestants.__doc__.splitlines()[2:] if line]
+    assert len(examples) == 3
+    for example in examples:
+        assert contestants.contestant(example).agents(space)

@@ -24,6 +24,15 @@ def test_cards_are_complete_and_sorted():
         assert all(part for part in astuple(card) if isinstance(part, str))
 
 
+def test_cards_of_presets_tell_both():
+    with_presets = {name for name in CARDS if "preset" in agents.settings(name)}
+    # The card of `gp` speaks for all of its kind.
+    for name in with_presets - {name for name in CARDS if name.startswith("gp-")}:
+        default, paper = CARDS[name].summary.split("preset=paper")
+        assert default.rstrip().endswith(";")
+        assert paper
+
+
 def test_the_command_lists_all():
     shown = json.loads(CliRunner().invoke(command, ["agents", "--json"]).output)
     assert [row["agent"] for row in shown] == list(agents.names())

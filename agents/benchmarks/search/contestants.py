@@ -2,7 +2,7 @@
 
 tw                                  an agent as it is
 tw:preset=paper,n_initial=5         with settings
-tw+bananas:beta=1.0+local-search    a team: one study, each learns from what all have found
+tw+bananas:kappa=1.0+local-search   a team: one study, each learns from what all have found
 """
 
 from __future__ import annotations
