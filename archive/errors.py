@@ -7,6 +7,7 @@
     │   ├── InvalidArchitectureError      a graph that is no network, or not of the space
     │   ├── CodecError                    text or a matrix that describes no architecture
     │   ├── StudyConflictError            a study exists with another task, space or objective
+    │   ├── UnusableFileError             a user's file does not hold what it must; `fault` quotes nothing of it
     │   └── ReadOnlyError                 a query that could write, without permission to
     ├── StoreError                        the database cannot do what was asked
     │   ├── StoreUnavailableError         no server answers
@@ -88,6 +89,21 @@ class CodecError(UsageError):
 
 class StudyConflictError(UsageError):
     """A study of this name exists with another task, space, objective or protocol."""
+
+
+class UnusableFileError(UsageError):
+    """A user's file does not hold what it must.
+
+    Args:
+        fault: What is wrong, in rows, columns and kinds: the part that may go on record, for others to read. It quotes
+            nothing of the file but names that the caller gave.
+        message: What the user who named the file is told; None says the fault alone.
+    """
+
+    def __init__(self, fault: str, message: str | None = None) -> None:
+        """Keep the fault beside the message."""
+        self.fault = fault
+        super().__init__(fault if message is None else message)
 
 
 class ReadOnlyError(UsageError):

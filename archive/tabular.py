@@ -33,7 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import codec
-from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
+from archive.errors import (
+    CodecError,
+    InvalidArchitectureError,
+    SettingsError,
+    UnknownNameError,
+    UnusableFileError,
+    UsageError,
+)
 from archive.graph import Architecture
 
 Floats = NDArray[np.float64]
@@ -166,10 +173,11 @@ class Table:
 
         Raises:
             UnknownNameError: There is no such column.
-            UsageError: The column is not all numbers.
+            UnusableFileError: The column is not all numbers.
         """
         if name in self._unusable:
-            raise UsageError(f"the column {name!r} of {self.origin} holds no numbers: {self._unusable[name]}")
+            fault = f"the column {name!r} of {self.origin} holds no numbers"
+            raise UnusableFileError(fault, f"{fault}: {self._unusable[name]}")
         if name not in self._means:
             raise UnknownNameError(f"column of {self.origin}", name, self.columns, "it has no column of numbers")
         return self._means[name]
@@ -254,7 +262,7 @@ def _load(path: Path, _modified: int, _size: int) -> Table:
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
         head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise UsageError(f"{path} is no table: {error or 'it is empty'}") from None
+        raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
     form = _form(path, head)
     cells = [_cell(path, form, head, row, number) for number, row in enumerate(rows, 1)]
     columns: dict[str, list[float]] = {}
@@ -271,12 +279,13 @@ def _load(path: Path, _modified: int, _size: int) -> Table:
 def _form(path: Path, head: Sequence[str]) -> Form:
     repeated = {name for name in head if head.count(name) > 1}
     if repeated:
-        raise UsageError(f"{path} has two columns {min(repeated)!r}")
+        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
     for form in FORMS:
         if set(form.cell) <= set(head):
             return form
     wanted = ", or ".join(" and ".join(form.cell) for form in FORMS)
-    raise UsageError(f"{path} describes no cells: it needs the columns {wanted}, got {', '.join(head[:8]) or 'none'}")
+    fault = f"{path} describes no cells: it needs the columns {wanted}"
+    raise UnusableFileError(fault, f"{fault}, got {', '.join(head[:8]) or 'none'}")
 
 
 def _cell(path: Path, form: Form, head: Sequence[str], row: Sequence[str], number: int) -> Architecture:
@@ -285,7 +294,9 @@ def _cell(path: Path, form: Form, head: Sequence[str], row: Sequence[str], numbe
             raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
         return form.read(*(row[head.index(name)] for name in form.cell))
     except (CodecError, InvalidArchitectureError) as error:
-        raise UsageError(f"row {number} of {path} cannot be read: {error}") from None
+        raise UnusableFileError(
+            f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
+        ) from None
 
 
 def _size(cell: Architecture) -> tuple[int, int]:

@@ -99,6 +99,7 @@ def search(
     """
     from archive.agents.opening import open_study
     from archive.trainer import tasks
+    from archive.trainer.access import Access
 
     given = Given(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
     sources = _sources(warm_start)
@@ -108,11 +109,15 @@ def search(
         tasks.get(task_name)
     with open_archive(ctx) as archive:
         if chosen is None:
-            chosen = asked(given, named(archive, given.study or ""))
+            access = Access.of(archive.connection.settings.home)
+            chosen = asked(given, named(archive, given.study or ""), access)
         more = _has_more(archive, chosen.study.name, budget)
         study = open_study(
             archive, chosen.study, budget=None if more else budget, seed=seed, sources=sources, agent=chosen.agent
         )
+        if task_name is not None:
+            # Trainers read no file on the database's word alone.
+            tasks.name_file(chosen.task, archive.connection.settings.home)
         if more:
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)

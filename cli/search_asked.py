@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from archive.archive import Archive
     from archive.records import Study
     from archive.spaces.base import Space
+    from archive.trainer.access import Access
     from archive.trainer.tabular import Reading, TabularTask
     from archive.trainer.tasks import Protocol, Task
 
@@ -64,7 +65,7 @@ def agent_of(study: Study | None) -> str:
     return own if isinstance(own, str) else AGENT
 
 
-def asked(given: Given, there: Study | None = None) -> Asked:
+def asked(given: Given, there: Study | None = None, access: Access | None = None) -> Asked:
     """Return what a search is asked for, once its data are here.
 
     What differs from the study is left to its opening, which refuses it.
@@ -72,17 +73,18 @@ def asked(given: Given, there: Study | None = None) -> Asked:
     Args:
         given: What was typed.
         there: The study that was named, where it exists: what was not typed is taken from it.
+        access: Which files may be opened where the study names one, and not the user; None means any.
 
     Raises:
         UnknownNameError: There is no such agent, task, protocol or space.
-        SettingsError: The task's data are not here, and cannot be fetched.
+        SettingsError: The task's data are not here, and cannot be fetched; or the study's file may not be opened here.
         UsageError: What was typed does not go together, or the study's task is none that can be searched.
     """
     from archive import agents
     from archive.records import Study
     from archive.trainer import tasks
 
-    task = _task(given.task, there)
+    task = _task(given.task, there, access)
     if there is not None and there.task != task.name:
         # Its protocol and its space say nothing about another task.
         there = None
@@ -103,13 +105,13 @@ def asked(given: Given, there: Study | None = None) -> Asked:
     return Asked(study, task, protocol, agents.get(agent, space))
 
 
-def _task(name: str | None, there: Study | None) -> Task | TabularTask:
+def _task(name: str | None, there: Study | None, access: Access | None) -> Task | TabularTask:
     from archive.trainer import tasks
 
     if name is not None or there is None:
         return tasks.get(TASK if name is None else name)
     try:
-        return tasks.get(there.task)
+        return tasks.get(there.task) if access is None else tasks.of_study(there, access)
     except UnknownNameError:
         raise UsageError(
             f"the study {there.name!r} has the task {there.task!r}, which no trainer here knows: "

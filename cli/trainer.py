@@ -72,6 +72,15 @@ log = logging.getLogger("archive.trainer")
     help="Seconds to wait for an archive that is away at the start [until it answers].",
 )
 @click.option("--drain", is_flag=True, help="Finish running trials on SIGTERM or Ctrl-C; a second one hands them back.")
+@click.option(
+    "--data-folder",
+    "data_folders",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(exists=True, file_okay=False),
+    help="Folder with files that studies may name as csv:, npz: or table:, beside ARCHIVE_DATA_DIR and those that a "
+    "search on this machine named; may be repeated.",
+)
 @click.option("--parent", type=int, hidden=True, help="Leave when the process of this id is gone.")
 @click.option(
     "--log-format",

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
 from archive.notices import Release
 from archive.records import Claim, Result
-from archive.trainer import beginning, events, failures, patience, tasks, weights
+from archive.trainer import beginning, events, failures, patience, weights
 from archive.trainer.job import Epoch, Failed, Finished, Interrupted
 from archive.trainer.lifetime import Lifetime
 from archive.trainer.options import Options, Tally
@@ -169,7 +169,7 @@ class Trainer:
         # any more, and two trials must not write to one state.
         self._lose(one for one in self.running if one.claim.id == claim.id)
         try:
-            task = tasks.get(claim.study.task)
+            task = self.workplace.task(claim.study)
             if isinstance(task, TabularTask):
                 return self._answer(claim, task)
             trial = Trial(beginning.inherited(self.archive, self.workplace.job(claim, task)))

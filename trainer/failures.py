@@ -5,6 +5,7 @@
 | MemoryError; torch's, of the host or of a GPU      | `out of memory …`            | no: it would need as much       |
 | of CUDA or its libraries                           | `the device failed: …`       | yes, in another process         |
 | TrainingError, any other of the archive            | its own words                | no                              |
+| UnusableFileError                                  | its fault, no content        | no                              |
 | SettingsError, OSError: data that are not here     | its own words                | yes, on a machine that has them |
 | anything else                                      | its class and its words      | no                              |
 
@@ -13,7 +14,7 @@ Deaths without an exception are told from the exit status (`archive.trainer.work
 
 from __future__ import annotations
 
-from archive.errors import ArchiveError, SettingsError, TrainingError
+from archive.errors import ArchiveError, SettingsError, TrainingError, UnusableFileError
 from archive.trainer.job import Failed
 
 _NO_MEMORY = ("DefaultCPUAllocator", "CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
@@ -24,6 +25,9 @@ def failed(error: Exception) -> Failed:
     """Return what a daemon is told of an exception."""
     if isinstance(error, TrainingError):
         return Failed(error.reason)
+    if isinstance(error, UnusableFileError):
+        # The reason is for everybody to read, and a user's file is not.
+        return Failed(error.fault)
     if isinstance(error, ArchiveError):
         return Failed(str(error), retry=isinstance(error, SettingsError))
     if isinstance(error, MemoryError):

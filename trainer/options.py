@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 
@@ -25,6 +26,7 @@ class Options:
         parent: Leave when the process of this id is gone.
         idle_seconds: Leave after so long without work; None means never.
         once: Leave after one trial, or when there is nothing to do.
+        data_folders: Files of users below these may be opened for studies, beside those of `archive.trainer.access`.
         drain: Let SIGTERM and SIGINT wait for running trials; a second signal hands them back.
     """
 
@@ -44,6 +46,7 @@ class Options:
     idle_seconds: float | None = None
     once: bool = False
     drain: bool = False
+    data_folders: tuple[str | os.PathLike[str], ...] = ()
 
 
 @dataclass

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
 from archive.records import Result
+from archive.trainer.access import reference_of
 
 if TYPE_CHECKING:
     from archive.graph import Architecture
@@ -172,8 +173,8 @@ def parse(name: str) -> TabularTask:
     """
     from archive.tabular import Table
 
-    reference, separator, column = name.removeprefix(PREFIX).rpartition("#")
-    if not separator or not reference or not column.removeprefix("-"):
+    reference, column = reference_of(name) or ("", "")
+    if not reference or not column.removeprefix("-"):
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
     path = Path(reference).expanduser().absolute()
     table = Table.load(path)

@@ -11,15 +11,23 @@ group `archive.tasks` that loads to a `Task`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from archive.errors import SettingsError
 from archive.registry import Registry
 from archive.trainer import tabular, userdata
+from archive.trainer.access import Access, discreet, reference_of, remember
 from archive.trainer.catalogue import DIABETES, DIGITS
 from archive.trainer.protocols import Protocol
 from archive.trainer.tabular import Reading, TabularTask
 from archive.trainer.task import Task
 
-__all__ = ["DIABETES", "DIGITS", "Protocol", "Task", "get", "names", "prepare", "registry"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from archive.records import Study
+
+__all__ = ["DIABETES", "DIGITS", "Protocol", "Task", "get", "name_file", "names", "of_study", "prepare", "registry"]
 
 registry = Registry(
     "task",
@@ -60,6 +68,40 @@ def get(name: str) -> Task | TabularTask:
     if not isinstance(task, Task | TabularTask):
         raise SettingsError(f"the task {name!r} of another package must be a Task, got a {type(task).__name__}")
     return task
+
+
+def of_study(study: Study, access: Access) -> Task | TabularTask:
+    """Return the task of a study of the archive; its file, if it is one, is the database's word and no user's.
+
+    Args:
+        study: Of which the task and the protocol count.
+        access: Which files may be opened.
+
+    Raises:
+        UnknownNameError: There is no such task.
+        SettingsError: The file may not be opened here, or is another one than the study was begun with.
+        UnusableFileError: The file cannot be used; the message quotes nothing of it.
+    """
+    reference = reference_of(study.task)
+    if reference is None or not reference[0]:
+        return get(study.task)
+    access.check(reference[0], study.protocol)
+    with discreet(reference[0]):
+        return get(study.task)
+
+
+def name_file(task: Task | TabularTask, home: Path) -> None:
+    """Let trainers over a home open a task's file for studies, because its user named it here.
+
+    Args:
+        task: As `get` returned it; one that is no file leaves nothing to do.
+        home: Folder of the archive.
+
+    Raises:
+        SettingsError: It cannot be noted.
+    """
+    if reference_of(task.name) is not None:
+        remember(home, task.name, task.table.sha256 if isinstance(task, TabularTask) else task.protocols[0].data)
 
 
 def prepare(task: Task | TabularTask, protocol: Protocol | Reading) -> None:

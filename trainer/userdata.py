@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from archive.errors import TrainingError, UsageError
+from archive.trainer.access import discreet, reference_of
 from archive.trainer.catalogue import DIABETES, DIGITS, FASHION_MNIST, NAVAL
 from archive.trainer.protocols import Protocol
 from archive.trainer.task import Task
@@ -41,12 +42,10 @@ def parse(name: str) -> Task:
     Raises:
         UsageError: The text or the file cannot be used.
     """
-    form, _, reference = name.partition(":")
-    target: str | None = None
-    if form == "csv":
-        reference, separator, target = reference.rpartition("#")
-        if not separator or not reference or not target:
-            raise UsageError(f"a CSV is named as csv:PATH#TARGET, got {name!r}")
+    reference, column = reference_of(name) or ("", "")
+    target = column if name.startswith("csv:") else None
+    if target is not None and not (reference and target):
+        raise UsageError(f"a CSV is named as csv:PATH#TARGET, got {name!r}")
     if not reference:
         raise UsageError(f"a file of arrays is named as npz:PATH, got {name!r}")
     try:
@@ -114,7 +113,8 @@ def _load(path: Path, target: str | None, protocol: Protocol) -> Splits:
         content = _bytes(path)
         if hashlib.sha256(content).hexdigest() != protocol.data:
             raise TrainingError(f"{path} has changed since the task was named")
-        return layout.cut(_content(path, content, target).rows, protocol)
+        with discreet(path):  # What a trial says goes on record.
+            return layout.cut(_content(path, content, target).rows, protocol)
 
     column = hashlib.sha256((target or "").encode()).hexdigest()[:8]
     return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)

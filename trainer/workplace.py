@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 
 from archive import cores, rungs
 from archive.errors import StoreError
-from archive.records import Claim
+from archive.records import Claim, Study
 from archive.trainer import failures, states, tasks, triallog
+from archive.trainer.access import Access
 from archive.trainer.job import Job
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
@@ -51,11 +52,13 @@ class Workplace:
         home: As given.
         weights: Where weights are kept.
         device: As torch names it, once it is known.
+        access: Which files of users may be opened for studies.
     """
 
     def __init__(self, home: Path, options: Options, weights: Path | str | None = None) -> None:
         self.home, self.device = home, options.device
         self.weights = home / "checkpoints" if weights is None else weights
+        self.access = Access.of(home, options.data_folders)
         self._options = options
         self._over: set[tuple[str, str]] = set()
         self._swept_at = -math.inf
@@ -73,6 +76,14 @@ class Workplace:
     def outbox(self, archive: str) -> Outbox:
         """Return the outbox for an archive, which is named without a login."""
         return Outbox(self.home / "outbox", archive)
+
+    def task(self, study: Study) -> Task | TabularTask:
+        """Return the task of a study, as far as its file, if it is one, may be opened here.
+
+        Raises:
+            ArchiveError: It is not known here, or its file may not be opened or used.
+        """
+        return tasks.of_study(study, self.access)
 
     def job(self, claim: Claim, task: Task) -> Job:
         """Return what the trial of a claim is told.
@@ -119,7 +130,7 @@ class Workplace:
     def _found(self, archive: Archive) -> tuple[str, str]:
         study = self._options.study
         try:
-            if study is not None and isinstance(tasks.get(archive.studies.get(study).task), TabularTask):
+            if study is not None and isinstance(self.task(archive.studies.get(study)), TabularTask):
                 return "table", "no training"
         except StoreError:
             raise

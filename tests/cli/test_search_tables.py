@@ -11,6 +11,10 @@ import pytest
 
 from archive import codec, spaces
 from archive.settings import environment
+from archive.trainer import access
+from archive.trainer.daemon import Trainer
+from archive.trainer.options import Options
+from tests.archive.stores import suggest
 
 
 @pytest.fixture
@@ -23,8 +27,8 @@ def types(archive, store_settings, tmp_path):
     path.write_text("\n".join(["arch_str,accuracy", *lines]))
     given = {**os.environ, **environment(store_settings), "OMP_NUM_THREADS": "1"}
 
-    def search(*arguments, code=0):
-        command = [sys.executable, "-m", "archive.cli.main", "search", "--task", f"table:{path}#accuracy", *arguments]
+    def search(*arguments, code=0, task=("--task", f"table:{path}#accuracy")):
+        command = [sys.executable, "-m", "archive.cli.main", "search", *task, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=120)
         assert done.returncode == code, done.stderr
         return done
@@ -69,3 +73,24 @@ def test_a_budget_that_is_the_whole_table_is_not_to_be_doubled(types):
 def test_a_space_that_the_table_is_not_of(types):
     done = types("--agent", "random", "--space", "cnn", code=2)
     assert "holds networks of the space nasbench201, got 'cnn'" in done.stderr
+
+
+def test_a_table_that_a_search_named_is_read_here_and_no_other(archive, store_settings, types):
+    types("--agent", "random", "--study", "named", "--budget", "2")
+    # By its name alone: the path is the database's now.
+    more = types("--study", "named", "--budget", "3", task=())
+    assert "error" not in more.stderr
+    agent = archive.proposals.register_agent("random", {}, "1")
+    known = {each.architecture.functional_key for each in archive.studies.evaluations("named")}
+    left = [cell for cell in spaces.get("nasbench201").members()[:10] if cell.functional_key not in known]
+    archive.studies.set_budget("named", 9)
+    archive.proposals.create("named", agent, suggest(left[:1]))
+    assert Trainer(archive, Options(study="named", once=True)).run().complete == 1
+
+    (store_settings.home / access.RECORD).unlink()
+    archive.proposals.create("named", agent, suggest(left[1:2]))
+    Trainer(archive, Options(study="named", once=True, device="cpu")).run()
+    assert "may not be read here" in archive.proposals.list("named")[-1].reason
+    refused = types("--study", "named", "--budget", "9", task=(), code=2)
+    (line,) = refused.stderr.splitlines()
+    assert "may not be read here: name it on this machine (archive search --task)" in line

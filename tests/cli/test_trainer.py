@@ -47,7 +47,7 @@ def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, t
     # In scaled time the three answers take an hour: what is seen meanwhile does not depend on luck.
     daemon = user.starts(
         *("trainer", "--study", "study", "--slots", "2", "--scale", "60"),
-        *("--log-format", "json", "--metrics-port", "0"),
+        *("--log-format", "json", "--metrics-port", "0", "--data-folder", str(tmp_path)),
     )
     wait_until(lambda: daemon.poll() is not None or len(running(archive)) == 2, 60)
     assert daemon.poll() is None, user.said
@@ -90,7 +90,7 @@ def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, t
 def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path):
     task = table(tmp_path)
     propose(archive, task, 3)
-    done = user.runs("trainer", "--study", "study", "--idle", "0.1", "--json")
+    done = user.runs("trainer", "--study", "study", "--idle", "0.1", "--json", "--data-folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == {"complete": 3, "failed": 0, "returned": 0}
     assert "INFO started worker=" in done.stderr
@@ -101,7 +101,7 @@ def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path
 
 def test_a_trainer_that_is_told_to_stop_hands_back(archive, user, tmp_path):
     propose(archive, table(tmp_path), 1)
-    daemon = user.starts("trainer", "--study", "study", "--scale", "60")
+    daemon = user.starts("trainer", "--study", "study", "--scale", "60", "--data-folder", str(tmp_path))
     wait_until(lambda: running(archive), 60)
     daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(60) == 0
@@ -131,6 +131,7 @@ def test_a_server_that_is_away_is_no_illness_of_the_trainer(tmp_path):
         (["--log-format", "xml"], ["--log-format", "xml"]),
         (["--metrics-port", "70000"], ["--metrics-port", "70000"]),
         (["--metrics-port", "0", "--metrics-address", "203.0.113.7"], ["203.0.113.7", "another port"]),
+        (["--data-folder", "/nowhere"], ["--data-folder", "/nowhere"]),
         (["--study", "nowhere"], ["unknown study 'nowhere'"]),
         (["statsu"], ["statsu"]),
         (["--slots", "2", "status"], ["--slots", "archive trainer status", "after"]),

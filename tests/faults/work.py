@@ -15,6 +15,8 @@ from archive.records import Study
 
 def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], home: Path, seed: int) -> dict[str, float]:
     """Make the studies, and return the values that the table must have given, by proposal."""
+    from archive.trainer.tasks import get, name_file
+
     rng = random.Random(seed)
     agent = archive.proposals.register_agent("chaos", {}, "1")
     cells = list(spaces.get("nasbench201").members()[:tabular])
@@ -22,6 +24,7 @@ def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], hom
     lines = [f"{codec.to_nasbench201(cell)},{at / 1000},{30 + at % 70}" for at, cell in enumerate(cells)]
     table.write_text("\n".join(["arch_str,accuracy,train_time_s", *lines]))
     _study(archive, "tabular", f"table:{table}#accuracy", "nasbench201", seed)
+    name_file(get(f"table:{table}#accuracy"), home)
     made = archive.proposals.create("tabular", agent, [Suggestion(cell) for cell in cells])
     for task in tasks:
         pairs = real // (2 * len(tasks))

@@ -142,7 +142,7 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
     monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda _: pytest.fail("asked for a device"))
     monkeypatch.setattr("archive.trainer.daemon.Trial", lambda _: pytest.fail("started a process"))
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
-    options = Options(study="study", slots=2, idle_seconds=0.1)
+    options = Options(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
     tally = Trainer(archive, options, home=tmp_path / "trainer").run()
     assert (tally.complete, tally.failed, tally.returned) == (5, 2, 0)
     evaluations = archive.studies.evaluations("study")
@@ -157,7 +157,9 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
 
 def test_a_table_has_no_choice_of_hyperparameters(archive, table, tmp_path):
     propose(archive, table, CELLS[:1], hyperparameters={"learning_rate": 0.1})
-    Trainer(archive, Options(study="study", idle_seconds=0.1), home=tmp_path / "trainer").run()
+    Trainer(
+        archive, Options(study="study", idle_seconds=0.1, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+    ).run()
     (failed,) = archive.proposals.list("study", [State.FAILED])
     assert "no choice of learning_rate" in failed.reason
 
@@ -176,18 +178,21 @@ def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):
         return settle(*arguments)
 
     monkeypatch.setattr(archive.proposals, "settle", away)
-    Trainer(archive, Options(study="study", idle_seconds=0.3), home=tmp_path / "trainer").run()
+    Trainer(
+        archive, Options(study="study", idle_seconds=0.3, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+    ).run()
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1]
     assert not list((tmp_path / "trainer" / "outbox").glob("*.json"))
 
 
 def test_answers_in_scaled_time_take_it(archive, table, tmp_path):
     propose(archive, table, CELLS[:3])
-    patient = Trainer(archive, Options(study="study", slots=2, scale=1.0), home=tmp_path / "trainer")
+    own = {"study": "study", "slots": 2, "data_folders": (tmp_path,)}
+    patient = Trainer(archive, Options(**own, scale=1.0), home=tmp_path / "trainer")
     patient.observers.append(lambda event: len(patient.running) == 1 and patient.stop())
     assert patient.run().returned == 2
     assert [(each.state, each.attempts) for each in archive.proposals.list("study")] == [(State.WAITING, 0)] * 3
-    hasty = Trainer(archive, Options(study="study", slots=2, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
+    hasty = Trainer(archive, Options(**own, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
     assert hasty.run().complete == 3
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1, 2]
 
@@ -196,10 +201,11 @@ def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path
     monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda device: (device, "none"))
     propose(archive, table, CELLS[:1])
     table.unlink()
-    Trainer(archive, Options(idle_seconds=0.1, device="cpu", once=True), home=tmp_path / "trainer").run()
+    options = Options(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))
+    Trainer(archive, options, home=tmp_path / "trainer").run()
     (proposal,) = archive.proposals.list("study")
     assert proposal.state is State.WAITING
-    assert "cannot read the table" in proposal.reason
+    assert f"cannot read {table}: No such file" in proposal.reason
 
 
 def test_an_answer_needs_no_torch(table):

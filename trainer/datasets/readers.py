@@ -11,6 +11,7 @@ import hashlib
 import io
 import struct
 import tarfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -33,7 +34,7 @@ NAVAL_INPUTS, NAVAL_TARGET = 16, 16
 
 UNREADABLE = (
     *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError),
-    *(RuntimeError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
+    *(RuntimeError, SyntaxError, tokenize.TokenError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
 )
 """What a file that is cut off, altered, or something else altogether makes its reader raise."""
 
@@ -47,7 +48,9 @@ def read(name: str, found: Found) -> Rows:
     try:
         rows = READERS[found.form.reader](found.paths)
     except UNREADABLE as error:
-        raise TrainingError(f"{found.paths[0]} cannot be read as data of {name}: {error}") from error
+        # What goes on record of a file quotes nothing of it, and the reader's error may.
+        kind = type(error).__name__
+        raise TrainingError(f"{found.paths[0]} cannot be read as data of {name} ({kind})") from None
     if not _as_published(found, rows):
         raise TrainingError(
             f"{found.paths[0]} holds other data than the protocols of {name} were made for: "

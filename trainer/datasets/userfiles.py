@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.errors import UsageError
+from archive.errors import UnusableFileError
 from archive.trainer.datasets.layout import Rows
 from archive.trainer.datasets.readers import UNREADABLE
 
@@ -66,29 +66,31 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> Cont
             `MOST_CLASSES` different ones, are classes.
 
     Raises:
-        UsageError: It is no such file; the message names the row and the column.
+        UnusableFileError: It is no such file; the message names the row and the column.
     """
     try:
         lines = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise UsageError(f"{path} is no CSV: {error}") from None
+        kind = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else "its rows cannot be told apart"
+        raise UnusableFileError(f"{path} is no CSV: {kind}", f"{path} is no CSV: {error}") from None
     if not lines:
-        raise UsageError(f"{path} is no CSV: it is empty")
+        raise UnusableFileError(f"{path} is no CSV: it is empty")
     head, *lines = [name.strip() for name in lines[0]], *lines[1:]
     if head.count(target) != 1:
         how = "no column" if target not in head else "two columns"
-        raise UsageError(f"{path} has {how} {target!r} to predict: it has {', '.join(head[:12])}")
+        fault = f"{path} has {how} {target!r} to predict"
+        raise UnusableFileError(fault, f"{fault}: it has {', '.join(head[:12])}")
     if len(head) < 2:
-        raise UsageError(f"{path} has no column beside {target!r} to predict it from")
+        raise UnusableFileError(f"{path} has no column beside {target!r} to predict it from")
     table = [line for line in lines if line]
     for number, line in enumerate(table, 1):
         if len(line) != len(head):
-            raise UsageError(f"row {number} of {path} has {len(line)} entries, the header has {len(head)}")
+            raise UnusableFileError(f"row {number} of {path} has {len(line)} entries, the header has {len(head)}")
     at = head.index(target)
     inputs = np.empty((len(table), len(head) - 1))
-    for column, name in enumerate(name for name in head if name != target):
-        inputs[:, column] = _numbers(path, name, [line[column + (column >= at)] for line in table])
-    return _content(path, inputs, _target(path, target, [line[at].strip() for line in table], kind), None)
+    for column, place in enumerate(place for place in range(len(head)) if place != at):
+        inputs[:, column] = _numbers(path, place, head[place], [line[place] for line in table])
+    return _content(path, inputs, _target(path, at, target, [line[at].strip() for line in table], kind), None)
 
 
 def read_npz(path: Path, content: bytes) -> Content:
@@ -99,7 +101,7 @@ def read_npz(path: Path, content: bytes) -> Content:
         content: Of the file.
 
     Raises:
-        UsageError: It is no such file, holds Python objects, or its arrays do not belong together.
+        UnusableFileError: It is no such file, holds Python objects, or its arrays do not belong together.
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
@@ -108,27 +110,28 @@ def read_npz(path: Path, content: bytes) -> Content:
     except UNREADABLE as error:
         # numpy takes all that it does not know for a pickle, and tells how to load that unsafely.
         why = "it is none, or holds Python objects, which are not loaded" if "allow_pickle" in str(error) else error
-        raise UsageError(f"{path} is no file of numpy arrays (npz): {why}") from None
+        fault = f"{path} is no file of numpy arrays (npz)"
+        raise UnusableFileError(fault, f"{fault}: {why}") from None
     for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
         if all(f"{letter}{suffix}" in arrays for suffix in suffixes for letter in "xy"):
             break
     else:
-        raise UsageError(
-            f"{path} must have x and y, or x_train, y_train, x_test and y_test: it has {', '.join(arrays) or 'nothing'}"
-        )
+        fault = f"{path} must have x and y, or x_train, y_train, x_test and y_test"
+        raise UnusableFileError(fault, f"{fault}: it has {', '.join(arrays) or 'nothing'}")
     counts = [_paired(path, arrays, suffix) for suffix in suffixes]
     parts = None if len(counts) == 1 else (counts[0], counts[1] if len(counts) == 3 else 0, counts[-1])
     try:
         x, y = (np.concatenate([arrays[f"{letter}{suffix}"] for suffix in suffixes]) for letter in "xy")
     except ValueError as error:
-        raise UsageError(f"the parts of {path} do not go together: {error}") from None
+        fault = f"the parts of {path} do not go together"
+        raise UnusableFileError(fault, f"{fault}: {error}") from None
     return _content(path, _inputs(path, x), _answers(path, y), parts)
 
 
 def _paired(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
     x, y = arrays[f"x{suffix}"], arrays[f"y{suffix}"]
     if x.ndim not in (2, 3, 4) or y.ndim != 1 or len(x) != len(y) or 0 in x.shape:
-        raise UsageError(
+        raise UnusableFileError(
             f"x{suffix} and y{suffix} of {path} must be (n, features) or images (n, height, width[, channels]), and "
             f"(n,): got {x.shape} and {y.shape}"
         )
@@ -137,7 +140,7 @@ def _paired(path: Path, arrays: Mapping[str, NDArray[Any]], suffix: str) -> int:
 
 def _inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
     if x.dtype.kind not in "uifb":
-        raise UsageError(f"x of {path} must be numbers, got {x.dtype}")
+        raise UnusableFileError(f"x of {path} must be numbers", f"x of {path} must be numbers, got {x.dtype}")
     if x.ndim == 3:
         x = x[..., None]
     if x.ndim == 4 and x.dtype == np.uint8:
@@ -147,7 +150,8 @@ def _inputs(path: Path, x: NDArray[Any]) -> NDArray[Any]:
 
 def _answers(path: Path, y: NDArray[Any]) -> NDArray[Any]:
     if y.dtype.kind not in "uifbU":
-        raise UsageError(f"y of {path} must be numbers or text, got {y.dtype}")
+        fault = f"y of {path} must be numbers or text"
+        raise UnusableFileError(fault, f"{fault}, got {y.dtype}")
     return _finite(path, "y", y.astype(np.float64)) if y.dtype.kind == "f" else _classes(y)
 
 
@@ -155,11 +159,13 @@ def _finite(path: Path, name: str, values: NDArray[np.float64]) -> NDArray[np.fl
     holes = np.flatnonzero(~(np.abs(values.reshape(len(values), -1)) <= LARGEST).all(axis=1))
     if len(holes):
         row = holes[0] + 1
-        raise UsageError(f"row {row} of {name} in {path} has a number that is not finite, or above {LARGEST:.1e}")
+        raise UnusableFileError(
+            f"row {row} of {name} in {path} has a number that is not finite, or above {LARGEST:.1e}"
+        )
     return values
 
 
-def _numbers(path: Path, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
+def _numbers(path: Path, place: int, name: str, texts: Sequence[str]) -> NDArray[np.float64]:
     values = np.empty(len(texts))
     for row, text in enumerate(texts):
         try:
@@ -168,15 +174,14 @@ def _numbers(path: Path, name: str, texts: Sequence[str]) -> NDArray[np.float64]
             values[row] = np.nan
         if not abs(values[row]) <= LARGEST:
             limit = f" up to {LARGEST:.1e}" if np.isfinite(values[row]) else ""
-            raise UsageError(
-                f"row {row + 1} of {path} must have a finite number{limit} in the column {name!r}, got {text!r}"
-            )
+            fault = f"row {row + 1} of {path} must have a finite number{limit} in the column"
+            raise UnusableFileError(f"{fault} {place + 1}", f"{fault} {name!r}, got {text!r}")
     return values
 
 
-def _target(path: Path, name: str, texts: Sequence[str], kind: Kind | None) -> NDArray[Any]:
+def _target(path: Path, place: int, name: str, texts: Sequence[str], kind: Kind | None) -> NDArray[Any]:
     if "" in texts:
-        raise UsageError(f"row {texts.index('') + 1} of {path} has nothing in the column {name!r}")
+        raise UnusableFileError(f"row {texts.index('') + 1} of {path} has nothing in the column {name!r}")
     try:
         values = np.array([float(text) for text in texts])
     except ValueError:
@@ -186,7 +191,7 @@ def _target(path: Path, name: str, texts: Sequence[str], kind: Kind | None) -> N
         few = len(np.unique(values)) <= MOST_CLASSES or np.isnan(values).all()
         kind = "classes" if whole and few else "values"
     if kind == "values":
-        return _numbers(path, name, texts)
+        return _numbers(path, place, name, texts)
     return _classes(values if np.isfinite(values).all() else np.array(texts))
 
 
@@ -197,17 +202,20 @@ def _classes(labels: NDArray[Any]) -> NDArray[np.int64]:
 
 def _content(path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None) -> Content:
     if len(targets) < FEWEST_ROWS:
-        raise UsageError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(targets)}")
+        raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(targets)}")
     rows = Rows(inputs, targets, held_out=parts[2] if parts else 0)
     if targets.dtype != np.int64:
         if np.ptp(targets) == 0:
-            raise UsageError(f"the target of {path} is {targets[0]:g} in every row: there is nothing to learn")
+            raise UnusableFileError(
+                f"the target of {path} is the same in every row: there is nothing to learn",
+                f"the target of {path} is {targets[0]:g} in every row: there is nothing to learn",
+            )
         return Content(rows, "values", 1, parts)
     counts = np.bincount(targets)
     if len(counts) < 2:
-        raise UsageError(f"the target of {path} must have two classes or more, got {len(counts)}")
+        raise UnusableFileError(f"the target of {path} must have two classes or more, got {len(counts)}")
     if counts.min() < FEWEST_OF_A_CLASS:
-        raise UsageError(
+        raise UnusableFileError(
             f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of {len(counts)} has "
             f"{counts.min()}: say :values behind the column if they are no classes"
         )
