@@ -15,6 +15,8 @@
 | `refused_total`                              |            | results that the archive will never take         |
 | `info`                                       | worker, …  | always 1                                         |
 
+A task that is a file has its name in the label, and not its path: whoever can reach the port can read the metrics.
+
 The daemon's loop calls `Metrics` with each event, which costs a few additions; the numbers are put together in the
 thread that serves them, when they are asked for.
 """
@@ -35,6 +37,7 @@ from prometheus_client.registry import Collector
 from archive import __version__
 from archive.errors import SettingsError
 from archive.trainer import events
+from archive.trainer.access import label_of
 
 if TYPE_CHECKING:
     from archive.records import Claim
@@ -137,7 +140,7 @@ class Metrics(Collector):
     def _begin(self, claim: Claim) -> None:
         self._count("claimed", claim)
         self._idle.stop()
-        self._running[claim.id] = (claim.study.task, self._clock())
+        self._running[claim.id] = (label_of(claim.study.task), self._clock())
 
     def _end(self, how: str, claim: Claim) -> None:
         self._count(how, claim)
@@ -147,7 +150,7 @@ class Metrics(Collector):
             self._idle.start()
 
     def _count(self, name: str, claim: Claim) -> None:
-        self._counts[name][claim.study.task] += 1
+        self._counts[name][label_of(claim.study.task)] += 1
 
     def _info(self) -> Metric:
         trainer = self._trainer

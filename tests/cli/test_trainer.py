@@ -61,6 +61,8 @@ def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, t
     assert all(id_ in shown for id_ in running(archive)), shown
     user.types("trainer", "status", "--healthcheck")
 
+    # Who scrapes is not told where the file lies.
+    task = "table:table.csv#accuracy"
     found = scrape(user.said)
     assert found["claimed_total", task] == found["running", task] == found["slots", ""] == 2
     assert found["training_seconds_total", task] > 0

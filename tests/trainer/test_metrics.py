@@ -155,3 +155,10 @@ def test_a_port_that_is_taken_is_named(metrics):
         port = taken.getsockname()[1]
         with pytest.raises(SettingsError, match=f"127.0.0.1:{port}: .*another port"):
             metrics.serve(port)
+
+
+def test_the_label_of_a_file_has_no_path(metrics):
+    for task in ("csv:/home/me/secret project/houses.csv#price", "npz:/a/b.npz", "table:/a/t.csv#-x/y", "digits"):
+        metrics(events.Claimed(claim(1, task)))
+    labels = {task for name, task in told(metrics) if name in ("claimed_total", "running")}
+    assert labels == {"csv:houses.csv#price", "npz:b.npz", "table:t.csv#-x/y", "digits"}
