@@ -1,11 +1,99 @@
-"""How many processor cores this process may use."""
+"""How many processor cores this process may use.
+
+    affinity    cores that the process is bound to: `taskset`, Slurm
+    quota       processor time a period that its control group may use, or any group above it: containers, systemd
+
+Groups of both versions are read, where the process's own mounts show them: a container sees its group as the root.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+ROOT = Path("/")
 
 
-def available() -> int:
-    """Return the number of cores, at least 1: those that the process is bound to, where the system tells."""
-    # macOS has no such call; a container, or `taskset`, may give fewer cores than the machine has.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def available(root: Path = ROOT) -> int:
+    """Return the number of cores, at least 1: those of the affinity, no more than the quota has whole ones.
+
+    A thread beyond the quota would not be faster: the group is stopped for the rest of each period, and threads that
+    wait for one another stop with it.
+
+    Args:
+        root: Folder that stands for the root of the file system, in tests.
+    """
+    # macOS has no such call.
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = _quota(root)
+    return bound if quota is None else max(1, min(bound, int(quota)))
+
+
+@lru_cache(maxsize=8)
+def _quota(root: Path) -> float | None:
+    """Return the cores that the tightest quota is worth, read once a process; None where there is none."""
+    return min(_quotas(root), default=None)
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    try:
+        groups = (root / "proc/self/cgroup").read_text().splitlines()
+        mounts = (root / "proc/self/mountinfo").read_text().splitlines()
+    except (OSError, ValueError):
+        return
+    for group in groups:
+        number, _, rest = group.partition(":")
+        controllers, _, path = rest.partition(":")
+        unified = number == "0" and not controllers
+        if not unified and "cpu" not in controllers.split(","):
+            continue
+        for mount in mounts:
+            for folder in _folders(root, mount, path, unified=unified):
+                quota = _unified(folder) if unified else _legacy(folder)
+                if quota is not None:
+                    yield quota
+
+
+def _folders(root: Path, mount: str, path: str, *, unified: bool) -> Iterator[Path]:
+    """Yield the folders of a group and of all groups above it below a mount; none if it is no mount of its kind.
+
+    A line has the fields: id, parent, device, root of the mount, mount point, options, … - type, source, options.
+    """
+    fields, _, kind = mount.partition(" - ")
+    mounted, about = fields.split(), kind.split()
+    if len(mounted) < 5 or len(about) < 3 or about[0] != ("cgroup2" if unified else "cgroup"):
+        return
+    if not unified and "cpu" not in about[2].split(","):
+        return
+    group, top = PurePosixPath(path), PurePosixPath(mounted[3])
+    # A container may be told its group by the host's name, and have only its own part mounted.
+    inner = group.relative_to(top) if group.is_relative_to(top) and ".." not in group.parts else PurePosixPath()
+    point = root / mounted[4].lstrip("/")
+    for part in (inner, *inner.parents):
+        yield point / part
+
+
+def _unified(folder: Path) -> float | None:
+    limit, _, period = _read(folder / "cpu.max").partition(" ")
+    return _ratio(limit, period or "100000")
+
+
+def _legacy(folder: Path) -> float | None:
+    return _ratio(_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us"))
+
+
+def _ratio(limit: str, period: str) -> float | None:
+    try:
+        time, length = int(limit), int(period)  # "max" and -1 are no limits
+    except ValueError:
+        return None
+    return time / length if time > 0 and length > 0 else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, ValueError):
+        return ""

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
+from archive import cores
 from archive.errors import SettingsError, TrainingError, UsageError
 from archive.settings import Settings, environment
 
@@ -87,7 +88,7 @@ class LocalTrainers:
         if self.device:
             command += ["--device", self.device]
         if len(self.processes) > 1:
-            command += ["--threads", str(max(1, (os.cpu_count() or 1) // len(self.processes)))]
+            command += ["--threads", str(max(1, cores.available() // len(self.processes)))]
         with open(self._log(slot), "ab") as log:
             return subprocess.Popen(
                 command,

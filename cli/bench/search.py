@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive import __version__
+from archive import __version__, cores
 from archive.cli.bench.running import bench_settings, finish, table_problem
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
@@ -108,7 +107,7 @@ def search(
         known: dict[tuple[str, str], set[str]] = defaultdict(set)
         for who, problem, agent in agents:
             known[problem.label, who.name].add(register(archive, agent))
-        rows, failed = _compare(archive, settings, wanted, known, processes or os.cpu_count() or 1)
+        rows, failed = _compare(archive, settings, wanted, known, processes or cores.available())
     if plot is not None and rows:
         plots.draw(rows, plot)
     _show(wanted, rows, as_json)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 import click
 
-from archive import __version__
+from archive import __version__, cores
 from archive.cli.bench.running import bench_settings, finish, table_problem
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError
@@ -69,7 +68,7 @@ def transfer(
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
         shrink=shrink,
     )
-    settings, most = bench_settings(ctx), processes or os.cpu_count() or 1
+    settings, most = bench_settings(ctx), processes or cores.available()
     with connect(settings) as archive:
         _search(archive, settings, plan.sources(), most, "sources")
         alter(archive, plan)
