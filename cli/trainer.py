@@ -35,10 +35,10 @@ log = logging.getLogger("archive.trainer")
 @click.option("--threads", type=click.IntRange(1), help="CPU threads of each trial [cores / slots].")
 @click.option(
     "--precision",
-    type=click.Choice(["auto", "float32", "bf16"]),
+    type=click.Choice(["auto", "float32", "bf16", "tf32"]),
     default="auto",
     show_default=True,
-    help="Of the steps; auto is bf16 on a GPU that computes in it, else float32.",
+    help="Training precision. auto: bf16 on a GPU that supports it, otherwise float32.",
 )
 @click.option(
     "--checkpoint",

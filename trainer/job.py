@@ -45,7 +45,7 @@ class Job:
             process, unless a state is resumed. A CheckpointError from it starts the trial from its seed.
         inherited: What goes on record of `initial`, as JSON values.
         log: File that takes what the trial prints (`archive.trainer.triallog`); None leaves it where the daemon's goes.
-        precision: `auto`, `float32` or `bf16` (`archive.trainer.precision`).
+        precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.precision`).
     """
 
     architecture: Architecture

@@ -27,7 +27,7 @@ class Steps:
         protocol: By which rules.
         total: Steps of all the protocol's epochs: the schedule is laid over them, however few are taken.
         wanted: What differs from the protocol.
-        precision: `float32` or `bf16`.
+        precision: `float32`, `bf16` or `tf32`.
 
     Attributes:
         done: Number of steps taken.

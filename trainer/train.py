@@ -102,7 +102,7 @@ def train(
         inherited: What to put on record of `initial`, as JSON values.
         epochs: Train up to this epoch, with the schedule of all of the protocol's; None means all. Its outcome is what
             the whole training would have found by then, and the session keeps the state.
-        precision: `auto`, `float32` or `bf16` (`archive.trainer.precision`).
+        precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.precision`).
         session: Keeps the state and may ask the training to leave; None stands alone.
 
     Raises:
@@ -123,17 +123,18 @@ def train(
     numbers = precisions.choose(precision, on)
     try:
         splits = task.load(protocol)
-        training = _prepared(architecture, task, protocol, splits, wanted, seed, on, numbers, start)
-        state = session.resume(_job(architecture, task, protocol, splits, seed, on, numbers, hyperparameters or {}))
-        if state is not None and len(state.about["curve"].get("epoch", ())) <= until:
-            training.resume(state)
-            log.info("resumed epoch=%d steps=%d", training.epochs, training.steps.done)
-        elif initial is not None:
-            _start_from(training, initial, inherited or {})
-        ended = training.run(until, session, on_epoch)
-        if ended == "rung":
-            session.save(training.state(), training.epochs)
-        return _outcome(training, ended, numbers)
+        with precisions.units(numbers):
+            training = _prepared(architecture, task, protocol, splits, wanted, seed, on, numbers, start)
+            state = session.resume(_job(architecture, task, protocol, splits, seed, on, numbers, hyperparameters or {}))
+            if state is not None and len(state.about["curve"].get("epoch", ())) <= until:
+                training.resume(state)
+                log.info("resumed epoch=%d steps=%d", training.epochs, training.steps.done)
+            elif initial is not None:
+                _start_from(training, initial, inherited or {})
+            ended = training.run(until, session, on_epoch)
+            if ended == "rung":
+                session.save(training.state(), training.epochs)
+            return _outcome(training, ended, numbers)
     except RuntimeError as error:
         if (reason := out_of_memory(error)) is None:
             raise

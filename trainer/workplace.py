@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive import cores, rungs
-from archive.errors import StoreError
+from archive.errors import SettingsError, StoreError
 from archive.records import Claim, Study
 from archive.trainer import failures, states, tasks, triallog
 from archive.trainer.access import Access
@@ -137,7 +137,10 @@ class Workplace:
         except Exception as error:
             # Each of its proposals will say so, too, whatever a task of another package raises.
             log.warning("cannot work on study=%s reason=%r", study, failures.failed(error).reason)
-        return resolve_device(self._options.device)
+        device, hardware = resolve_device(self._options.device)
+        if self._options.precision == "tf32" and not device.startswith("cuda"):
+            raise SettingsError(f"precision tf32 needs a GPU, got the device {device}")
+        return device, hardware
 
     def _threads(self) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:

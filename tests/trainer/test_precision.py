@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from archive.errors import UsageError
+from archive.errors import SettingsError, UsageError
 from archive.trainer import precision, tasks
 from archive.trainer.train import train
 from tests.trainer.nets import TINY_CNN, TINY_MLP
@@ -24,8 +24,47 @@ def test_the_device_decides_unless_told_otherwise(monkeypatch, capability, chose
 
 
 def test_others_are_refused():
-    with pytest.raises(UsageError, match="precision must be one of auto, float32, bf16, got 'fp8'"):
+    with pytest.raises(UsageError, match="precision must be one of auto, float32, bf16, tf32, got 'fp8'"):
         train(TINY_MLP, tasks.get("diabetes"), precision="fp8")
+
+
+def test_tf32_needs_a_gpu_that_has_it(monkeypatch):
+    with pytest.raises(SettingsError, match=r"tf32 needs a GPU of compute capability 8\.0 or more, got the device cpu"):
+        precision.choose("tf32", CPU)
+    for capability in ((7, 5), (8, 0)):
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, capability=capability: capability)
+        if capability < (8, 0):
+            with pytest.raises(SettingsError, match="got the device cuda:0"):
+                precision.choose("tf32", torch.device("cuda:0"))
+        else:
+            assert precision.choose("tf32", torch.device("cuda:0")) == "tf32"
+
+
+@pytest.fixture
+def flags():
+    """Where PyTorch is told what units a GPU's convolutions and products may use; there without a GPU, too."""
+    places = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = [place.allow_tf32 for place in places]
+    yield places
+    for place, value in zip(places, before, strict=True):
+        place.allow_tf32 = value
+
+
+@pytest.mark.parametrize("before", [(True, False), (False, True)])
+@pytest.mark.parametrize(("name", "allowed"), [("float32", False), ("bf16", False), ("tf32", True)])
+def test_convolutions_and_products_are_computed_in_what_is_on_record(monkeypatch, flags, before, name, allowed):
+    convolutions, products = flags
+    convolutions.allow_tf32, products.allow_tf32 = before
+    monkeypatch.setattr(precision, "choose", lambda requested, device: requested)
+    told = []
+
+    def on_epoch(_):
+        told.append((convolutions.allow_tf32, products.allow_tf32))
+
+    task = tasks.get("digits")
+    outcome = train(TINY_CNN, task, short("digits", epochs=1), precision=name, on_epoch=on_epoch)
+    assert (told, outcome.precision) == ([(allowed, allowed)], name)
+    assert (convolutions.allow_tf32, products.allow_tf32) == before
 
 
 def test_networks_learn_in_bfloat16_with_weights_of_float32():

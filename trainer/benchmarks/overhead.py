@@ -34,7 +34,7 @@ from archive.trainer.benchmarks.starts import chain
 from archive.trainer.build import Network
 from archive.trainer.data import Batches, Part, Splits
 from archive.trainer.job import CHECKPOINT_SECONDS, Epoch
-from archive.trainer.precision import choose
+from archive.trainer.precision import choose, units
 from archive.trainer.protocols import Protocol
 from archive.trainer.session import Metrics, Session
 from archive.trainer.steps import factor_at
@@ -184,7 +184,12 @@ def _now(device: torch.device) -> float:
 
 
 def plain(architecture: Architecture, task: Task, protocol: Protocol, device: torch.device) -> Run:
-    """Train in a loop without anything else."""
+    """Train in a loop without anything else, in the same numbers."""
+    with units(choose("auto", device)):
+        return _plain(architecture, task, protocol, device)
+
+
+def _plain(architecture: Architecture, task: Task, protocol: Protocol, device: torch.device) -> Run:
     normalise = protocol.normalisation == "batch"
     network = Network(architecture.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
