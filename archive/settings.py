@@ -52,6 +52,8 @@ _ENVIRONMENT = {
     "idle_seconds": "ARCHIVE_IDLE_SECONDS",
     "heap_mb": "ARCHIVE_HEAP_MB",
 }
+LOGIN = tuple(_ENVIRONMENT[name] for name in ("uri", "database", "user", "password", "password_file"))
+"""Variables that lead to the database: processes that never ask it are started without them."""
 _KEYS = tuple(name for name in _ENVIRONMENT if name != "home")
 
 

@@ -12,30 +12,25 @@ finds the pipe closed and ends at once. Signals to the whole group change nothin
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import platform
 import signal
-import sys
 import time
-import types
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import Any
 
-from archive.errors import SettingsError, TrainingError
-from archive.trainer import triallog
+from archive.errors import SettingsError
+from archive.trainer import processes, triallog
 from archive.trainer.job import Beat, Epoch, Failed, Finished, Interrupted, Job, Message
 from archive.trainer.trial import run
 
 __all__ = ["Epoch", "Failed", "Finished", "Interrupted", "Job", "Message", "Trial", "resolve_device"]
 
-_PRELOADED = ["archive.trainer.preload"]
 _PARTING_SECONDS = 5.0
 _STACKS_SECONDS = 0.2
-_SPINS = "1000"
+PROBE_SECONDS = 60.0
+"""How long a device may take to answer: a driver that is stuck never does."""
 
 
 class Trial:
@@ -57,7 +52,7 @@ class Trial:
             TrainingError: No process could be started.
         """
         self.job = job
-        self.connection, self._process = _start(run, job)
+        self.connection, self._process = processes.start(run, job)
         self.heard = time.monotonic()
         self._over = self._asked = False
 
@@ -134,8 +129,11 @@ def resolve_device(device: str) -> tuple[str, str]:
     Raises:
         SettingsError: There is no such device here.
     """
-    connection, process = _start(_probe, device)
+    connection, process = processes.start(_probe, device)
     try:
+        if not connection.poll(PROBE_SECONDS):
+            process.kill()
+            raise SettingsError(f"the device {device!r} cannot be used: it did not answer within {PROBE_SECONDS:g} s")
         found, hardware, problem = connection.recv()
     except (EOFError, OSError):
         raise SettingsError(f"the device {device!r} cannot be used: torch crashed when asked for it") from None
@@ -145,36 +143,6 @@ def resolve_device(device: str) -> tuple[str, str]:
     if problem:
         raise SettingsError(f"the device {device!r} cannot be used: {problem}")
     return found, hardware
-
-
-def _start(target: Any, argument: Any) -> tuple[Connection, Any]:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_PRELOADED)
-    # Threads that wait for each other spin before they sleep. On a core that another process wants, too, they spin away
-    # its time: on a busy machine of two cores a trial took fifteen times as long. GNU's OpenMP reads this once.
-    os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
-    ours, theirs = context.Pipe()
-    process = context.Process(target=target, args=(argument, theirs), daemon=True)
-    try:
-        with _no_main_module():
-            process.start()
-    except (OSError, EOFError) as error:
-        ours.close()
-        raise TrainingError(f"no process could be started for the trial: {error}") from error
-    finally:
-        theirs.close()
-    return ours, process
-
-
-@contextmanager
-def _no_main_module() -> Iterator[None]:
-    """Hide `__main__`, which a new process would otherwise import: the whole command line, or a user's script anew."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
 
 
 # What follows runs in a process of its own.

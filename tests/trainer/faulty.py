@@ -89,3 +89,14 @@ def is_not_here(_: Protocol) -> Splits:
 
 def has_no_files_left(_: Protocol) -> Splits:
     raise OSError(24, "Too many open files")
+
+
+def tells_its_environment(_: Protocol) -> Splits:
+    """Raise the names of the variables that Python has, and of those that the system shows."""
+    with open("/proc/self/environ", "rb") as file:
+        initial = [entry.partition(b"=")[0].decode() for entry in file.read().split(b"\0")]
+    raise ValueError(f"{','.join(os.environ)}|{','.join(initial)}")
+
+
+def never_answers(_: str, __: object) -> None:
+    time.sleep(600)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from multiprocessing import spawn
 
 import psutil
 import pytest
@@ -141,6 +145,92 @@ def test_a_trial_does_not_run_the_main_module_again(tmp_path):
     assert done.stdout.split()[:2] == ["once", "cpu"]
     assert done.stdout.count("once") == 1
     assert not done.stderr
+
+
+def test_main_is_hidden_from_a_trial_and_not_from_other_threads(monkeypatch):
+    """The hiding is of the thread that starts a trial: others pickle classes of their script meanwhile."""
+    seen, main = [], sys.modules["__main__"]
+
+    def looks() -> None:
+        seen.extend([sys.modules["__main__"] is main, "init_main_from_path" in spawn.get_preparation_data("other")])
+
+    monkeypatch.setattr(main, "__spec__", None)
+    monkeypatch.setattr(main, "__file__", "/a/script.py", raising=False)
+    start = multiprocessing.get_context("forkserver").Process.start
+
+    def slow(process) -> None:
+        seen.append([name for name in spawn.get_preparation_data("trial") if name.startswith("init_main")])
+        thread = threading.Thread(target=looks)
+        thread.start()
+        thread.join()
+        start(process)
+
+    monkeypatch.setattr(multiprocessing.get_context("forkserver").Process, "start", slow)
+    assert resolve_device("cpu")[0] == "cpu"
+    assert seen == [[], True, True]
+    assert "init_main_from_path" in spawn.get_preparation_data("later")
+
+
+def test_what_only_the_script_has_is_refused_where_a_trial_is_started(monkeypatch, tmp_path):
+    def loader(_):
+        raise AssertionError
+
+    loader.__module__, loader.__qualname__ = "__main__", "loader"
+    monkeypatch.setattr(sys.modules["__main__"], "loader", loader, raising=False)
+    with pytest.raises(pickle.PicklingError, match="loader is of the script itself: put it into a module"):
+        Trial(job(faulty.faulty(loader), tmp_path))
+
+
+LOGIN = {
+    "ARCHIVE_PASSWORD": "S3cr3t",
+    "ARCHIVE_PASSWORD_FILE": "/run/secrets/S3cr3t",
+    "ARCHIVE_USER": "S3cr3t",
+    "ARCHIVE_DB": "bolt://S3cr3t:7687",
+}
+
+
+@pytest.mark.parametrize("started", ["by the daemon", "by others, before"])
+def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
+    """In a process of its own, whose fork server has this environment or not."""
+    code = f"""
+        import multiprocessing, os, sys
+        from multiprocessing import forkserver
+        from pathlib import Path
+        if __name__ == "__main__":
+            if {started!r} != "by the daemon":
+                forkserver.ensure_running()
+            from archive.trainer import tasks
+            from archive.trainer.worker import Failed, Job, Trial
+            from tests.trainer import faulty
+            from tests.trainer.nets import TINY_MLP
+            task = faulty.faulty(faulty.tells_its_environment)
+            trial, last = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))), None
+            while not isinstance(last, Failed):
+                last = (trial.messages() or [last])[-1]
+            print(last.reason)
+            assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=ROOT,
+        env={**os.environ, **LOGIN, "OTHER": "stays"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    found, initial = done.stdout.splitlines()[-1].removeprefix("ValueError: ").split("|")
+    assert "OTHER" in found.split(",")
+    assert not LOGIN.keys() & set(found.split(","))
+    if started == "by the daemon":
+        assert not LOGIN.keys() & set(initial.split(","))
+
+
+def test_a_device_that_never_answers_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("archive.trainer.worker.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("archive.trainer.worker._probe", faulty.never_answers)
+    with pytest.raises(SettingsError, match=r"the device 'cuda' cannot be used: it did not answer within 0\.2 s"):
+        resolve_device("cuda")
 
 
 def test_a_device_that_is_not_there_is_a_clear_error():
