@@ -81,6 +81,13 @@ log = logging.getLogger("archive.trainer")
     help="Folder with files that studies may name as csv:, npz: or table:, beside ARCHIVE_DATA_DIR and those that a "
     "search on this machine named; may be repeated.",
 )
+@click.option(
+    "--weights-from",
+    multiple=True,
+    metavar="PLACE",
+    help="Folder or fsspec URL with weights of other trainers that networks may begin with, beside this trainer's "
+    "own; may be repeated.",
+)
 @click.option("--parent", type=int, hidden=True, help="Leave when the process of this id is gone.")
 @click.option(
     "--log-format",

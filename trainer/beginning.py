@@ -8,8 +8,10 @@ By which rules a network inherits is said in `archive.trainer.inheriting`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import ArchiveError, CheckpointError, InvalidArchitectureError
@@ -28,25 +30,34 @@ if TYPE_CHECKING:
 
     from archive.archive import Archive
 
+log = logging.getLogger("archive.trainer")
+
 Weights = Mapping[str, "Tensor"]
 """By the names of `Network.state_dict`."""
+
+ELSEWHERE = "they are at no place of this trainer's (--weights-from)"
 
 _CALIBRATED = 512
 """Training inputs that new normalisations are calibrated on."""
 
 _PLACES = Places()
-"""Of the daemon's process: an archive that several teams write to names weights anywhere."""
+"""Which places have not answered this process lately."""
 
 
-def inherited(archive: Archive, job: Job) -> Job:
+def inherited(archive: Archive, job: Job, places: Sequence[Path | str]) -> Job:
     """Return a job with what its network can begin with; as it is where that is nothing, or no network inherits.
+
+    Args:
+        archive: Where ancestors are looked for.
+        job: Of a trial.
+        places: Folders and fsspec URLs whose weights may be read; see `find`.
 
     Raises:
         StoreError: The archive cannot be asked.
     """
     if job.protocol.inherited_epochs is None:
         return job
-    found = find(archive, job.architecture, job.task, job.protocol, job.seed)
+    found = find(archive, job.architecture, job.task, job.protocol, job.seed, places)
     if found is None:
         return job
     beginning, record = found
@@ -132,12 +143,26 @@ def begin(
 
 
 def find(
-    archive: Archive, architecture: Architecture, task: Task, protocol: Protocol, seed: int
+    archive: Archive,
+    architecture: Architecture,
+    task: Task,
+    protocol: Protocol,
+    seed: int,
+    places: Sequence[Path | str],
 ) -> tuple[Beginning, dict[str, Any]] | None:
     """Return what a network can begin with and what is to go on record of it; None where there is nothing.
 
     What is found is reserved, so that nobody collects it meanwhile, and the archive notes that the one network was
     morphed into the other.
+
+    Args:
+        archive: Where ancestors are looked for.
+        architecture: The network.
+        task: What it learns.
+        protocol: By which rules.
+        seed: Of the study.
+        places: Folders and fsspec URLs whose weights may be read. The archive may name weights anywhere: no other
+            place is asked, nor told that it was asked for.
 
     Raises:
         StoreError: The archive cannot be asked.
@@ -145,6 +170,9 @@ def find(
     protocols = [protocol.name, protocol.name.removesuffix(inheriting.SUFFIX)]
     maximise = task.direction == "maximise"
     for ancestor in archive.lineage.with_weights(architecture.key, task.name, protocols, maximise=maximise):
+        if not any(weights.is_kept_at(ancestor.checkpoint, place) for place in places):
+            log.info("not begun with weights=%s reason=%r", ancestor.checkpoint.uri, ELSEWHERE)
+            continue
         parent = archive.architectures.get(ancestor.architecture)
         try:
             operations = operations_between(parent, architecture.canonical, task.input_shape)

@@ -101,7 +101,8 @@ class Trainer:
                 later, the daemon waits for it.
         """
         with self.lifetime.signals():
-            weights.check_place(self.workplace.weights)
+            for place in (self.workplace.weights, *self.options.weights_from):
+                weights.check_place(place)
             patience.until_it_answers(self._arrive, self.options.wait_seconds, log.warning, self.lifetime.stopping)
             log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
             self._emit(events.Started(self.worker, self.device))
@@ -172,7 +173,7 @@ class Trainer:
             task = self.workplace.task(claim.study)
             if isinstance(task, TabularTask):
                 return self._answer(claim, task)
-            trial = Trial(beginning.inherited(self.archive, self.workplace.job(claim, task)))
+            trial = Trial(beginning.inherited(self.archive, self.workplace.job(claim, task), self.workplace.readable))
         except StoreUnavailableError as error:
             self._release(claim, str(error))
             return False

@@ -26,6 +26,7 @@ class Options:
         parent: Leave when the process of this id is gone.
         idle_seconds: Leave after so long without work; None means never.
         once: Leave after one trial, or when there is nothing to do.
+        weights_from: Folders and fsspec URLs whose weights networks may begin with, beside the trainer's own.
         data_folders: Files of users below these may be opened for studies, beside those of `archive.trainer.access`.
         drain: Let SIGTERM and SIGINT wait for running trials; a second signal hands them back.
     """
@@ -46,6 +47,7 @@ class Options:
     idle_seconds: float | None = None
     once: bool = False
     drain: bool = False
+    weights_from: tuple[str, ...] = ()
     data_folders: tuple[str | os.PathLike[str], ...] = ()
 
 

@@ -11,6 +11,7 @@ where that package looks for them, never from the URL.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -78,7 +79,7 @@ def read(checkpoint: Checkpoint) -> bytes:
     except Exception as error:
         raise CheckpointError(f"cannot read weights from {shown}: {_said(error)}") from error
     if len(content) != checkpoint.bytes:
-        raise CheckpointError(f"the weights {shown} must be {checkpoint.bytes} bytes long, got {len(content)}")
+        raise CheckpointError(f"the weights {shown} must be {checkpoint.bytes} bytes long, and are not")
     digest = hashlib.sha256(content).hexdigest()
     if digest != checkpoint.sha256:
         raise CheckpointError(
@@ -121,6 +122,34 @@ def exists(uri: str) -> bool:
     try:
         return bool(system.exists(path))
     except Exception:
+        return False
+
+
+def is_kept_at(checkpoint: Checkpoint, place: Path | str) -> bool:
+    """Return whether weights have the address that a place keeps them by; nothing is asked there.
+
+    An address is the database's word, and may come from a file that somebody sent: any other protocol, host or folder,
+    and any chain of them (`simplecache::…`), has another address.
+
+    Args:
+        checkpoint: The weights.
+        place: A folder or an fsspec URL that this machine is configured with.
+    """
+    tail = address("", checkpoint.sha256)
+    if tail is None:
+        return False
+    folder = local_folder(place)
+    if folder is None:
+        return checkpoint.uri == f"{str(place).rstrip('/')}/{tail}"
+    try:
+        path = local_folder(checkpoint.uri)
+        # A folder may be known by several names, through links.
+        return (
+            path is not None
+            and path.parts[-2:] == tuple(tail.split("/"))
+            and os.path.realpath(path.parent.parent) == os.path.realpath(folder)
+        )
+    except (SettingsError, OSError, ValueError):
         return False
 
 

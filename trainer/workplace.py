@@ -51,6 +51,7 @@ class Workplace:
     Attributes:
         home: As given.
         weights: Where weights are kept.
+        readable: Where weights may be read from, for networks to begin with.
         device: As torch names it, once it is known.
         access: Which files of users may be opened for studies.
     """
@@ -59,6 +60,7 @@ class Workplace:
         self.home, self.device = home, options.device
         self.weights = home / "checkpoints" if weights is None else weights
         self.access = Access.of(home, options.data_folders)
+        self.readable = (self.weights, home / "checkpoints", *options.weights_from)
         self._options = options
         self._over: set[tuple[str, str]] = set()
         self._swept_at = -math.inf

@@ -32,6 +32,12 @@ def run(archive, tmp_path):
     return lambda: Trainer(archive, options, home=tmp_path / "trainer").run()
 
 
+@pytest.fixture
+def own(tmp_path):
+    """Where that daemon keeps weights."""
+    return (tmp_path / "trainer" / "checkpoints",)
+
+
 def propose(archive, network, parent=None, protocol="diabetes/1+morph", name=None, operations=("deepen",)):
     name = name or protocol
     archive.studies.create(
@@ -82,13 +88,13 @@ def test_a_child_begins_where_its_parent_ended(archive, run):
     assert evaluation.curve["valid_mse"][0] < value + 0.1
 
 
-def test_what_it_begins_with_is_what_its_parent_computes(archive, run):
+def test_what_it_begins_with_is_what_its_parent_computes(archive, run, own):
     propose(archive, PARENT)
     run()
-    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0) or (None, None)
+    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
     assert found is None
     propose(archive, CHILD, PARENT)
-    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0)
+    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
     saved = checkpoint.load(found.checkpoint)
     inputs = torch.from_numpy(DIABETES.load().test.inputs)
     outputs = []
@@ -168,11 +174,61 @@ def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_t
     assert (value, epochs) == result_of(archive, plain)[:2]
 
 
-def test_what_is_begun_with_is_reserved(archive, run):
+def test_what_is_begun_with_is_reserved(archive, run, own):
     propose(archive, PARENT)
     run()
     propose(archive, CHILD, PARENT)
     assert archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows == []
-    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0)
+    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
     ((uri,),) = archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows
     assert uri == found.checkpoint.uri
+
+
+def moved(archive, evaluation, uri):
+    """Give the weights of an evaluation another address, as a dump from elsewhere may have it."""
+    query = "MATCH (e:Evaluation {id: $id})-[:SAVED]->(c:Checkpoint) SET c.uri = $uri"
+    archive.query(query, {"id": evaluation, "uri": uri}, write=True)
+
+
+def test_weights_at_a_place_of_others_are_not_asked_for(archive, run, own, monkeypatch):
+    first = propose(archive, PARENT)
+    run()
+    saved = archive.checkpoints.of_evaluation(first)
+    tail = f"{saved.sha256[:2]}/{saved.sha256}.safetensors"
+    propose(archive, CHILD, PARENT)
+
+    def asked(*arguments):
+        raise AssertionError(f"asked for {arguments}")
+
+    monkeypatch.setattr("archive.trainer.weights._remote", asked)
+    monkeypatch.setattr("archive.trainer.weights.exists", asked)
+    for uri in (
+        f"http://127.0.0.1:1/{tail}",
+        f"simplecache::http://127.0.0.1:1/{tail}",
+        f"simplecache::{saved.uri}",
+        f"zip://{tail}::{own[0].as_uri()}/{tail}",
+        f"local://{own[0]}/{tail}",
+        f"file:///etc/{tail}",
+        f"file://elsewhere{own[0]}/{tail}",
+        f"{own[0].as_uri()}/../checkpoints/../elsewhere/{tail}",
+        f"{own[0].as_uri()}/{saved.sha256[:2]}/other.safetensors",
+        f"{own[0].as_uri()}/{tail}%00",
+        "file:///etc/passwd",
+    ):
+        moved(archive, first, uri)
+        assert beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
+
+
+def test_weights_at_a_place_that_the_trainer_was_given_are_begun_with(archive, run, own, tmp_path):
+    first = propose(archive, PARENT)
+    run()
+    archived = tmp_path / "archived"
+    own[0].rename(archived)
+    (tmp_path / "linked").symlink_to(archived)
+    uri = archive.checkpoints.of_evaluation(first).uri.replace("/trainer/checkpoints/", "/archived/")
+    moved(archive, first, uri)
+    child = propose(archive, CHILD, PARENT)
+    assert beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
+    options = Options(threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),))
+    Trainer(archive, options, home=tmp_path / "trainer").run()
+    assert result_of(archive, child)[2]["inherited"]["uri"] == uri

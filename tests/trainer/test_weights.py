@@ -59,7 +59,7 @@ def test_an_altered_or_cut_off_file_is_noticed(root):
     with pytest.raises(CheckpointError, match="were altered"):
         weights.read(kept)
     overwrite(kept.uri, CONTENT[:-1])
-    with pytest.raises(CheckpointError, match=f"must be {len(CONTENT)} bytes long, got {len(CONTENT) - 1}"):
+    with pytest.raises(CheckpointError, match=f"must be {len(CONTENT)} bytes long, and are not"):
         weights.read(kept)
 
 
@@ -137,3 +137,15 @@ def test_files_of_another_machine_are_not_at_hand(tmp_path):
     with pytest.raises(CheckpointError, match="another machine"):
         weights.read(away)
     assert not weights.exists(Path("/nowhere/at/all").as_uri())
+
+
+def test_only_the_address_that_a_place_gives_is_one_of_it(root, tmp_path):
+    kept = weights.write(root, CONTENT)
+    assert weights.is_kept_at(kept, root)
+    assert weights.is_kept_at(kept, f"{root}/")
+    assert not weights.is_kept_at(kept, tmp_path / "another")
+    assert not weights.is_kept_at(kept, "s3://bucket/weights")
+    tail = f"{kept.sha256[:2]}/{kept.sha256}.safetensors"
+    for uri in (f"simplecache::{kept.uri}", f"{kept.uri}x", f"{kept.uri}::{kept.uri}", tail, ""):
+        assert not weights.is_kept_at(dataclasses.replace(kept, uri=uri), root), uri
+    assert not weights.is_kept_at(dataclasses.replace(kept, sha256="../../etc/passwd"), root)
