@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import platform
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
-from archive.errors import StoreError, StoreUnavailableError, UsageError
+from archive.errors import StoreUnavailableError, UsageError
 
 if TYPE_CHECKING:
     from archive.archive import Archive
@@ -128,8 +125,7 @@ def trainer(
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)
-        with _on_record(archive, daemon):
-            tally = daemon.run()
+        tally = daemon.run()
     if as_json:
         print_json(asdict(tally))
     elif log_format == "text":
@@ -172,25 +168,6 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
     daemon.observers.append(metrics)
     port = metrics.serve(port, address)
     log.info("metrics served address=%s", f"http://{address}:{port}/metrics")
-
-
-@contextmanager
-def _on_record(archive: Archive, daemon: Trainer) -> Iterator[None]:
-    """Say hello, and good-bye: a worker that is silent without one is stale."""
-    from archive import workers
-    from archive.trainer.patience import until_it_answers
-
-    def arrive() -> None:
-        host, pid, options = platform.node(), os.getpid(), daemon.options
-        workers.arrive(archive.connection, daemon.worker, host=host, pid=pid, slots=options.slots, study=options.study)
-
-    until_it_answers(arrive, daemon.options.wait_seconds, log.warning, daemon.lifetime.stopping)
-    try:
-        yield
-    finally:
-        # An archive that is away learns of it by the silence.
-        with contextlib.suppress(StoreError):
-            workers.leave(archive.connection, daemon.worker)
 
 
 @trainer.command()

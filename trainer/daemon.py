@@ -104,16 +104,17 @@ class Trainer:
             for place in (self.workplace.weights, *self.options.weights_from):
                 weights.check_place(place)
             patience.until_it_answers(self._arrive, self.options.wait_seconds, log.warning, self.lifetime.stopping)
-            log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
-            self._emit(events.Started(self.worker, self.device))
-            self.outbox.adopt()
-            self.workplace.tidy(self.outbox)
-            self._busy_at = time.monotonic()
             try:
+                log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
+                self._emit(events.Started(self.worker, self.device))
+                self.outbox.adopt()
+                self.workplace.tidy(self.outbox)
+                self._busy_at = time.monotonic()
                 while not self._should_leave():
                     self._turn()
             finally:
                 self._hand_back()
+                self.queue.depart()
         log.info("left worker=%s %s", self.worker, self.tally)
         self._emit(events.Left(self.worker, self.tally))
         return self.tally
@@ -124,7 +125,7 @@ class Trainer:
 
     def _arrive(self) -> None:
         hardware = self.workplace.find_device(self.archive)
-        self.archive.proposals.register_worker(self.worker, platform.node(), f"{self.device} ({hardware})")
+        self.queue.arrive(f"{self.device} ({hardware})")
 
     def _turn(self) -> None:
         """Claim, wait a moment, and tell the archive what trials have said."""

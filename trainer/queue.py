@@ -13,11 +13,15 @@ is written is as good as away; an ending that is rejected while others are taken
 from __future__ import annotations
 
 import logging
+import os
+import platform
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from archive import workers
 from archive.errors import ArchiveError, QueryError, StoreError, UsageError
 from archive.notices import Answer, Completion, Failure, Notice, Report
 from archive.records import Claim
@@ -89,6 +93,30 @@ class Queue:
     def idle_until(self) -> float:
         """When there is something to do here, by `time.monotonic`: the next look for work, or for the archive."""
         return max(self._look_at, self._away_until)
+
+    def arrive(self, device: str) -> None:
+        """Store that this worker begins.
+
+        Raises:
+            StoreError: The archive cannot be told.
+        """
+        host, pid, options = platform.node(), os.getpid(), self._options
+        workers.arrive(
+            self._archive.connection,
+            self._worker,
+            host=host,
+            pid=pid,
+            device=device,
+            slots=options.slots,
+            study=options.study,
+        )
+
+    def depart(self) -> None:
+        """Store that this worker has left: one that falls silent without it counts as stale."""
+        # An archive that is away learns of it by the silence.
+        if not self.away:
+            with suppress(StoreError):
+                workers.leave(self._archive.connection, self._worker)
 
     def claim(self, most: int, study: str | None = None) -> list[Claim]:
         """Return at most so many proposals, none when nothing waits, or it is too early to look again.

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from archive import workers
 from archive.errors import StoreUnavailableError
 from archive.records import State, Study
 from archive.trainer import checkpoint, events, tasks, workplace
@@ -460,3 +461,28 @@ def test_draining_finishes_first(archive, start):
     daemon.terminate()
     assert daemon.wait(60) == 0
     assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]
+
+
+def test_a_trainer_without_a_command_is_on_record_from_its_arrival_to_its_departure(archive, trainer):
+    propose(archive, NETS[:1])
+    seen = []
+    daemon = trainer(slots=2, study="study", idle_seconds=0.3)
+    daemon.observers.append(lambda _: seen or seen.extend(workers.statuses(archive.connection)))
+    daemon.run()
+    (there,) = seen
+    assert (there.id, there.pid, there.slots, there.study) == (daemon.worker, os.getpid(), 2, "study")
+    assert there.device.startswith("cpu (") and there.alive
+    (gone,) = workers.statuses(archive.connection, stale_seconds=1e-9)
+    assert gone.state == "left"
+
+
+def test_a_trainer_that_fails_on_its_way_has_left_all_the_same(archive, trainer, monkeypatch):
+    daemon = trainer()
+
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(daemon.outbox, "adopt", fails)
+    with pytest.raises(MemoryError):
+        daemon.run()
+    assert workers.statuses(archive.connection)[0].state == "left"

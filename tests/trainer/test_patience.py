@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from archive import workers
 from archive.errors import AuthenticationError, StoreUnavailableError
 from archive.trainer import patience
 from archive.trainer.daemon import Trainer
@@ -62,15 +63,15 @@ def test_a_refused_login_is_no_outage(clock):
 
 def test_a_daemon_that_finds_nobody_begins_when_somebody_is_there(archive, monkeypatch, tmp_path, caplog, clock):
     propose(archive, [])
-    register, asked = archive.proposals.register_worker, []
+    arrive, asked = workers.arrive, []
 
-    def unreliable(*arguments):
+    def unreliable(*arguments, **properties):
         asked.append(arguments)
         if len(asked) < 3:
             raise StoreUnavailableError("no database server answers at bolt://there")
-        register(*arguments)
+        arrive(*arguments, **properties)
 
-    monkeypatch.setattr(archive.proposals, "register_worker", unreliable)
+    monkeypatch.setattr(workers, "arrive", unreliable)
     monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda device: (device, "none"))
     daemon = Trainer(archive, Options(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
     daemon.run()
