@@ -55,7 +55,8 @@ HELD = """
 MATCH (p:Proposal {state: 'RUNNING'})
 USING INDEX SEEK p:Proposal(state)
 WHERE p.token = $token
-RETURN properties(p) AS proposal
+OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
+RETURN properties(p) AS proposal, s.created AS created
 """
 
 # The write comes before the test: see `archive.leases`.
@@ -71,7 +72,9 @@ WITH w, p WHERE p.state = 'WAITING'
 SET p.state = 'RUNNING', p.worker = $worker, p.token = $token, p.started = timestamp(), p.suspected = null,
     p.lease = $milliseconds, p.lease_until = timestamp() + $milliseconds
 CREATE (w)-[:CLAIMED {token: $token, at: timestamp()}]->(p)
-RETURN properties(p) AS proposal
+WITH p
+OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
+RETURN properties(p) AS proposal, s.created AS created
 """
 
 
@@ -119,7 +122,15 @@ class Queue:
         return bool(self.waiting or self.expired)
 
 
-def claim(tx: ManagedTransaction, wish: Wish, *, again: bool, seen: Queue | None = None) -> list[Proposal]:
+@dataclass(frozen=True)
+class Taken:
+    """A proposal that was claimed, and when its study was made: a name may be another study's by now."""
+
+    proposal: Proposal
+    study_created: int | None
+
+
+def claim(tx: ManagedTransaction, wish: Wish, *, again: bool, seen: Queue | None = None) -> list[Taken]:
     """Give proposals to a worker, by number; none when nothing is to be had. Expired leases end here.
 
     Args:
@@ -128,7 +139,7 @@ def claim(tx: ManagedTransaction, wish: Wish, *, again: bool, seen: Queue | None
         again: Whether the wish may have been granted before: it then gets what it got.
         seen: What was found to wait a moment ago, which saves the first look.
     """
-    if again and (held := _proposals(tx.run(HELD, token=wish.token).data())):
+    if again and (held := _taken(tx.run(HELD, token=wish.token).data())):
         return held
     for _ in range(TRIES):
         queue, seen = seen or look(tx, wish), None
@@ -138,7 +149,7 @@ def claim(tx: ManagedTransaction, wish: Wish, *, again: bool, seen: Queue | None
             return []
         ids = sorted(_share(queue, wish))
         at = {"ids": ids, "worker": wish.worker, "token": wish.token, "milliseconds": wish.milliseconds}
-        if taken := _proposals(tx.run(TAKE, at).data()):
+        if taken := _taken(tx.run(TAKE, at).data()):
             return taken
     return []
 
@@ -193,5 +204,6 @@ def _share(queue: Queue, wish: Wish) -> list[str]:
     return random.choice(shares[: max(1, len(head) // size)] if wish.whole else shares[: 1 + 2 * queue.others])
 
 
-def _proposals(rows: Sequence[dict[str, Any]]) -> list[Proposal]:
-    return sorted((proposal_from(row["proposal"]) for row in rows), key=lambda proposal: (proposal.number, proposal.id))
+def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:
+    taken = [Taken(proposal_from(row["proposal"]), row["created"]) for row in rows]
+    return sorted(taken, key=lambda one: (one.proposal.number, one.proposal.id))

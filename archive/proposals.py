@@ -275,7 +275,7 @@ class Proposals:
             if not seen:
                 return []
 
-        def work(tx: ManagedTransaction) -> builtins.list[Proposal]:
+        def work(tx: ManagedTransaction) -> builtins.list[claims.Taken]:
             # A second run means that the first one's acknowledgement may be what was lost.
             repeated = next(runs) > 0
             return claims.claim(tx, wish, again=repeated or again, seen=None if repeated else seen)
@@ -283,11 +283,11 @@ class Proposals:
         # All who claim many collide: everyone wants the head of the queue.
         taken = self._connection.write(work, lane="claims" if many else None)
         # The leases of those that cannot be read here run out.
-        networks = self._architectures.get_readable(proposal.architecture_key for proposal in taken)
+        networks = self._architectures.get_readable(one.proposal.architecture_key for one in taken)
         return [
-            Claim(proposal, networks[proposal.architecture_key], self._study(proposal.study), wish.token)
-            for proposal in taken
-            if proposal.architecture_key in networks
+            Claim(one.proposal, network, self._study(one.proposal.study, one.study_created), wish.token)
+            for one in taken
+            if (network := networks.get(one.proposal.architecture_key)) is not None
         ]
 
     def _settle(self, notice: Notice) -> bool:
@@ -296,8 +296,10 @@ class Proposals:
             raise answer
         return answer
 
-    def _study(self, name: str) -> Study:
-        # What a claim tells of a study never changes, but for the budget, which is no worker's concern.
-        if name not in self._studies:
-            self._studies[name] = studies.read(self._connection, name)
-        return self._studies[name]
+    def _study(self, name: str, created: int | None) -> Study:
+        # What a claim tells of a study never changes, but for the budget, which is no worker's concern. A study of the
+        # same name that was made later, in an archive that was emptied or replaced meanwhile, is another one.
+        study = self._studies.get(name)
+        if study is None or study.created != created:
+            study = self._studies[name] = studies.read(self._connection, name)
+        return study

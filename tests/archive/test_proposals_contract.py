@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from archive.architectures import Architectures
 from archive.errors import UnknownNameError
 from archive.proposals import Proposals
-from archive.records import State
+from archive.records import State, Study
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest
+from tests.conftest import wipe
 from tests.spaces.strategies import relabelled
 
 
@@ -170,3 +171,14 @@ def test_workers_are_heard_of(archive):
     assert (found["one"].host, found["one"].device) == ("here", "cpu")
     assert found["one"].heartbeat >= found["two"].heartbeat
     assert all(worker.silent_seconds < 60 for worker in found.values())
+
+
+def test_a_study_that_was_made_again_under_its_name_is_claimed_by_its_new_rules(archive, connection):
+    for protocol in ("digits/1", "digits/2"):
+        wipe(connection)
+        archive.studies.create(Study("study", "digits", protocol, "nasbench201", budget=5))
+        agent = archive.proposals.register_agent("random", {}, "1")
+        archive.proposals.create("study", agent, suggest(cells(2)))
+        assert archive.proposals.claim("w", study="study").study.protocol == protocol
+        (claim,) = archive.proposals.claim_many("w", 5, study="study", whole=True)
+        assert (claim.study.protocol, claim.study.budget) == (protocol, 5)
