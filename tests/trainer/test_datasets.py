@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import multiprocessing
+import os
 import struct
 import tarfile
 import time
@@ -394,3 +395,23 @@ def test_a_local_file_that_was_altered_is_refused(published):
     np.savez(kept, **images_npz(60, 40, seed=1))
     with pytest.raises(TrainingError, match=r"small\.npz holds other data"):
         datasets.load("small", PROTOCOL)
+
+
+def test_parts_that_were_restored_with_other_times_are_hashed_once(tmp_path, monkeypatch):
+    def build():
+        return {part: (np.zeros((4, 2), np.float32), np.arange(4)) for part in cache.NAMES}
+
+    cache.splits("kept", SMALL, build)
+    (folder,) = (sources.home() / "parts").glob("kept-*")
+    hashed, sha256 = [], cache._sha256
+    monkeypatch.setattr(cache, "_sha256", lambda path: hashed.append(path.name) or sha256(path))
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))
+    for _ in range(2):
+        cache.splits("kept", SMALL, lambda: pytest.fail("built again"))
+    assert sorted(hashed) == sorted(path.name for path in folder.glob("*.npy"))
+    # What has changed is still noticed, whatever is on record of its time.
+    np.save(folder / "train-inputs.npy", np.ones((4, 2), np.float32))
+    built = []
+    cache.splits("kept", SMALL, lambda: built.append(1) or build())
+    assert built

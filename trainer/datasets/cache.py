@@ -6,7 +6,7 @@
 
 The key is made of everything that the parts depend on, so a folder never changes once it has its name. It is built
 aside and renamed: of two trials that build the same one, one wins, and both use it. A file whose size or time is
-not the recorded one is hashed; if it has changed, the folder is built anew.
+not the recorded one is hashed: if it has changed, the folder is built again, else its new time is recorded.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from archive.trainer.datasets import sources
+from archive.trainer.files import write_atomically
 
 if TYPE_CHECKING:
     from archive.trainer.data import Splits
@@ -103,13 +105,17 @@ def _whole(folder: Path) -> bool:
     """Whether the folder holds what was put there."""
     try:
         content = json.loads((folder / MANIFEST).read_text())
-        return all(
-            _stat(folder / name) == {key: known[key] for key in ("size", "modified")}
-            or _sha256(folder / name) == known["sha256"]
-            for name, known in content.items()
-        )
+        found = {name: {**_stat(folder / name), "sha256": known["sha256"]} for name, known in content.items()}
+        touched = [name for name, known in content.items() if found[name] != known]
+        if any(_sha256(folder / name) != content[name]["sha256"] for name in touched):
+            return False
     except (OSError, ValueError, KeyError, TypeError):
         return False
+    if touched:
+        # Restored from a backup: without the new times on record, every trial would hash all of it once more.
+        with suppress(OSError):
+            write_atomically(folder / MANIFEST, json.dumps(found, indent=1).encode())
+    return True
 
 
 def _stat(path: Path) -> dict[str, int]:
