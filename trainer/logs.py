@@ -35,7 +35,9 @@ def configure(form: LogFormat = "text", *, worker: str | None = None, stream: Te
     handler = logging.StreamHandler(stream)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter(worker) if form == "json" else text)
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # Other packages tell at INFO of each of their requests; what they warn of is for whoever runs the trainer.
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("archive").setLevel(logging.INFO)
     # The driver warns of every server outage that the trainer rides out and reports itself.
     logging.getLogger("neo4j").setLevel(logging.ERROR)
 

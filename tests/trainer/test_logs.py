@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.trainer.logs import JsonFormatter
+from archive.trainer.logs import JsonFormatter, configure
 
 
 def line(message: str, *values: object, level: int = logging.INFO, worker: str | None = "w", **more) -> dict:
@@ -96,3 +96,25 @@ def test_one_object_a_line_on_a_stream():
     logger.info("claimed proposal=%s", "s#1")
     logger.warning("failed proposal=%s reason=%r", "s#1", "a\nb")
     assert [json.loads(each)["event"] for each in stream.getvalue().splitlines()] == ["claimed", "failed"]
+
+
+@pytest.fixture
+def levels():
+    """Put back what a test makes of the loggers."""
+    root, ours = logging.getLogger(), logging.getLogger("archive")
+    levels = root.level, ours.level
+    yield
+    root.setLevel(levels[0])
+    ours.setLevel(levels[1])
+
+
+def test_other_packages_are_told_of_when_they_warn(levels, monkeypatch):
+    # A new process has none; pytest has its own.
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    stream = io.StringIO()
+    configure("json", worker="w", stream=stream)
+    logging.getLogger("archive.trainer").info("claimed proposal=%s", "s#1")
+    logging.getLogger("botocore.credentials").info("Found credentials in environment variables.")
+    logging.getLogger("botocore.retry").warning("retrying")
+    events = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    assert events == ["claimed", "retrying"]
