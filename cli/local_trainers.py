@@ -12,9 +12,15 @@ from types import TracebackType
 from archive import cores
 from archive.errors import SettingsError, TrainingError, UsageError
 from archive.settings import Settings, environment
+from archive.trainer.history_gc import trainer_logs
+from archive.trainer.naming import file_name
 
 RESTART_LIMIT = 5
 """A trainer that dies this often without an evaluation in between is not started again."""
+
+
+MOST_BYTES = 1 << 20
+"""Size of a log beyond which the next trainer begins another one; one older log is kept."""
 
 
 class LocalTrainers:
@@ -26,13 +32,13 @@ class LocalTrainers:
     Args:
         count: How many trainers.
         study: The study they serve.
-        settings: Where the archive is; logs go to `home/logs`.
+        settings: Where the archive is; logs go to `home/logs/trainers`.
         device: Where they train; None lets them choose.
     """
 
     def __init__(self, count: int, study: str, settings: Settings, *, device: str | None = None) -> None:
         self.study, self.settings, self.device = study, settings, device
-        self.logs = settings.home / "logs"
+        self.logs = trainer_logs(settings.home)
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self.deaths = 0
         self.evaluations = 0
@@ -89,7 +95,10 @@ class LocalTrainers:
             command += ["--device", self.device]
         if len(self.processes) > 1:
             command += ["--threads", str(max(1, cores.available() // len(self.processes)))]
-        with open(self._log(slot), "ab") as log:
+        path = self._log(slot)
+        if path.exists() and path.stat().st_size > MOST_BYTES:
+            path.replace(path.with_name(f"{path.name}.1"))
+        with path.open("ab") as log:
             return subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -100,8 +109,7 @@ class LocalTrainers:
             )
 
     def _log(self, slot: int) -> Path:
-        name = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in self.study)
-        return self.logs / f"trainer-{name}-{slot}.log"
+        return self.logs / f"{file_name(self.study)}-{slot}.log"
 
     def _log_tail(self, slot: int) -> str:
         path = self._log(slot)

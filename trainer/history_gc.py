@@ -25,7 +25,7 @@ class Cleared:
 
     Attributes:
         workers: Ids of workers.
-        files: Logs and states of trials, with their bytes.
+        files: Logs and states of trials, and logs of a search's own trainers, with their bytes.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -35,6 +35,11 @@ class Cleared:
     def freed(self) -> int:
         """Bytes of all files."""
         return sum(self.files.values())
+
+
+def trainer_logs(home: Path) -> Path:
+    """Return the folder with the logs of the trainers that searches start beside themselves."""
+    return home / "logs" / "trainers"
 
 
 def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False) -> Cleared:
@@ -60,6 +65,8 @@ def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False
         for id_ in history.ended(archive.connection, seconds):
             for path in (triallog.path_of(home, id_), states.path_of(home / "states", id_)):
                 _remove(path, time.time() - seconds, found, dry_run=dry_run)
+    for path in sorted(trainer_logs(home).glob("*.log*")):
+        _remove(path, time.time() - seconds, found, dry_run=dry_run)
     return found
 
 

@@ -64,8 +64,10 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
         ]
         for id_ in (old.id, held.id, fresh.id, waiting)
     }
-    foreign = write(tmp_path / "logs" / "trainer-study-0.log", 100 * DAY)
-    expected = {str(path): 8 for path in written[old.id]}
+    foreign = write(tmp_path / "logs" / "notes-of-mine.log", 100 * DAY)
+    trainers = history_gc.trainer_logs(tmp_path)
+    rotated, young = write(trainers / "study-0.log.1", 100 * DAY), write(trainers / "study-0.log")
+    expected = {str(path): 8 for path in (*written[old.id], rotated)}
 
     def known():
         return {worker.id for worker in archive.proposals.workers()}
@@ -77,9 +79,9 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
     assert (told.workers, told.files) == (gone, expected)
     assert known() == before and all(path.exists() for paths in written.values() for path in paths)
     done = history_gc.clear(archive, tmp_path, 90 * DAY)
-    assert (done.workers, done.files, done.freed) == (gone, expected, 16)
+    assert (done.workers, done.files, done.freed) == (gone, expected, 24)
     assert known() == before - set(gone)
-    assert foreign.exists()
+    assert foreign.exists() and young.exists() and not rotated.exists()
     assert {id_ for id_, paths in written.items() if all(path.exists() for path in paths)} == set(written) - {old.id}
     # Who finished it is still told, from the proposal itself.
     entries = chronicle.read(archive.connection, "study", old.id)
