@@ -71,8 +71,8 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> Cont
     try:
         lines = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True))
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        kind = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else "its rows cannot be told apart"
-        raise UnusableFileError(f"{path} is no CSV: {kind}", f"{path} is no CSV: {error}") from None
+        fault = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else "its rows cannot be told apart"
+        raise UnusableFileError(f"{path} is no CSV: {fault}", f"{path} is no CSV: {error}") from None
     if not lines:
         raise UnusableFileError(f"{path} is no CSV: it is empty")
     head, *lines = [name.strip() for name in lines[0]], *lines[1:]
