@@ -85,6 +85,15 @@ log = logging.getLogger("archive.trainer")
     help="Folder or fsspec URL with weights of other trainers that networks may begin with, beside this trainer's "
     "own; may be repeated.",
 )
+@click.option(
+    "--grace",
+    "parting_seconds",
+    type=click.FloatRange(0),
+    default=8.0,
+    show_default=True,
+    help="Seconds that running trials may take to save their state when the trainer is told to stop; keep it below "
+    "what the system allows before it kills (docker stop: 10, Slurm: 30).",
+)
 @click.option("--parent", type=int, hidden=True, help="Leave when the process of this id is gone.")
 @click.option(
     "--log-format",

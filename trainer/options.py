@@ -20,7 +20,7 @@ class Options:
         stall_seconds: A trial that is silent for so long is taken to hang, and ended.
         checkpoint_seconds: Time between two saves of a trial's state, which is most that a kill loses of it.
         precision: Training precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.precision`).
-        parting_seconds: How long trials that are to be handed back may take to save their state.
+        parting_seconds: How long trials may take to save their state when the trainer is told to stop.
         wait_seconds: How long to wait for an archive that is away at the start; None means until it answers.
         scale: A table's answer takes its recorded cost times this; 0 answers at once.
         parent: Leave when the process of this id is gone.

@@ -12,8 +12,10 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from archive.errors import UsageError
 from archive.records import State
 from archive.settings import load
+from archive.trainer.options import Options
 from tests.cli.processes import propose, shell, table
 from tests.support import wait_until
 
@@ -110,6 +112,23 @@ def test_a_trainer_that_is_told_to_stop_hands_back(archive, user, tmp_path):
     assert [each.state for each in archive.proposals.list("study")] == [State.WAITING]
     assert "1 handed back" in user.said
     assert workers(user)[0]["state"] == "left"
+
+
+def test_options_of_the_command_reach_the_trainer(archive, user, tmp_path, monkeypatch):
+    taken = []
+
+    def trainer(_, options, **__):
+        taken.append(options)
+        raise UsageError("stopped here")
+
+    monkeypatch.setattr("archive.trainer.daemon.Trainer", trainer)
+    places = ("--data-folder", str(tmp_path), "--weights-from", "s3://a/b", "--weights-from", "/c")
+    user.types("trainer", "--grace", "110", "--precision", "tf32", *places, code=2)
+    user.types("trainer", code=2)
+    (given, default) = taken
+    assert (given.parting_seconds, given.precision) == (110, "tf32")
+    assert (given.data_folders, given.weights_from) == ((str(tmp_path),), ("s3://a/b", "/c"))
+    assert default == Options()
 
 
 def test_an_archive_without_trainers(user):

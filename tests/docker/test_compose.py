@@ -17,7 +17,7 @@ from archive.settings import load, read_secret
 from tests.cli.processes import shell, table
 from tests.docker.files import DOCKER, compose, health, last
 from tests.servers import neo4j_server
-from tests.support import wait_until
+from tests.support import ROOT, wait_until
 
 COMPOSE = compose()
 SERVICES = COMPOSE["services"]
@@ -131,6 +131,31 @@ def test_a_gpu_is_asked_for_in_one_profile_alone():
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert "resources" not in SERVICES["trainer-cpu"]["deploy"]
     assert SERVICES["trainer"]["command"] == SERVICES["trainer-cpu"]["command"]
+
+
+def test_documented_commands_go_to_services_that_are_there():
+    """An agent ends with its budget: nothing can be executed in its container any more."""
+    text = (ROOT / "README.md").read_text() + (DOCKER / "compose.yaml").read_text()
+    commands = re.findall(r"docker compose --file docker/compose.yaml (exec|run --rm) (\S+) (.*)", text)
+    assert len(commands) == 2
+    for how, service, words in commands:
+        assert how == "run --rm" or SERVICES[service]["restart"] == "unless-stopped"
+        assert "profiles" not in SERVICES[service]
+        # What `run` gives takes the place of the command, behind the image's entry point.
+        assert how == "exec" or last(dockerfile(SERVICES[service]), "ENTRYPOINT").value == '["archive"]'
+        assert words == "trainer status"
+
+
+def test_metrics_are_served_to_others_only_if_asked_for():
+    for variables, address in (({}, "127.0.0.1"), ({"METRICS_ADDRESS": "0.0.0.0"}, "0.0.0.0")):
+        command = compose(variables)["services"]["trainer"]["command"]
+        assert f"--metrics-address={address}" in command
+
+
+def test_trials_are_given_less_time_than_the_container():
+    service = SERVICES["trainer"]
+    (grace,) = [word.partition("=")[2] for word in service["command"] if word.startswith("--grace=")]
+    assert service["stop_grace_period"] == "2m" and float(grace) < 120
 
 
 def test_agent_and_trainer_do_together_what_the_file_says(archive, store_settings, tmp_path):
