@@ -1,4 +1,9 @@
-"""The one place where functions are compiled: numba, with a cache on disk wherever one can be written."""
+"""The one place where functions are compiled: numba, with a cache on disk wherever one can be written.
+
+numba compares the cached machine code of a function with the file of that function alone. What the code depends on
+must therefore stand in the same file: other compiled functions, constants, and the classes of named tuples, whose
+fields are compiled as positions. A test checks it.
+"""
 
 from __future__ import annotations
 

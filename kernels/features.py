@@ -67,9 +67,9 @@ def distances(distance: Distance[Any], arrays: Arrays, network: Embedded, compon
         y = Entries(*(arrays[f"{at}.{side}"] for side in _SIDES))
         x = _entries([network.features[at]], _names(arrays, at), on_a_line)
         if on_a_line:
-            l1.add_steps(x, y, weights[at], False, 0, 1, out)
+            l1.add_steps(*x, *y, weights[at], False, 0, 1, out)
         else:
-            l1.add_sparse(x, y, euclidean, weights[at], False, 0, 1, out)
+            l1.add_sparse(*x, *y, euclidean, weights[at], False, 0, 1, out)
     row: Floats = out[0]
     return row
 

@@ -3,7 +3,8 @@
 | symbol | meaning                                                                                | shape          |
 |--------|----------------------------------------------------------------------------------------|----------------|
 | x, y   | of the rows' and the columns' networks: dense vectors, the latter transposed           | (m, p), (p, n) |
-|        | or entries of sparse vectors or step functions (`archive.kernels.l1_parts.Entries`)    |                |
+|        | or entries of sparse vectors or step functions (`archive.kernels.l1_parts.Entries`):   |                |
+|        | `starts`, `places`, `values`, for the columns with `_y`                                |                |
 | out    | to each entry, `weight` times a distance is added                                      | (m, n)         |
 
 Every function fills the rows `begin` to `end`, so that threads can share a block. With `upper`, what lies left of the
@@ -19,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.kernels.compiled import compiled
-from archive.kernels.l1_parts import Entries
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -80,8 +80,12 @@ def _sum_squares(x: Floats, y: Floats, left: int, right: int, sums: Floats) -> N
 
 @compiled
 def add_sparse(
-    x: Entries,
-    y: Entries,
+    starts: Integers,
+    places: Floats,
+    values: Floats,
+    starts_y: Integers,
+    places_y: Floats,
+    values_y: Floats,
     euclidean: bool,
     weight: float,
     upper: bool,
@@ -90,8 +94,6 @@ def add_sparse(
     out: Floats,
 ) -> None:
     """Add weight * ||x_i - y_j|| by merging the entries of both."""
-    starts, places, values = x.starts, x.places, x.values
-    starts_y, places_y, values_y = y.starts, y.places, y.values
     for i in range(begin, end):
         for j in range(i if upper else 0, out.shape[1]):
             a, b, total = starts[i], starts_y[j], 0.0
@@ -112,8 +114,12 @@ def add_sparse(
 
 @compiled
 def add_steps(
-    x: Entries,
-    y: Entries,
+    starts: Integers,
+    places: Floats,
+    values: Floats,
+    starts_y: Integers,
+    places_y: Floats,
+    values_y: Floats,
     weight: float,
     upper: bool,
     begin: int,
@@ -121,8 +127,6 @@ def add_steps(
     out: Floats,
 ) -> None:
     """Add weight * the area between the step functions x_i and y_j, which end at the same value."""
-    starts, places, values = x.starts, x.places, x.values
-    starts_y, places_y, values_y = y.starts, y.places, y.values
     for i in range(begin, end):
         for j in range(i if upper else 0, out.shape[1]):
             a, b, total = starts[i], starts_y[j], 0.0

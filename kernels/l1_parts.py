@@ -145,7 +145,7 @@ class Sparse(Part):
         """Merge."""
         from archive.kernels import l1
 
-        l1.add_sparse(self.x, self.y, self.euclidean, weight, upper, begin, end, out)
+        l1.add_sparse(*self.x, *self.y, self.euclidean, weight, upper, begin, end, out)
 
 
 @final
@@ -160,7 +160,7 @@ class Stepped(Part):
         """Merge."""
         from archive.kernels import l1
 
-        l1.add_steps(self.x, self.y, weight, upper, begin, end, out)
+        l1.add_steps(*self.x, *self.y, weight, upper, begin, end, out)
 
 
 @final

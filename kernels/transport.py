@@ -21,6 +21,9 @@ A basis is a spanning tree; it stays feasible when only the costs change, hence 
 one ended. Trees are kept strongly feasible (Cunningham 1976: an arc that carries nothing points to the root), by
 which rule degenerate pivots cannot cycle. Masses only ever get added and subtracted: integers stay exact.
 Alternative: successive shortest paths need one O(mn) search for each layer they exhaust, and cannot start warm.
+
+The tree's functions stand here, below the solver's, because numba looks at one file to see whether cached machine code
+is out of date (`archive.kernels.compiled`).
 """
 
 from __future__ import annotations
@@ -31,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.kernels.compiled import compiled
-from archive.kernels.transport_tree import Tree, attach, graft, refresh
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,6 +45,24 @@ TOLERANCE = 1e-12
 PRICED = 64
 # A distance below this share of the two networks' mass is what rounding leaves over when masses are subtracted.
 ROUNDING = 1e-13
+
+
+class Tree(NamedTuple):
+    """A spanning tree of one block's nodes, each `(capacity,)`: rows, then columns, then the root.
+
+    `arc[x]` joins x to `parent[x]` and carries `flow[x]`; -1 is the arc that leaves mass unmatched. The children of a
+    node are a doubly linked list: `child[x]` is the first, `after` and `before` its siblings.
+    """
+
+    parent: Integers
+    arc: Integers
+    depth: Integers
+    child: Integers
+    after: Integers
+    before: Integers
+    stack: Integers
+    flow: Floats
+    potential: Floats
 
 
 class Arcs(NamedTuple):
@@ -157,7 +177,7 @@ def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tre
     for x in range(nodes):
         tree.child[x] = -1
         tree.flow[x] = masses[start + x] if x < rows else masses[begin + x - rows]
-        attach(x, nodes, -1, tree)
+        _attach(x, nodes, -1, tree)
         tree.depth[x] = 1
         tree.potential[x] = 0.0
 
@@ -168,7 +188,7 @@ def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: 
     root = rows + columns
     for e in range(count):
         arcs.gain[e] = 2.0 - arcs.label[e] - nu * arcs.structure[e]
-    refresh(root, arcs.gain, tree)
+    _refresh(root, arcs.gain, tree)
     cursor = 0
     for _ in range(1000 + 200 * root + count):
         entering, tail, head = _entering(rows, root, count, cursor, arcs, tree)
@@ -237,11 +257,11 @@ def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: Tre
         tree.flow[y] += amount if y < rows else -amount
         y = tree.parent[y]
     if from_tail:
-        graft(tail, head, entering, leaving, amount, tree)
-        refresh(tail, arcs.gain, tree)
+        _graft(tail, head, entering, leaving, amount, tree)
+        _refresh(tail, arcs.gain, tree)
     else:
-        graft(head, tail, entering, leaving, amount, tree)
-        refresh(head, arcs.gain, tree)
+        _graft(head, tail, entering, leaving, amount, tree)
+        _refresh(head, arcs.gain, tree)
 
 
 @compiled
@@ -255,3 +275,60 @@ def _cost(nodes: int, nu: float, arcs: Arcs, tree: Tree) -> float:
         arc = tree.arc[x]
         cost += tree.flow[x] * (arcs.label[arc] + nu * arcs.structure[arc] if arc >= 0 else 1.0)
     return cost
+
+
+@compiled
+def _attach(x: int, parent: int, arc: int, tree: Tree) -> None:
+    """Hang a node under another, as the first of its children."""
+    first = tree.child[parent]
+    tree.parent[x] = parent
+    tree.arc[x] = arc
+    tree.before[x] = -1
+    tree.after[x] = first
+    tree.child[parent] = x
+    if first != -1:
+        tree.before[first] = x
+
+
+@compiled
+def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: Tree) -> None:
+    """Cut `leaving` off its parent, make x the top of what came off, and hang it under another node."""
+    while True:
+        parent, old_arc, old_flow = tree.parent[x], tree.arc[x], tree.flow[x]
+        _detach(x, tree)
+        _attach(x, under, arc, tree)
+        tree.flow[x] = flow
+        if x == leaving:
+            return
+        x, under, arc, flow = parent, x, old_arc, old_flow
+
+
+@compiled
+def _refresh(top: int, gains: Floats, tree: Tree) -> None:
+    """Recompute depth and potential below a node from its parent's, without recursion."""
+    tree.stack[0] = top
+    size = 1
+    while size:
+        size -= 1
+        x = tree.stack[size]
+        parent, arc = tree.parent[x], tree.arc[x]
+        if parent != -1:
+            tree.depth[x] = tree.depth[parent] + 1
+            gain = gains[arc] if arc >= 0 else 0.0
+            tree.potential[x] = gain - tree.potential[parent]
+        child = tree.child[x]
+        while child != -1:
+            tree.stack[size] = child
+            size += 1
+            child = tree.after[child]
+
+
+@compiled
+def _detach(x: int, tree: Tree) -> None:
+    before, after = tree.before[x], tree.after[x]
+    if before == -1:
+        tree.child[tree.parent[x]] = after
+    else:
+        tree.after[before] = after
+    if after != -1:
+        tree.before[after] = before

@@ -1,9 +1,14 @@
-"""Compiling where nothing can be cached."""
+"""Compiling where nothing can be cached, and cached machine code that an edit elsewhere cannot make stale."""
 
 from __future__ import annotations
 
-import numba
+import ast
+from pathlib import Path
 
+import numba
+import pytest
+
+import archive
 from archive.kernels.compiled import compiled
 
 
@@ -21,3 +26,33 @@ def test_without_any_folder_to_cache_in(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", njit)
     assert compiled(double)(21) == 42
+
+
+SOURCES = {
+    str(path.relative_to(folder)): path
+    for folder in map(Path, archive.__path__)
+    for part in ("kernels", "agents", "trainer", "spaces")
+    for path in sorted((folder / part).rglob("*.py"))
+    if "@compiled" in path.read_text()
+}
+
+
+def test_compiled_modules_are_found():
+    assert {"kernels/transport.py", "kernels/l1.py", "agents/surrogates/ensemble_training.py"} <= SOURCES.keys()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_compiled_code_depends_on_its_own_file_alone(name):
+    module = ast.parse(SOURCES[name].read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(module)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("archive")
+        for alias in node.names
+    } - {"compiled"}
+    for function in module.body:
+        if isinstance(function, ast.FunctionDef) and any(
+            ast.unparse(one) == "compiled" for one in function.decorator_list
+        ):
+            used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+            assert not used & imported, f"{function.name} compiles {used & imported} of another file"
