@@ -7,8 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from archive import codec, kernels, spaces
-from archive.agents import nearest_shelf
+from archive import cache, codec, kernels, spaces
 from archive.agents.nearest import Nearest
 from archive.errors import UnknownNameError, UsageError
 from tests.archive.stores import cells, evaluate
@@ -88,7 +87,7 @@ def test_other_spaces_have_no_distance(filled):
 
 
 def test_the_file_is_a_copy_and_nothing_more(filled, home, monkeypatch):
-    monkeypatch.setattr(nearest_shelf, "SAVE", 10)
+    monkeypatch.setattr(cache, "WORTH", 10)
     asked = cells(40)[7].key
     first = Nearest(filled).similar(asked, 5)
     (file,) = home.glob("*.npz")
@@ -104,7 +103,7 @@ def test_the_file_is_a_copy_and_nothing_more(filled, home, monkeypatch):
 
 
 def test_an_archive_that_was_emptied_behind_the_index(filled, monkeypatch):
-    monkeypatch.setattr(nearest_shelf, "SAVE", 10)
+    monkeypatch.setattr(cache, "WORTH", 10)
     search = Nearest(filled)
     search.similar(cells(40)[7], 5)
     filled.query("MATCH (a:Architecture) DETACH DELETE a", write=True)

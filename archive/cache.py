@@ -1,0 +1,138 @@
+"""Arrays on the disk that one process computes and later ones read: parsed tables, listed spaces, features.
+
+    HOME/cache/<kind>/<digest>.npz        HOME is ARCHIVE_HOME, else ~/.archive
+
+The digest stands for everything that the arrays depend on: their identity (what they were computed from), and the code
+of this package (`fingerprint`), so that no file outlives an edit or an update. A file repeats its identity, and its
+parts carry checksums: one that is cut off, damaged or of another identity counts as missing and is written again.
+
+A file is written aside and renamed, so that processes may read and write the same one. It may be deleted at any time.
+Each kind keeps at most `MOST_BYTES`; files that were not read for the longest time go first. A home that cannot be
+written to costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import settings
+
+Arrays = dict[str, NDArray[Any]]
+
+FORMAT = 1
+"""Of the files; another number leaves what is there aside."""
+
+MOST_BYTES = 2**30
+"""Size of all files of one kind together; a single larger file is kept alone."""
+
+WORTH = 500
+"""Networks from which on a file is worth it: fewer are prepared in a fraction of a second."""
+
+ASIDE = ".part"
+# A file aside that is older than this was left behind by a process that was killed.
+ABANDONED_SECONDS = 3600
+
+# Parts of the package that compute no cached arrays.
+_OTHERS = {"__pycache__", "benchmarks", "cli", "trainer"}
+
+
+def path(kind: str, identity: str, home: Path | None = None) -> Path:
+    """Return where the arrays of an identity are kept.
+
+    Args:
+        kind: Name of the folder.
+        identity: What the arrays were computed from, in words; equal identities have equal arrays.
+        home: Folder of the archive; None for ARCHIVE_HOME.
+    """
+    digest = blake2b(f"{fingerprint()} {identity}".encode(), digest_size=16).hexdigest()
+    return (home or _home()) / "cache" / kind / f"{digest}.npz"
+
+
+def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
+    """Return the arrays of an identity, None where they are not kept; see `path` for the arguments."""
+    file = path(kind, identity, home)
+    with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        with file.open("rb") as opened:
+            content = np.load(opened, allow_pickle=False)
+            arrays: Arrays = {name: content[name] for name in content.files}
+        if arrays.pop("identity").tobytes() == identity.encode():
+            # The time of the last reading decides what goes first.
+            with suppress(OSError):
+                os.utime(file)
+            return arrays
+    return None
+
+
+def write(kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Path | None = None) -> None:
+    """Keep the arrays of an identity where that is possible; see `path` for the arguments."""
+    file = path(kind, identity, home)
+    with suppress(OSError):
+        _make(file.parent)
+        handle, name = tempfile.mkstemp(dir=file.parent, suffix=ASIDE)
+        try:
+            with os.fdopen(handle, "wb") as opened:
+                np.savez(opened, identity=np.frombuffer(identity.encode(), np.uint8), **arrays)
+            Path(name).replace(file)
+        except BaseException:
+            with suppress(OSError):
+                Path(name).unlink()
+            raise
+        _prune(file)
+
+
+def delete(kind: str, identity: str, home: Path | None = None) -> None:
+    """Delete the arrays of an identity if they are kept; see `path` for the arguments."""
+    with suppress(OSError):
+        path(kind, identity, home).unlink()
+
+
+@cache
+def fingerprint() -> str:
+    """Return a digest of the code that computes cached arrays, and of what runs it.
+
+    It covers the whole package but for command line and trainer: no list of dependencies can then be incomplete.
+    """
+    digest = blake2b(f"{FORMAT} {np.__version__} {sys.version_info[:2]}".encode(), digest_size=16)
+    for folder, folders, files in os.walk(Path(__file__).parent, followlinks=True):
+        folders[:] = sorted(set(folders) - _OTHERS)
+        for name in sorted(files):
+            if name.endswith(".py"):
+                digest.update(name.encode())
+                digest.update(Path(folder, name).read_bytes())
+    return digest.hexdigest()
+
+
+def _home() -> Path:
+    return Path(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).expanduser().absolute()
+
+
+def _make(folder: Path) -> None:
+    folder.parent.parent.mkdir(parents=True, exist_ok=True)
+    for each in (folder.parent, folder):
+        each.mkdir(mode=0o700, exist_ok=True)
+
+
+def _prune(newest: Path) -> None:
+    room = MOST_BYTES - newest.stat().st_size
+    others = [(file.stat(), file) for file in newest.parent.iterdir() if file != newest]
+    for status, file in sorted(others, key=lambda other: -other[0].st_mtime_ns):
+        if file.suffix == ASIDE:
+            abandoned = time.time() - status.st_mtime > ABANDONED_SECONDS
+        else:
+            room -= status.st_size
+            abandoned = room < 0
+        if abandoned:
+            file.unlink()
