@@ -20,11 +20,12 @@ import csv
 import gzip
 import hashlib
 import io
+import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Self, TypeVar, final
@@ -32,7 +33,8 @@ from typing import NamedTuple, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import codec
+from archive import cache, codec, packing
+from archive.cache import Arrays
 from archive.errors import (
     CodecError,
     InvalidArchitectureError,
@@ -42,6 +44,7 @@ from archive.errors import (
     UsageError,
 )
 from archive.graph import Architecture
+from archive.tabular_classes import classes
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -85,47 +88,38 @@ class Table:
     """Architectures with columns of numbers, one entry a class of equal `functional_key`; immutable.
 
     Args:
-        form: What the rows describe.
+        content: What `archive.tabular_classes` makes of the rows.
         origin: Name or path of the table, for messages.
-        cells: One architecture a row of the file.
-        columns: Name to one number a row, NaN where there is none.
-        unusable: Name of a column that is not all numbers to why.
         sha256: Of the file's content.
 
     Attributes:
         space: Name of the vocabulary of its architectures.
         origin: As given.
         sha256: As given.
-        architectures: One a class, in the order in which the classes first appear: the member of fewest layers and
-            edges, which has no dead edges where the table holds such a one.
         columns: Names of the columns of numbers.
         index: `functional_key` to position in `architectures`.
         rows: (n,) int64, how many rows of the file each class has.
     """
 
-    def __init__(
-        self,
-        form: Form,
-        origin: str,
-        cells: Sequence[Architecture],
-        columns: Mapping[str, Sequence[float]],
-        unusable: Mapping[str, str],
-        sha256: str,
-    ) -> None:
-        """Group the rows, and average each column over each group."""
-        self.space, self.origin, self.sha256 = form.space, origin, sha256
-        index: dict[str, int] = {}
-        classes = np.array([index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64)
-        best: dict[int, Architecture] = {}
-        for position, cell in zip(classes.tolist(), cells, strict=True):
-            if position not in best or _size(cell) < _size(best[position]):
-                best[position] = cell
-        self.architectures = tuple(best[position] for position in range(len(index)))
-        self.index: Mapping[str, int] = MappingProxyType(index)
-        self.rows = _frozen(np.bincount(classes, minlength=len(index)))
-        self.columns = tuple(columns)
-        self._means = {name: _class_means(classes, len(index), values) for name, values in columns.items()}
-        self._unusable = dict(unusable)
+    def __init__(self, content: Arrays, origin: str, sha256: str) -> None:
+        """Take the content; the architectures can wait."""
+        self.origin, self.sha256, self._content = origin, sha256, content
+        about = json.loads(content["about"].tobytes())
+        self.space: str = about["space"]
+        self.columns: tuple[str, ...] = tuple(about["columns"])
+        keys = packing.texts(content["functional_keys"])
+        self.index: Mapping[str, int] = MappingProxyType({key: at for at, key in enumerate(keys)})
+        self.rows: NDArray[np.int64] = _frozen(content["rows"])
+        self._means = {name: _frozen(means) for name, means in zip(self.columns, content["means"], strict=True)}
+        self._unusable: dict[str, str] = about["unusable"]
+
+    @cached_property
+    def architectures(self) -> tuple[Architecture, ...]:
+        """One a class, in the order in which the classes first appear.
+
+        It is the member of fewest layers and edges, which has no dead edges where the table holds such a one.
+        """
+        return packing.unpack(self.space, self._content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Table:
@@ -162,7 +156,7 @@ class Table:
 
     def __len__(self) -> int:
         """How many architectures there are."""
-        return len(self.architectures)
+        return len(self.index)
 
     def __repr__(self) -> str:
         """Name origin and size."""
@@ -258,6 +252,18 @@ FORMS = (
 @lru_cache(maxsize=8)
 def _load(path: Path, _modified: int, _size: int) -> Table:
     content = path.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    identity = f"{sha256} {path.suffix == '.gz'}"
+    kept = cache.read("tables", identity)
+    if kept is None:
+        kept = _parsed(path, content)
+        if kept["rows"].sum() >= cache.WORTH:
+            cache.write("tables", identity, kept)
+    return Table(kept, str(path), sha256)
+
+
+def _parsed(path: Path, content: bytes) -> Arrays:
+    """Return the content of a table's file."""
     try:
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
         head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -273,7 +279,7 @@ def _load(path: Path, _modified: int, _size: int) -> Table:
                 columns[name] = [float(row[at]) if row[at].strip() else np.nan for row in rows]
             except ValueError as error:
                 unusable[name] = str(error)
-    return Table(form, str(path), cells, columns, unusable, hashlib.sha256(content).hexdigest())
+    return classes(form.space, cells, columns, unusable)
 
 
 def _form(path: Path, head: Sequence[str]) -> Form:
@@ -297,18 +303,6 @@ def _cell(path: Path, form: Form, head: Sequence[str], row: Sequence[str], numbe
         raise UnusableFileError(
             f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
         ) from None
-
-
-def _size(cell: Architecture) -> tuple[int, int]:
-    return len(cell.layers), len(cell.edges)
-
-
-def _class_means(classes: NDArray[np.int64], n: int, values: Iterable[float]) -> Floats:
-    given = np.array(values, dtype=np.float64)
-    known = ~np.isnan(given)
-    counts = np.bincount(classes[known], minlength=n)
-    sums = np.bincount(classes[known], given[known], minlength=n)
-    return _frozen(np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0))
 
 
 def _frozen(values: NDArray[Number]) -> NDArray[Number]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,13 @@ CHOSEN = os.environ.get("ARCHIVE_TEST_SERVERS", "")
 SERVERS = [name.strip() for name in CHOSEN.split(",") if name.strip()] or ["embedded", "neo4j"]
 if os.environ.get("ARCHIVE_TEST_NEO4J_CURRENT") == "1" and "neo4j-current" not in SERVERS:
     SERVERS.append("neo4j-current")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what test modules compute when they are imported away from the user's own cache."""
+    home = tempfile.TemporaryDirectory(prefix="archive-tests-")
+    os.environ["ARCHIVE_HOME"] = home.name
+    config.add_cleanup(home.cleanup)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import hashlib
+import os
 import pickle
 from collections import defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from archive import codec
+from archive import cache, codec, tabular
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
+from archive.graph import Architecture
 from archive.tabular import Table
 from tests.support import data_dir
 
@@ -175,3 +178,91 @@ def test_the_sample_of_nasbench101(official):
     assert len(table) == table.rows.sum() == 20_001
     assert table.cost_column == "train_time_108ep_s"
     assert 0.949 < table.column("val_acc_108ep").max() < 0.95
+
+
+def cells_of(count: int) -> list[str]:
+    operations = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+    chosen = np.random.default_rng(0).choice(operations, (count, 6))
+    return ["|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|".format(*each) for each in chosen]
+
+
+def many(write, *, extra: float = 0.0):
+    lines = [
+        f"{cell},{at / 7 + extra},{'' if at % 3 else at},word" for at, cell in enumerate(cells_of(cache.WORTH + 20))
+    ]
+    return write("\n".join(["arch_str,accuracy,train_seconds_12ep,note", *lines]))
+
+
+def content(table: Table) -> tuple[object, ...]:
+    """Everything that a table says."""
+    keys = [(each.key, each.functional_key) for each in table.architectures]
+    columns = [table.column(name).tobytes() for name in table.columns]
+    return (
+        *(table.space, table.origin, table.sha256, table.architectures, keys, dict(table.index)),
+        *(table.rows.tobytes(), table.columns, columns),
+    )
+
+
+def forget() -> None:
+    """Begin like a new process."""
+    tabular._load.cache_clear()
+
+
+def test_a_second_process_reads_what_the_first_one_parsed(write, monkeypatch):
+    path = many(write)
+    first = Table.load(path)
+    forget()
+    monkeypatch.setattr(tabular, "_parsed", None)
+    second = Table.load(path)
+    assert second is not first and content(second) == content(first)
+    # None of the architectures knows more, or other things, than one that was read from the file's text.
+    for one, other in zip(second.architectures[:50], map(fresh, second.architectures), strict=False):
+        assert one == other and (one.key, one.functional_key) == (other.key, other.functional_key)
+    with pytest.raises(UsageError, match="note"):
+        second.column("note")
+    with pytest.raises(ValueError, match="read-only"):
+        second.column("accuracy")[0] = 1.0
+
+
+def fresh(architecture: Architecture) -> Architecture:
+    return Architecture(architecture.space, architecture.layers, architecture.edges)
+
+
+def test_a_changed_table_is_parsed_again(write):
+    path = many(write)
+    before = path.stat()
+    first = Table.load(path)
+    forget()
+    # Of the same size and time: only the content tells them apart.
+    text = path.read_text().replace(",1.0,", ",3.0,", 1)
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    second = Table.load(path)
+    assert (path.stat().st_size, path.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert second.sha256 != first.sha256
+    assert not np.array_equal(second.column("accuracy"), first.column("accuracy"))
+
+
+def test_a_damaged_file_of_the_cache_is_written_again(write):
+    path = many(write)
+    first = Table.load(path)
+    forget()
+    (kept,) = (Path(os.environ["ARCHIVE_HOME"]) / "cache" / "tables").iterdir()
+    good = kept.read_bytes()
+    kept.write_bytes(good[: len(good) // 2])
+    assert content(Table.load(path)) == content(first)
+    assert kept.read_bytes() == good
+
+
+def test_small_tables_are_not_kept(write):
+    Table.load(write(SMALL))
+    assert not (Path(os.environ["ARCHIVE_HOME"]) / "cache").exists()
+
+
+def test_no_file_of_the_cache_stands_for_a_table_that_is_gone(write):
+    path = many(write)
+    Table.load(path)
+    path.unlink()
+    forget()
+    with pytest.raises(UsageError, match="cannot read the table"):
+        Table.load(path)

@@ -1,0 +1,58 @@
+"""The content of a table: its rows grouped by network, as arrays that can be kept (`archive.cache`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import packing
+from archive.cache import Arrays
+from archive.graph import Architecture
+
+Floats = NDArray[np.float64]
+
+
+def classes(
+    space: str, cells: Sequence[Architecture], columns: Mapping[str, Sequence[float]], unusable: Mapping[str, str]
+) -> Arrays:
+    """Group rows of equal `functional_key`, and average each column over each group.
+
+    Args:
+        space: Name of the vocabulary of the cells.
+        cells: One architecture a row of the file.
+        columns: Name to one number a row, NaN where there is none.
+        unusable: Name of a column that is not all numbers to why.
+
+    Returns:
+        The arrays of `packing` for one architecture a class, with `rows` (n,), `means` (columns, n) and `about`, JSON.
+    """
+    index: dict[str, int] = {}
+    numbers = np.array([index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64)
+    best: dict[int, Architecture] = {}
+    for number, cell in zip(numbers.tolist(), cells, strict=True):
+        if number not in best or _size(cell) < _size(best[number]):
+            best[number] = cell
+    means = [_means(numbers, len(index), values) for values in columns.values()]
+    about = {"space": space, "columns": list(columns), "unusable": dict(unusable)}
+    return {
+        **packing.pack([best[number] for number in range(len(index))]),
+        "rows": np.bincount(numbers, minlength=len(index)).astype(np.int64),
+        "means": np.array(means, np.float64).reshape(len(columns), len(index)),
+        "about": np.frombuffer(json.dumps(about).encode(), np.uint8),
+    }
+
+
+def _size(cell: Architecture) -> tuple[int, int]:
+    return len(cell.layers), len(cell.edges)
+
+
+def _means(numbers: NDArray[np.int64], n: int, values: Iterable[float]) -> Floats:
+    column = np.array(values, dtype=np.float64)
+    known = ~np.isnan(column)
+    counts = np.bincount(numbers[known], minlength=n)
+    sums = np.bincount(numbers[known], column[known], minlength=n)
+    means: Floats = np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0)
+    return means
