@@ -36,6 +36,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdo
 
 def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
     """Connect with the settings given before the command's name; the caller closes it."""
+    from archive import driver
+
+    driver.load()
     from archive.archive import connect
 
     return connect(**settings_of(ctx), **overrides)
