@@ -27,6 +27,7 @@ from typing import ClassVar, Literal, final
 
 from archive.agents import candidate_sources
 from archive.agents.gaussian_process import ranking
+from archive.agents.listing import members_of
 from archive.agents.model_based import Method, ModelBased
 from archive.agents.surrogates import transforms
 from archive.agents.surrogates.ensemble import Ensemble
@@ -140,7 +141,7 @@ def encoding(space: Space, preset: str) -> EmbeddedDistance:
     Where layers have units, hardly any two networks share a path: there the paths are left out of the default, and
     the operations are told apart by their units.
     """
-    remembered = max(8192, len(space.members() or ()))
+    remembered = max(8192, len(members_of(space) or ()))
     if preset == "paper":
         return Joined((PathEncoding(),), remembered)
     if space.is_cell:

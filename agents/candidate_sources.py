@@ -2,8 +2,8 @@
 
 | source      | candidates                                                                   | for                     |
 |-------------|------------------------------------------------------------------------------|-------------------------|
-| `members`   | every network of the space, ranked                                           | spaces that can be      |
-|             |                                                                              | listed, cheap kernels   |
+| `members`   | every network of the space, ranked                                           | spaces of up to 50,000  |
+|             |                                                                              | networks, cheap kernels |
 | `evolution` | NASBOT's evolution of the acquisition, then local search from its best       | any space               |
 | `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1)     | BANANAS as published    |
 | `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)             | that paper as published |
@@ -23,8 +23,10 @@ import numpy as np
 
 from archive.agents.base import History
 from archive.agents.candidates import Candidate, Rank, Ranked, distinct_candidates, evaluations_at, evolve, mutate
+from archive.agents.listing import Listing, members_of
 from archive.errors import UnknownNameError, UsageError
 from archive.graph import Architecture
+from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 
 # Members that are ranked at a time, so that memory does not grow with the space.
@@ -69,6 +71,9 @@ class Members(CandidateSource):
     Args:
         space: Its members can be listed.
 
+    Attributes:
+        listing: The members without dead layers, as agents compare them.
+
     Raises:
         UsageError: They cannot.
     """
@@ -81,19 +86,21 @@ class Members(CandidateSource):
         if found is None:
             raise UsageError(f"candidates 'members' needs a space that can be listed, got {space!r}")
         self._members = found
+        self.listing = Listing([live(member) for member in found])
         self._keys = [member.functional_key for member in found]
 
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
         """See `CandidateSource.candidates`."""
+        members = self._members
         # Of equal size: distances from few networks are computed anew, those from many are remembered.
-        blocks = np.array_split(np.arange(len(self._members)), -(-len(self._members) // BLOCK))
-        ranks = np.concatenate([rank(self._members[at[0] : at[-1] + 1]) for at in blocks])
+        blocks = np.array_split(np.arange(len(members)), -(-len(members) // BLOCK))
+        ranks = np.concatenate([rank(members[at[0] : at[-1] + 1]) for at in blocks])
         # Stable: equal ranks leave the order to the list, which never changes.
         order = np.argsort(-ranks, kind="stable").tolist()
         fresh = (at for at in order if self._keys[at] not in history.known)
-        return [Ranked(Candidate(self._members[at]), float(ranks[at])) for at in islice(fresh, count)]
+        return [Ranked(Candidate(members[at]), float(ranks[at])) for at in islice(fresh, count)]
 
 
 @final
@@ -209,6 +216,11 @@ class Mutations(CandidateSource):
         return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
 
 
+def listing_of(source: CandidateSource) -> Listing | None:
+    """Return the members that a source lists, for models of the same agent to share; None where it lists none."""
+    return source.listing if isinstance(source, Members) else None
+
+
 NAMES = ("auto", "evolution", "members", "mutations", "pool")
 
 
@@ -216,7 +228,8 @@ def get(name: str, space: Space, *, cheap: bool = True) -> CandidateSource:
     """Return a source.
 
     Args:
-        name: Its name; `auto` is `members` where the space can be listed and ranking is cheap, else `evolution`.
+        name: Its name; `auto` is `members` where ranking is cheap and the space has at most
+            `archive.agents.listing.MOST_LISTED` members, else `evolution`.
         space: Where to search.
         cheap: Whether thousands of networks can be ranked for one proposal.
 
@@ -227,7 +240,7 @@ def get(name: str, space: Space, *, cheap: bool = True) -> CandidateSource:
     if name not in NAMES:
         raise UnknownNameError("candidates", name, NAMES)
     if name == "auto":
-        name = "members" if cheap and space.members() is not None else "evolution"
+        name = "members" if cheap and members_of(space) is not None else "evolution"
     if name == "members":
         return Members(space)
     if name == "mutations":

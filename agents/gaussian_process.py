@@ -118,7 +118,7 @@ def method(
         UsageError: A setting is out of range, or the space cannot be listed where `members` asks for it.
     """
     source = candidate_sources.get(choices.candidates, space, cheap=all(map(listable, distances)))
-    stacked = Stacked(distances, space.members() if isinstance(source, candidate_sources.Members) else None)
+    stacked = Stacked(distances, candidate_sources.listing_of(source))
     covariance = covariance_of(distances[0]) if len(distances) == 1 else exponential(stacked.components)
     surrogate = DistanceGP(
         stacked,

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from archive.agents.base import History, Observation, Source
 from archive.agents.common_cells import translate
 from archive.agents.gaussian_process import PRESETS
-from archive.agents.model_based import live
+from archive.agents.listing import Listing, members_of
 from archive.agents.portfolio_members import Model
 from archive.agents.sources import too_little
 from archive.agents.stacked import Stacked
@@ -39,6 +39,7 @@ from archive.agents.surrogates.fitted_gp import FittedGP
 from archive.agents.surrogates.informed_gp import Against
 from archive.errors import NumericalError
 from archive.graph import Architecture
+from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 
 MOST = 1000
@@ -104,7 +105,10 @@ def learn(group: Group, space: Space, models: Sequence[Model]) -> list[SourceMod
     seen = group.chosen()
     networks = [_compared(one.architecture, common) for one in seen]
     scores = np.array([one.score for one in seen], np.float64)
-    models = [_comparing(one, space, common) for one in models]
+    listed = members_of(space) if all(one.cheap for one in models) else None
+    members = None if listed is None else [live(each) for each in listed]
+    if common:
+        models = _in_common(models, members)
     fitted = []
     for one in models:
         try:
@@ -112,8 +116,10 @@ def learn(group: Group, space: Space, models: Sequence[Model]) -> list[SourceMod
         except NumericalError:
             return []
     heard = shares(foretold(fitted, scores))
-    known = (space.members() or ()) if all(one.cheap for one in models) else ()
-    return [SourceModel(group, found, float(share), common, known) for found, share in zip(fitted, heard, strict=True)]
+    return [
+        SourceModel(group, found, float(share), common, members or ())
+        for found, share in zip(fitted, heard, strict=True)
+    ]
 
 
 @final
@@ -218,13 +224,10 @@ class SourceModel:
         return [self._translated[one.key] for one in networks]
 
 
-def _comparing(one: Model, space: Space, common: bool) -> Model:
-    """Return a model that has the members of a space in the language in which it is asked for them."""
-    if not common:
-        return one
-    members = space.members() if one.cheap else None
-    translated = None if members is None else [_compared(each, True) for each in members]
-    return replace(one, pairwise=Stacked(one.pairwise.kinds, translated))
+def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) -> list[Model]:
+    """Return models that have the members of a space in the language in which they are asked for them."""
+    listing = None if members is None else Listing([_compared(each, True) for each in members])
+    return [replace(one, pairwise=Stacked(one.pairwise.kinds, listing)) for one in models]
 
 
 def _compared(network: Architecture, common: bool) -> Architecture:

@@ -27,7 +27,7 @@ from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.kernels.gram import Gram
-from archive.kernels.path_graph import live_layers
+from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
@@ -159,13 +159,3 @@ def with_pending(history: History, suggestions: Sequence[Suggestion]) -> History
     if not suggestions:
         return history
     return replace(history, pending=(*history.pending, *(Pending(one.architecture) for one in suggestions)))
-
-
-def live(architecture: Architecture) -> Architecture:
-    """Return the network without layers that are on no path from input to output; itself where all are."""
-    if architecture.key == architecture.functional_key:
-        return architecture
-    kept = sorted({0, len(architecture.layers) - 1, *live_layers(architecture)})
-    position = {old: new for new, old in enumerate(kept)}
-    edges = [(position[tail], position[head]) for tail, head in architecture.edges if {tail, head} <= position.keys()]
-    return Architecture(architecture.space, [architecture.layers[old] for old in kept], edges)

@@ -34,8 +34,8 @@ from archive.agents import batch, candidate_sources
 from archive.agents.acquisition import UpperConfidenceBound
 from archive.agents.base import Agent, History, Suggestion, check_count, distinct
 from archive.agents.gaussian_process import PRESETS, ranking
-from archive.agents.model_based import Method, ModelBased, live, with_pending
-from archive.agents.portfolio_members import Model, defaults, model
+from archive.agents.model_based import Method, ModelBased, with_pending
+from archive.agents.portfolio_members import Model, defaults, is_cheap, model
 from archive.agents.random_search import samples
 from archive.agents.recorded import record
 from archive.agents.space_filling import most_telling
@@ -44,6 +44,7 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.transfer import Transfer
 from archive.errors import UsageError
 from archive.graph import Architecture
+from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 
 # Networks that stand for a space when the first of a search are chosen: of its list, or drawn.
@@ -103,15 +104,16 @@ class Portfolio(Agent):
         record(self, members=self.members, transforms=self.transforms)
         self.candidates, self.batch_rule, self.patience = candidates, batch_rule, patience
         names = self.members or defaults(space)
-        models = [model(name, space) for name in names]
+        source = candidate_sources.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
+        listing = candidate_sources.listing_of(source)
+        models = [model(name, space, listing) for name in names]
         # Designs ask for distances of hundreds of networks that are never evaluated: these take milliseconds.
-        self._drawing = model("structure", space)
+        self._drawing = model("structure", space, listing)
         committee = Committee(
             [_member(one, transform) for one in models for transform in self.transforms or TRANSFORMS], prior
         )
         ranked_by, rule = ranking(acquisition, kappa, batch_rule)
-        source = candidate_sources.get(candidates, space, cheap=all(one.cheap for one in models))
-        self._transfer = Transfer(space, dict(zip(names, models, strict=True)))
+        self._transfer = Transfer(space, dict(zip(names, models, strict=True)), listing)
         method = Method(committee, ranked_by, source, rule, transfer=self._transfer)
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
         self._search, self._greedy = ModelBased(space, 0, method), ModelBased(space, 0, greedy)

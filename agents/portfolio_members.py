@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from archive.agents.gaussian_process import Shared
+from archive.agents.listing import Listing
 from archive.agents.stacked import Stacked, listable
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.registry import covariance_of
@@ -78,15 +79,26 @@ def defaults(space: Space) -> tuple[str, ...]:
     return ("subtrees", "outline", "structure") if space.is_cell else ("subtrees", "ngrams", "otmann")
 
 
-def model(member: str, space: Space) -> Model:
-    """Return a member's model.
+def is_cheap(member: str, space: Space) -> bool:
+    """Return whether distances from thousands of networks take a member milliseconds.
 
     Raises:
         UnknownNameError: There is no such member for this space.
     """
-    known = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
-    if member not in known:
-        raise UnknownNameError(f"member for the space {space.name}", member, known)
+    return all(map(listable, _distances(member, space)))
+
+
+def model(member: str, space: Space, listing: Listing | None = None) -> Model:
+    """Return a member's model.
+
+    Args:
+        member: Its name.
+        space: Where to search.
+        listing: The networks of the space, where they are listed; models share it.
+
+    Raises:
+        UnknownNameError: There is no such member for this space.
+    """
     kinds = _distances(member, space)
     cheap = all(map(listable, kinds))
     powers = [2.0 if _euclidean(kind) else 1.0 for kind in kinds for _ in kind.components]
@@ -95,10 +107,13 @@ def model(member: str, space: Space) -> Model:
     else:
         covariance = Shared(covariance_of(kinds[0]) if len(kinds) == 1 else Raised(powers), len(powers))
     prior = NARROW if member in ("outline", "structure") else WIDE
-    return Model(Stacked(kinds, space.members() if cheap else None), covariance, cheap, prior)
+    return Model(Stacked(kinds, listing if cheap else None), covariance, cheap, prior)
 
 
 def _distances(member: str, space: Space) -> list[Distance[Any]]:
+    known = CELL_MEMBERS if space.is_cell else NETWORK_MEMBERS
+    if member not in known:
+        raise UnknownNameError(f"member for the space {space.name}", member, known)
     if member == "ngrams":
         return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
     if member == "otmann":

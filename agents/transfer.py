@@ -28,10 +28,11 @@ from typing import final
 import numpy as np
 
 from archive.agents.base import History, Suggestion
-from archive.agents.candidate_sources import CandidateSource
+from archive.agents.candidate_sources import CandidateSource, listing_of
 from archive.agents.common_cells import comparable
 from archive.agents.informant import Group, SourceModel, grouped, learn
-from archive.agents.model_based import Method, live, with_pending
+from archive.agents.listing import Listing, members_of
+from archive.agents.model_based import Method, with_pending
 from archive.agents.portfolio_members import Model, model
 from archive.agents.sources import too_little
 from archive.agents.surrogates.base import Array, Surrogate
@@ -40,6 +41,7 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.informed_gp import InformedGP
 from archive.agents.surrogates.warped import Shifted, Warped
 from archive.graph import Architecture
+from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 
 TOP = 3
@@ -69,12 +71,13 @@ class Transfer:
     Args:
         space: Where they search.
         models: Models that an agent has already, by name: what these remember of the space need not be made again.
+        listing: The networks of the space, where the agent lists them already.
     """
 
-    def __init__(self, space: Space, models: Mapping[str, Model] | None = None) -> None:
+    def __init__(self, space: Space, models: Mapping[str, Model] | None = None, listing: Listing | None = None) -> None:
         """Start with an empty memory."""
         self.space = space
-        self._given = models or {}
+        self._given, self._listing = models or {}, listing
         self._known: OrderedDict[tuple[object, ...], Informants] = OrderedDict()
         self._lock = Lock()
 
@@ -134,7 +137,10 @@ class Transfer:
 
     @cached_property
     def _models(self) -> list[Model]:
-        return [self._given[name] if name in self._given else model(name, self.space) for name in MEMBERS]
+        listing = self._listing
+        if listing is None and (members := members_of(self.space)) is not None:
+            listing = Listing([live(member) for member in members])
+        return [self._given[name] if name in self._given else model(name, self.space, listing) for name in MEMBERS]
 
     def _learnt(self, group: Group) -> Informants:
         contents = group.contents
@@ -149,7 +155,7 @@ class Transfer:
 
 def helped(space: Space, preset: str, method: Method) -> Method:
     """Return how an agent searches that learns from other tasks as well, unless it is to do as its paper says."""
-    return method if preset == "paper" else replace(method, transfer=Transfer(space))
+    return method if preset == "paper" else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
 
 
 def best_of(models: Informants) -> SourceModel:

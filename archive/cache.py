@@ -84,7 +84,8 @@ def write(kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Pa
         handle, name = tempfile.mkstemp(dir=file.parent, suffix=ASIDE)
         try:
             with os.fdopen(handle, "wb") as opened:
-                np.savez(opened, identity=np.frombuffer(identity.encode(), np.uint8), **arrays)
+                named: dict[str, Any] = {"identity": np.frombuffer(identity.encode(), np.uint8), **arrays}
+                np.savez(opened, **named)
             Path(name).replace(file)
         except BaseException:
             with suppress(OSError):

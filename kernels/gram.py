@@ -8,7 +8,7 @@ belongs to one process: what all agents share are the distances in the archive.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Generic
 
@@ -33,17 +33,26 @@ class Gram(Generic[P]):
         distance: What to compute. Pairs are remembered for a `PairDistance`, prepared networks for any.
         max_networks: Prepared networks to keep, the least recently used go first.
         max_pairs: Pairs to keep, about 200 bytes each. What no call used for long goes first.
+        prepare: Stands in for `distance.prepare`, with the same result.
 
     Raises:
         UsageError: A bound is below 1.
     """
 
-    def __init__(self, distance: Distance[P], *, max_networks: int = 8192, max_pairs: int = 400_000) -> None:
+    def __init__(
+        self,
+        distance: Distance[P],
+        *,
+        max_networks: int = 8192,
+        max_pairs: int = 400_000,
+        prepare: Callable[[Architecture], P] | None = None,
+    ) -> None:
         """Start with an empty memory."""
         for name, bound in (("max_networks", max_networks), ("max_pairs", max_pairs)):
             if bound < 1:
                 raise UsageError(f"{name} must be >= 1, got {bound}")
         self.distance, self.max_networks = distance, max_networks
+        self._prepare = prepare or distance.prepare
         self._networks: OrderedDict[str, tuple[int, P]] = OrderedDict()
         self._pairs = _Memory(len(distance.components), max_pairs)
         self._next = 0
@@ -96,7 +105,7 @@ class Gram(Generic[P]):
         known = self._networks.get(key)
         if known is None:
             # A number is never given twice, so that pairs of a network that was forgotten cannot be mistaken.
-            known = self._networks[key] = (self._next, self.distance.prepare(architecture))
+            known = self._networks[key] = (self._next, self._prepare(architecture))
             self._next += 1
         self._networks.move_to_end(key)
         return known

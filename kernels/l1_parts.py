@@ -41,7 +41,7 @@ def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclide
     """Choose between subtracting and merging; `columns` None stands for `rows`."""
     both = rows if columns is None else [*rows, *columns]
     place = {name: at for at, name in enumerate(sorted(set(chain.from_iterable(both))))}
-    if _is_dense(len(place), [len(vector) for vector in both]):
+    if is_dense(len(place), [len(vector) for vector in both]):
         x = dense(rows, place)
         y = x if columns is None else dense(columns, place)
         return Dense(x, np.ascontiguousarray(y.T), euclidean)
@@ -53,9 +53,9 @@ def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> Part:
     """Choose likewise for the areas between step functions; `columns` None stands for `rows`."""
     both = rows if columns is None else [*rows, *columns]
     places = np.array(sorted({place for steps in both for place in steps[0]}))
-    if _is_dense(len(places), [len(steps[0]) for steps in both]):
-        x = _areas(rows, places)
-        y = x if columns is None else _areas(columns, places)
+    if is_dense(len(places), [len(steps[0]) for steps in both]):
+        x = areas(rows, places)
+        y = x if columns is None else areas(columns, places)
         return Dense(x, np.ascontiguousarray(y.T), euclidean=False)
     first = _entries_of_steps(rows)
     return Stepped(first, first if columns is None else _entries_of_steps(columns))
@@ -72,12 +72,13 @@ def dense(vectors: Sequence[Vector], place: Mapping[str, int]) -> Floats:
     return laid
 
 
-def _is_dense(p: int, entries: Sequence[int]) -> bool:
+def is_dense(p: int, entries: Sequence[int]) -> bool:
+    """Return whether subtracting vectors of p columns is faster than merging their numbers of entries."""
     # A pair merges the entries of two networks; with few columns the vectors are cheap in any case.
     return p * len(entries) <= min(DENSE, 2 * MERGE * sum(entries) + 64 * len(entries))
 
 
-def _areas(functions: Sequence[Steps], places: Floats) -> Floats:
+def areas(functions: Sequence[Steps], places: Floats) -> Floats:
     """Return (m, p - 1) areas below step functions between one place and the next, whose L1 distance is the area."""
     areas = np.empty((len(functions), max(len(places) - 1, 0)))
     for row, (own, values) in zip(areas, functions, strict=True):

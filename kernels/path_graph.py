@@ -68,3 +68,13 @@ def check_whole(name: str, value: Any, most: int | None = None) -> int:
         limits = ">= 0" if most is None else f"from 0 to {most}"
         raise UsageError(f"{name} must be a whole number {limits}, got {value!r}")
     return value
+
+
+def live(architecture: Architecture) -> Architecture:
+    """Return the network without layers that are on no path from input to output; itself where all are."""
+    if architecture.key == architecture.functional_key:
+        return architecture
+    kept = sorted({0, len(architecture.layers) - 1, *live_layers(architecture)})
+    position = {old: new for new, old in enumerate(kept)}
+    edges = [(position[tail], position[head]) for tail, head in architecture.edges if {tail, head} <= position.keys()]
+    return Architecture(architecture.space, [architecture.layers[old] for old in kept], edges)

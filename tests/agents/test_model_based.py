@@ -9,10 +9,12 @@ from archive import codec, kernels
 from archive.agents import acquisition, batch, stacked
 from archive.agents.base import History, Pending
 from archive.agents.candidate_sources import Members
-from archive.agents.model_based import Method, ModelBased, live
+from archive.agents.listing import Listing
+from archive.agents.model_based import Method, ModelBased
 from archive.agents.stacked import Stacked
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
 from archive.errors import UsageError
+from archive.kernels.path_graph import live
 from archive.kernels.tree_wasserstein import TreeWasserstein
 
 from .conftest import observed
@@ -111,7 +113,7 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
     members = space.members()
     outside = codec.from_nasbench201("|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_3x3~1|none~2|")
     assert not space.contains(outside)
-    found = Stacked(kinds(), members, most_bytes)
+    found = Stacked(kinds(), Listing(members), most_bytes)
     rows = [members[3], outside, members[17]]
     plain = np.concatenate([kind.distances(rows, members).stack for kind in kinds()])
     for columns in (slice(None), slice(5, 40), slice(0, 50, 2)):
@@ -124,7 +126,7 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
 def test_the_memory_of_rows_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(stacked, "FEW", 10)
     members = small_table(tmp_path).members()
-    found = Stacked([kernels.get("hamming")], members, most_bytes=4 * len(members) * 4)
+    found = Stacked([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
     for at in range(8):
         found.distances([members[at]], members)
     assert len(found._rows) == 4

@@ -1,0 +1,181 @@
+"""Listed members: features and distances are those that are computed without a list, from memory and from a file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archive import agents, cache, kernels
+from archive.agents import candidate_sources, listing
+from archive.agents.listing import Listing, members_of
+from archive.agents.portfolio_members import Operations
+from archive.agents.stacked import listable
+from archive.kernels import l1_parts
+from archive.kernels.path_graph import live
+from archive.kernels.profile import Profile
+from archive.kernels.tree_wasserstein import TreeWasserstein
+from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+
+from .conftest import Chains
+from .listed import known, small_table
+
+KINDS = {
+    "wl": lambda: kernels.get("weisfeiler-lehman"),
+    "wl-normalised": lambda: kernels.get("weisfeiler-lehman", normalised=True),
+    "profile": lambda: kernels.get("profile"),
+    "path": lambda: kernels.get("path", counts=True),
+    "operations": Operations,
+    "ngrams": lambda: TreeWasserstein((1, 2, 3), sizes=True, functional=True),
+}
+
+
+def files() -> set[Path]:
+    return set((Path(os.environ["ARCHIVE_HOME"]) / "cache" / "features").glob("*.npz"))
+
+
+@pytest.fixture(autouse=True)
+def worth_a_file(monkeypatch):
+    monkeypatch.setattr(cache, "WORTH", 10)
+
+
+@pytest.fixture
+def members(tmp_path):
+    return small_table(tmp_path).members()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_features_are_those_that_are_prepared(members, name, monkeypatch):
+    kind = KINDS[name]()
+    prepared = [kind.prepare(member) for member in members]
+    first = Listing(members)
+    # The first reads nothing, the second nothing but the file.
+    one = [first.prepare(kind, member) for member in members]
+    again = KINDS[name]()
+    monkeypatch.setattr(type(again), "prepare", None)
+    second = Listing(members)
+    other = [second.prepare(again, member) for member in members]
+    for expected, *found in zip(prepared, one, other, strict=True):
+        for each in found:
+            assert (each.key, each.space) == (expected.key, expected.space)
+            assert [list(part.items()) for part in each.features] == [list(part.items()) for part in expected.features]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, dense, monkeypatch):
+    kind = KINDS[name]()
+    rows = [3, 17, 3, 40]
+    expected = kind.distances([members[at] for at in rows], members).stack
+    monkeypatch.setattr(l1_parts, "is_dense", lambda p, entries: dense)
+    found = np.zeros_like(expected)
+    for out, vectors in zip(found, Listing(members).vectors(kind), strict=True):
+        vectors.rows(rows).add(1.0, False, 0, len(rows), out)
+    if name == "ngrams":
+        # Areas below steps on a line are summed over the places of all members, rather than of two.
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_networks_outside_are_prepared_one_by_one(members):
+    found = Listing(members[:30])
+    kind = kernels.get("profile")
+    assert found.prepare(kind, members[45]).features == kind.prepare(members[45]).features
+    assert not files()
+
+
+def test_settings_and_members_have_files_of_their_own(members):
+    wl, normalised = KINDS["wl"](), KINDS["wl-normalised"]()
+    Listing(members).features(wl)
+    assert len(files()) == 1
+    Listing(members).features(KINDS["wl"]())
+    assert len(files()) == 1
+    Listing(members).features(normalised)
+    Listing(members[:-1]).features(wl)
+    Listing(members[::-1]).features(wl)
+    assert len(files()) == 4
+
+
+def test_kernels_of_other_packages_and_short_lists_have_none(members):
+    kind = KINDS["wl"]()
+    kind.__class__ = type("Theirs", (Operations,), {"__module__": "theirs"})
+    Listing(members).features(kind)
+    Listing(members[:9]).features(KINDS["wl"]())
+    assert not files()
+
+
+def test_a_damaged_file_is_written_again(members):
+    kind = KINDS["wl"]()
+    Listing(members).features(kind)
+    (file,) = files()
+    good = file.read_bytes()
+    file.write_bytes(good[:100])
+    assert Listing(members).prepare(kind, members[5]).features == kind.prepare(members[5]).features
+    assert file.read_bytes() == good
+
+
+@pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl"])
+def test_proposals_are_the_same_without_a_file_with_one_and_with_a_home_that_takes_none(tmp_path, name, monkeypatch):
+    space = small_table(tmp_path, 120)
+    history = known(space.members()[:15])
+
+    def proposed():
+        found = agents.get(name, space).propose(history, 3, np.random.default_rng(0))
+        return [(one.architecture.key, one.mean, one.std, one.acquisition) for one in found]
+
+    first = proposed()
+    assert files()
+    assert proposed() == first
+    blocked = tmp_path / "blocked"
+    blocked.write_text("no folder")
+    monkeypatch.setenv("ARCHIVE_HOME", str(blocked))
+    assert proposed() == first
+
+
+def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypatch):
+    prepared: Counter[tuple[str, str]] = Counter()
+    for made in (WeisfeilerLehman, Profile):
+
+        def prepare(self, architecture, real=made.prepare):
+            prepared[type(self).__name__, architecture.key] += 1
+            return real(self, architecture)
+
+        monkeypatch.setattr(made, "prepare", prepare)
+    space = small_table(tmp_path, 120)
+    portfolio = agents.get("portfolio", space)
+    for count in (0, 12, 20):
+        portfolio.propose(known(space.members()[:count]), 2, np.random.default_rng(0))
+    assert prepared == {(name, live(one).key): 1 for name in ("WeisfeilerLehman", "Profile") for one in space.members()}
+
+
+def test_a_space_beyond_the_limit_is_not_listed(tmp_path, monkeypatch):
+    space = small_table(tmp_path)
+    count = len(space.members())
+    monkeypatch.setattr(listing, "MOST_LISTED", count)
+    assert members_of(space) is space.members()
+    assert isinstance(candidate_sources.get("auto", space), candidate_sources.Members)
+    monkeypatch.setattr(listing, "MOST_LISTED", count - 1)
+    assert members_of(space) is None
+    assert isinstance(candidate_sources.get("auto", space), candidate_sources.Evolution)
+    # Who asks for the list has it.
+    assert isinstance(candidate_sources.get("members", space), candidate_sources.Members)
+    assert members_of(Chains()) is None
+
+
+@pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl", "bananas"])
+def test_beyond_the_limit_agents_prepare_a_part_of_the_space(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_LISTED", 100)
+    monkeypatch.setattr(Listing, "features", None)
+    space = small_table(tmp_path, 400)
+    history = known(space.members()[:15])
+    found = agents.get(name, space).propose(history, 2, np.random.default_rng(0))
+    assert len({one.architecture.functional_key for one in found} - set(history.known)) == 2
+    assert all(space.contains(one.architecture) for one in found)
+
+
+def test_the_kinds_of_this_test_are_listable():
+    assert all(listable(make()) for make in KINDS.values())
