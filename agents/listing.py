@@ -134,12 +134,7 @@ class Features:
     def embedded(self, at: int) -> Embedded:
         """Return the features of one member, as they were prepared."""
         member = self.members[at]
-        features = []
-        for c, names in enumerate(self._names):
-            begin, end = self.arrays[f"{c}.starts"][at : at + 2]
-            numbers, values = (self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values"))
-            features.append({names[number]: value for number, value in zip(numbers, values, strict=True)})
-        return Embedded(member.key, member.space, tuple(features))
+        return Embedded(member.key, member.space, tuple(self._component(c, at) for c in range(len(self._names))))
 
     def vectors(self, kind: Distance[Any]) -> Sequence[Vectors]:
         """Return the vectors of each component."""
@@ -153,6 +148,11 @@ class Features:
     def _names(self) -> list[list[str]]:
         count = sum(name.endswith(".names") for name in self.arrays)
         return [json.loads(self.arrays[f"{c}.names"].tobytes()) for c in range(count)]
+
+    def _component(self, c: int, at: int) -> dict[str, float]:
+        begin, end = self.arrays[f"{c}.starts"][at : at + 2]
+        numbers, values = (self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values"))
+        return dict(zip(map(self._names[c].__getitem__, numbers), values, strict=True))
 
     def _laid_out(self, c: int, euclidean: bool) -> Vectors:
         """Number the features by name: sums are then added in the order of `l1_parts.of_vectors`."""
@@ -170,8 +170,7 @@ class Features:
 
     def _areas(self, c: int) -> Vectors:
         """Return areas below distribution functions between one place and the next, whose L1 distance is the area."""
-        measures = [self.embedded(at).features[c] for at in range(len(self.members))]
-        functions = [cumulated(measure) for measure in measures]
+        functions = [cumulated(self._component(c, at)) for at in range(len(self.members))]
         places = np.array(sorted({place for steps in functions for place in steps[0]}))
         return Vectors(np.ascontiguousarray(l1_parts.areas(functions, places).T), euclidean=False)
 
