@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -66,6 +68,22 @@ def archive(ctx: click.Context, /, **settings: str | None) -> None:
     Start with: archive search --agent nasbot
     """
     ctx.obj = {name: value for name, value in settings.items() if value is not None}
+    if "home" in ctx.obj:
+        ctx.with_resource(_environment("ARCHIVE_HOME", ctx.obj["home"]))
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    """Set a variable while a command runs: data sets and caches follow it to the folder of the archive."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -5,9 +5,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 
+from archive import cache
 from archive.cli.main import COMMANDS, main
 
 
@@ -48,6 +51,24 @@ def test_a_command_loads_the_driver_without_pandas():
     environment = {**os.environ, "ARCHIVE_PATIENCE": "0"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment)
     assert done.stdout.splitlines()[-2:] == ["[True, False]", "1"], done.stderr
+
+
+@click.command()
+def probe():
+    click.echo(cache.path("numbers", "one").parent)
+
+
+def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(COMMANDS, "probe", (__name__, "probe", ""))
+    before = os.environ["ARCHIVE_HOME"]
+    with pytest.raises(SystemExit):
+        main(["--home", str(tmp_path / "chosen"), "probe"])
+    with pytest.raises(SystemExit):
+        main(["probe"])
+    assert capsys.readouterr().out.split() == [
+        *(str(tmp_path / "chosen" / "cache" / "numbers"), str(Path(before) / "cache" / "numbers"))
+    ]
+    assert os.environ["ARCHIVE_HOME"] == before
 
 
 @pytest.mark.parametrize(
