@@ -2,8 +2,9 @@
 
 | source      | candidates                                                                   | for                     |
 |-------------|------------------------------------------------------------------------------|-------------------------|
-| `members`   | every network of the space, ranked                                           | spaces of up to 50,000  |
-|             |                                                                              | networks, cheap kernels |
+| `members`   | every network of the space, ranked                                           | spaces that can be      |
+|             |                                                                              | listed, cheap kernels   |
+| `part`      | 50,000 networks of the space, ranked, then local search from the best        | larger spaces likewise  |
 | `evolution` | NASBOT's evolution of the acquisition, then local search from its best       | any space               |
 | `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1)     | BANANAS as published    |
 | `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)             | that paper as published |
@@ -21,6 +22,7 @@ from typing import ClassVar, final
 
 import numpy as np
 
+from archive.agents import listing
 from archive.agents.base import History
 from archive.agents.candidates import Candidate, Rank, Ranked, distinct_candidates, evaluations_at, evolve, mutate
 from archive.agents.listing import Listing, members_of
@@ -70,6 +72,7 @@ class Members(CandidateSource):
 
     Args:
         space: Its members can be listed.
+        members: Those to rank; None for all.
 
     Attributes:
         listing: The members without dead layers, as agents compare them.
@@ -80,9 +83,9 @@ class Members(CandidateSource):
 
     name = "members"
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, members: Sequence[Architecture] | None = None) -> None:
         """List the members."""
-        found = space.members()
+        found = space.members() if members is None else members
         if found is None:
             raise UsageError(f"candidates 'members' needs a space that can be listed, got {space!r}")
         self._members = found
@@ -141,10 +144,14 @@ class Evolution(CandidateSource):
         start = [*self.space.initial_pool(), *filter(self.space.contains, history.known.values())]
         evaluations = self.evaluations or evaluations_at(len(history.usable) + len(history.pending))
         ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
+        return self.climbed(ranked, history, rank, rng)[:count]
+
+    def climbed(self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator) -> list[Ranked]:
+        """Return candidates and what local search finds from the best of them, without known networks, best first."""
         found = {one.candidate.architecture.functional_key: one for one in ranked}
         for one in self._fresh(ranked, history.known)[: self.climbs]:
             self._climb(one, rank, found, history.known, rng)
-        return self._fresh(list(found.values()), history.known)[:count]
+        return self._fresh(list(found.values()), history.known)
 
     def _climb(
         self,
@@ -174,6 +181,33 @@ class Evolution(CandidateSource):
     def _fresh(self, ranked: Sequence[Ranked], known: Mapping[str, Architecture]) -> list[Ranked]:
         fresh = [one for one in ranked if one.candidate.architecture.functional_key not in known]
         return sorted(fresh, key=lambda one: -one.rank)
+
+
+@final
+class Part(CandidateSource):
+    """A draw of the space (`archive.agents.listing.members_of`), then steps to better neighbours from its best.
+
+    Args:
+        space: Its members can be listed.
+
+    Attributes:
+        drawn: The draw.
+
+    Raises:
+        UsageError: They cannot.
+    """
+
+    name = "part"
+
+    def __init__(self, space: Space) -> None:
+        """Draw the members."""
+        self.drawn, self._evolution = Members(space, members_of(space)), Evolution(space)
+
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """See `CandidateSource.candidates`."""
+        return self._evolution.climbed(self.drawn.candidates(history, rank, count, rng), history, rank, rng)[:count]
 
 
 @final
@@ -218,29 +252,33 @@ class Mutations(CandidateSource):
 
 def listing_of(source: CandidateSource) -> Listing | None:
     """Return the members that a source lists, for models of the same agent to share; None where it lists none."""
+    source = source.drawn if isinstance(source, Part) else source
     return source.listing if isinstance(source, Members) else None
 
 
-NAMES = ("auto", "evolution", "members", "mutations", "pool")
+NAMES = ("auto", "evolution", "members", "mutations", "part", "pool")
 
 
 def get(name: str, space: Space, *, cheap: bool = True) -> CandidateSource:
     """Return a source.
 
     Args:
-        name: Its name; `auto` is `members` where ranking is cheap and the space has at most
-            `archive.agents.listing.MOST_LISTED` members, else `evolution`.
+        name: Its name. `auto` is `evolution` where ranking is not cheap or the space cannot be listed, else `part`
+            where it has more than `archive.agents.listing.MOST_LISTED` members, else `members`.
         space: Where to search.
         cheap: Whether thousands of networks can be ranked for one proposal.
 
     Raises:
         UnknownNameError: There is no such source.
-        UsageError: `members` of a space that cannot be listed.
+        UsageError: `members` or `part` of a space that cannot be listed.
     """
     if name not in NAMES:
         raise UnknownNameError("candidates", name, NAMES)
     if name == "auto":
-        name = "members" if cheap and members_of(space) is not None else "evolution"
+        members = space.members() if cheap else None
+        name = "evolution" if members is None else "members" if len(members) <= listing.MOST_LISTED else "part"
+    if name == "part":
+        return Part(space)
     if name == "members":
         return Members(space)
     if name == "mutations":

@@ -1,4 +1,4 @@
-"""The networks of a space that is small enough to be listed, with their features: prepared once, and kept.
+"""The networks of a space that can be listed, with their features: prepared once, and kept.
 
     members ── prepared by a kind of distance ──> features ──> vectors, from which rows of distances are computed
                                                    │    ^
@@ -42,15 +42,21 @@ from archive.kernels.tree_wasserstein_degrees import cumulated
 from archive.spaces.base import Space
 
 MOST_LISTED = 50_000
-"""Members up to which agents list a space unless told otherwise; NAS-Bench-101 has 423,624. Beyond, they evolve."""
+"""Members that agents rank for a proposal; NAS-Bench-101 has 423,624. Of larger spaces they rank a draw of so many."""
 
 Integers = NDArray[np.int64]
 
 
 def members_of(space: Space) -> Sequence[Architecture] | None:
-    """Return the members of a space that is small enough for every proposal to rank them all; else None."""
+    """Return the networks that are ranked for every proposal in a space that can be listed; else None.
+
+    They are all members, or `MOST_LISTED` of them, drawn uniformly, always the same.
+    """
     members = space.members()
-    return None if members is None or len(members) > MOST_LISTED else members
+    if members is None or len(members) <= MOST_LISTED:
+        return members
+    drawn = np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False)
+    return [members[at] for at in np.sort(drawn)]
 
 
 @final

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archive import agents, cache, kernels
+from archive import agents, cache, kernels, spaces
 from archive.agents import candidate_sources, listing
+from archive.agents.base import History
 from archive.agents.listing import Listing, members_of
 from archive.agents.portfolio_members import Operations
 from archive.agents.stacked import listable
@@ -21,7 +22,7 @@ from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
 
 from .conftest import Chains
-from .listed import known, small_table
+from .listed import known, score, small_table
 
 KINDS = {
     "wl": lambda: kernels.get("weisfeiler-lehman"),
@@ -152,29 +153,57 @@ def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypat
     assert prepared == {(name, live(one).key): 1 for name in ("WeisfeilerLehman", "Profile") for one in space.members()}
 
 
-def test_a_space_beyond_the_limit_is_not_listed(tmp_path, monkeypatch):
+def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     space = small_table(tmp_path)
-    count = len(space.members())
-    monkeypatch.setattr(listing, "MOST_LISTED", count)
-    assert members_of(space) is space.members()
+    members = space.members()
+    monkeypatch.setattr(listing, "MOST_LISTED", len(members))
+    assert members_of(space) is members
     assert isinstance(candidate_sources.get("auto", space), candidate_sources.Members)
-    monkeypatch.setattr(listing, "MOST_LISTED", count - 1)
-    assert members_of(space) is None
-    assert isinstance(candidate_sources.get("auto", space), candidate_sources.Evolution)
-    # Who asks for the list has it.
-    assert isinstance(candidate_sources.get("members", space), candidate_sources.Members)
+    monkeypatch.setattr(listing, "MOST_LISTED", 20)
+    drawn = members_of(space)
+    assert drawn is not None and len({one.key for one in drawn}) == 20
+    assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
+    assert isinstance(candidate_sources.get("auto", space), candidate_sources.Part)
+    assert isinstance(candidate_sources.get("auto", space, cheap=False), candidate_sources.Evolution)
+    # The whole list is there for the asking.
+    every = candidate_sources.listing_of(candidate_sources.get("members", space))
+    assert every is not None and len(every) == len(members)
     assert members_of(Chains()) is None
 
 
 @pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl", "bananas"])
-def test_beyond_the_limit_agents_prepare_a_part_of_the_space(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(listing, "MOST_LISTED", 100)
-    monkeypatch.setattr(Listing, "features", None)
+def test_beyond_the_limit_agents_prepare_the_draw_alone(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_LISTED", 50)
+    listed = []
+    monkeypatch.setattr(Listing, "__init__", _noting(listed, Listing.__init__))
     space = small_table(tmp_path, 400)
     history = known(space.members()[:15])
     found = agents.get(name, space).propose(history, 2, np.random.default_rng(0))
     assert len({one.architecture.functional_key for one in found} - set(history.known)) == 2
     assert all(space.contains(one.architecture) for one in found)
+    assert max(listed) == 50
+
+
+def _noting(sizes, real):
+    def begin(self, members):
+        sizes.append(len(members))
+        real(self, members)
+
+    return begin
+
+
+def test_local_search_leaves_the_draw(monkeypatch):
+    monkeypatch.setattr(listing, "MOST_LISTED", 10)
+    space = spaces.get("nasbench201")
+
+    def rank(networks):
+        return np.array([score(one) for one in networks])
+
+    drawn = members_of(space)
+    found = candidate_sources.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
+    ranks = [one.rank for one in found]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] > max(map(score, drawn)) and space.contains(found[0].candidate.architecture)
 
 
 def test_the_kinds_of_this_test_are_listable():
