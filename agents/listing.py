@@ -12,9 +12,9 @@
 | y      | the members' vectors of a component, whichever is smaller:                   |                     |
 |        | transposed and dense, or their entries (`archive.kernels.l1_parts.Entries`)  | (p, M) or (entries) |
 
-Memory, by measurement on cells of NAS-Bench-101, for each thousand members: 3 MB for the networks themselves, and
-0.6 MB for the features of Weisfeiler-Lehman and profile together. Rows of distances take 4 bytes a member, component
-and known network (`archive.agents.stacked`).
+Memory, measured: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000,
+of which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
+(`archive.agents.stacked`).
 """
 
 from __future__ import annotations
