@@ -35,7 +35,6 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from archive.agents.surrogates.base import Array
 from archive.errors import NumericalError, UnknownNameError
@@ -154,8 +153,11 @@ class RankNormal(Transform):
     def learn(self, scores: Array) -> Scale:
         """See `Transform.learn`."""
         Scale.of(scores)
-        known, at = np.unique(scores, return_index=True)
-        quantiles = ndtri((rankdata(scores) - 0.5) / len(scores))[at]
+        known, repeats = np.unique(scores, return_counts=True)
+        last = np.cumsum(repeats)
+        # Equal scores share the mean of their ranks, counted from 1.
+        ranks = 0.5 * (last + (last - repeats) + 1)
+        quantiles = ndtri((ranks - 0.5) / len(scores))
         return Scale.of(scores, _Quantiles(known, quantiles))
 
 
