@@ -73,7 +73,7 @@ def set_budget(archive: Archive, name: str, budget: int) -> int:
     Raises:
         UnknownNameError: There is no study of this name.
     """
-    counts = archive.studies.snapshot(name).counts
+    counts = archive.studies.counts(name)
     total = max(budget, sum(count for state, count in counts.items() if state.evaluated))
     archive.studies.set_budget(name, total)
     return total

@@ -54,6 +54,13 @@ WITH s.name AS name, p.state AS state, CASE WHEN NOT isNaN(e.value) THEN e.value
 RETURN name, state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest
 """
 
+COUNTS_OF = """
+MATCH (s:Study {name: $name})
+USING INDEX SEEK s:Study(name)
+OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
+RETURN p.state AS state, count(p) AS proposals
+"""
+
 SOURCES = """
 MATCH (:Study {name: $name})-[:WARM_STARTED_FROM]->(source:Study)
 RETURN source.name AS name ORDER BY name
@@ -230,6 +237,18 @@ class Studies:
         objective, sources = self.get(name).objective, self.sources(name)
         found = self._evaluations.to_learn_from([name, *sources], objective)
         return sorted(found, key=lambda evaluation: evaluation.study != name)
+
+    def counts(self, name: str) -> Mapping[State, int]:
+        """Return how many proposals of a study are in each state.
+
+        Raises:
+            UnknownNameError: There is no study of this name.
+        """
+        rows = self._connection.read(lambda tx: tx.run(COUNTS_OF, name=name).data())
+        if not rows:
+            self.get(name)
+        counts = {row["state"]: int(row["proposals"]) for row in rows}
+        return {state: counts.get(state.value, 0) for state in State}
 
     def snapshot(self, name: str) -> Snapshot:
         """Return how a study stands now, for a live view: two round trips.

@@ -146,7 +146,7 @@ def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
     """Return whether a study has more evaluations than are asked for: a total that cannot be had changes nothing."""
     if budget is None or budget < 1 or named(archive, name) is None:
         return False
-    return evaluated(archive.studies.snapshot(name).counts) > budget
+    return evaluated(archive.studies.counts(name)) > budget
 
 
 def _search(
@@ -168,7 +168,7 @@ def _search(
     from archive.trainer.tabular import Reading
 
     agent, protocol = chosen.agent, chosen.protocol
-    counts = archive.studies.snapshot(study.name).counts
+    counts = archive.studies.counts(study.name)
     own, under_way = evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
     history = loop.history_of(archive, study)
     warm = len(history.observations) - own

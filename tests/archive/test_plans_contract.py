@@ -22,6 +22,7 @@ from archive import (
     retention,
     rungs,
     snapshots,
+    studies,
     study_deletion,
 )
 from tests.archive.stores import cells, propose
@@ -35,6 +36,7 @@ STATEMENTS = {
     "count a study again": admission.COUNT,
     "what a wish was granted": admission.DONE,
     "failures of a study": admission.FAILED,
+    "proposals of a study by state": studies.COUNTS_OF,
     "new proposals": admission.CREATE,
     "what runs": claims.OF_ANY + claims.RUNNING,
     "what waits": claims.OF_ANY + claims.WAITING,

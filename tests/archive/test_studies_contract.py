@@ -79,6 +79,19 @@ def test_settings_of_a_space_that_is_not_installed_are_compared_as_they_are(arch
         archive.studies.create(study(space="elsewhere", space_config={"depth": [1, 2]}))
 
 
+def test_proposals_are_counted_by_state(archive):
+    archive.studies.create(study("empty"))
+    evaluate(archive, [0.5, 0.25], "one")
+    propose(archive, cells(4), "one")
+    claim = archive.proposals.claim("w", study="one")
+    archive.proposals.fail(claim.id, claim.token, "no memory")
+    expected = {State.COMPLETE: 2, State.FAILED: 1, State.WAITING: 1, State.RUNNING: 0, State.PRUNED: 0}
+    assert archive.studies.counts("one") == archive.studies.snapshot("one").counts == expected
+    assert archive.studies.counts("empty") == dict.fromkeys(State, 0)
+    with pytest.raises(UnknownNameError, match="unknown study 'absent'"):
+        archive.studies.counts("absent")
+
+
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}])
 def test_what_cannot_be_a_study(archive, wrong):
     with pytest.raises(UsageError):
