@@ -1,0 +1,54 @@
+"""Settings of agents that are documented exist, and every setting that exists is documented."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from archive import agents, spaces
+from archive.agents.benchmarks.search.contestants import PEERS, contestant
+from tests.support import ROOT
+
+FOLDERS = ("archive", "agents", "kernels", "trainer", "cli")
+NAMES = "|".join(sorted({*agents.names(), *PEERS}, key=len, reverse=True))
+
+# An agent with a setting, alone or among others of a team; up to a space, a backtick or a closing bracket.
+EXAMPLE = re.compile(rf"(?<![\w#:/-])((?:{NAMES})(?:\+[\w-]+)*:[a-z_]+=[^\s`)]+)")
+
+
+def docstrings():
+    """Yield the docstrings of the whole package."""
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    yield ast.get_docstring(node) or ""
+
+
+def documented():
+    """Return every `agent:setting=value` of the README, which holds all help texts, and of the docstrings."""
+    texts = [(ROOT / "README.md").read_text(encoding="utf-8"), *docstrings()]
+    return sorted({found.rstrip(".,;") for text in texts for found in EXAMPLE.findall(text)})
+
+
+def test_examples_are_found():
+    found = documented()
+    assert any(example.startswith("portfolio:members=[") for example in found)
+    assert any("+" in example for example in found)
+
+
+@pytest.mark.parametrize("example", documented())
+def test_a_documented_setting_is_accepted(example):
+    assert contestant(example).agents(spaces.get("nasbench201"))
+
+
+@pytest.mark.parametrize("kind", agents.names())
+def test_the_arguments_of_an_agent_are_those_that_its_class_documents(kind):
+    documentation = agents.registry.load(kind).__doc__ or ""
+    _, _, rest = documentation.partition("Args:\n")
+    arguments = re.findall(r"^ {8}(\w+(?:, \w+)*):", re.split(r"\n\n", rest)[0], re.MULTILINE)
+    names = {name for several in arguments for name in several.split(", ")}
+    if names:
+        assert names - {"space"} == set(agents.settings(kind))
