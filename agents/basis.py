@@ -13,13 +13,16 @@ they are told as they stood then (`archive.agents.fidelity`).
 Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` says how far it took its task to follow
 each of them: a result of the call, no part of what it depended on.
 
+A search that has met another one on its study draws from a random stream of its own (`archive.agents.searcher`):
+`"stream": 1234567`. Without that entry the stream is 0, as of every search that is alone.
+
 With the study's seed, the agent's configuration on record and what was evaluated, that is all a proposal depends on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +39,9 @@ if TYPE_CHECKING:
     from archive.records import Study
 
 Basis = Mapping[str, Any]
+
+STREAMS = 2**31
+"""Number of the random streams that searches which meet choose from; 0 is none of them."""
 
 
 @collector.paused()
@@ -66,12 +72,18 @@ def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
     return history, basis
 
 
-def generator(seed: int, history: History) -> np.random.Generator:
+def generator(seed: int, history: History, stream: int = 0) -> np.random.Generator:
     """Return the generator of an agent's choices at a point of a study.
 
-    One stream of random numbers a position: a search that was killed draws again what it would have drawn.
+    Each position of a study has its own random numbers: a search that was killed draws again what it would have drawn.
+
+    Args:
+        seed: Of the study.
+        history: What the agent is told.
+        stream: Of the search; searches of one study on different streams draw independently.
     """
-    return np.random.default_rng([seed, len(history.observations) + len(history.pending) + len(history.failed)])
+    position = len(history.observations) + len(history.pending) + len(history.failed)
+    return np.random.default_rng([seed, position, stream] if stream else [seed, position])
 
 
 def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
@@ -96,9 +108,18 @@ def ranges(numbers: Iterable[int]) -> str:
 
 def numbers_in(text: str) -> Iterable[int]:
     """Return the numbers that `ranges` wrote."""
+    return chain.from_iterable(_spans(text))
+
+
+def count_in(text: str) -> int:
+    """Return how many numbers `ranges` wrote, without listing them: a text of another archive may claim billions."""
+    return sum(map(len, _spans(text)))
+
+
+def _spans(text: str) -> Iterator[range]:
     for part in text.split(",") if text else ():
         first, _, last = part.partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        yield range(int(first), int(last or first) + 1)
 
 
 def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive import agents, spaces
 from archive.agents.base import Agent, History, Pending
-from archive.agents.basis import Basis, generator, networks_of, numbers_in, observations_of
+from archive.agents.basis import Basis, count_in, generator, networks_of, numbers_in, observations_of
 from archive.agents.fidelity import as_of
 from archive.agents.sources import split
 from archive.errors import UsageError
@@ -62,15 +62,22 @@ def recheck(archive: Archive, study: str) -> Recheck:
     differing: list[str] = []
     unexplained: list[str] = []
     for proposals in past.calls():
-        ids = [proposal.id for proposal in proposals]
-        if not proposals[0].based_on:
-            unexplained += ids
+        if not _explains(proposals[0].based_on):
+            unexplained += [proposal.id for proposal in proposals]
             continue
-        again = iter(past.ask(proposals[0]))
-        # The archive may have left out some of a call, for the budget or another search; it never changes the order.
+        again = past.ask(proposals[0])
         for proposal in proposals:
-            (same if proposal.architecture_key in again else differing).append(proposal.id)
+            # Some of a call may have been left out, for the budget or another search; the order is the agent's.
+            found = proposal.architecture_key in again
+            (same if found else differing).append(proposal.id)
+            again = again[again.index(proposal.architecture_key) + 1 :] if found else again
     return Recheck(tuple(same), tuple(differing), tuple(unexplained))
+
+
+def _explains(basis: Basis) -> bool:
+    """Return whether a basis names all that a history is made of."""
+    kinds = {"observations": Mapping, "pending": str, "failed": str, "wanted": int}
+    return all(isinstance(basis.get(part), kind) for part, kind in kinds.items())
 
 
 class Past:
@@ -99,7 +106,7 @@ class Past:
     def ask(self, proposal: Proposal) -> list[str]:
         """Return the keys of what its agent suggests in the call that made a proposal."""
         history = self.history(proposal.based_on)
-        rng = generator(self.study.seed, history)
+        rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
         suggestions = self._agent(str(proposal.agent)).propose(history, proposal.based_on["wanted"], rng)
         return [suggestion.architecture.key for suggestion in suggestions]
 
@@ -109,12 +116,7 @@ class Past:
         Raises:
             UsageError: Something that it names is not there.
         """
-        wanted = {name: set(numbers_in(text)) for name, text in basis["observations"].items()}
-        seen = [one for one in self._evaluations if one.number in wanted.get(str(one.study), ())]
-        missing = {*numbers_in(basis["pending"]), *numbers_in(basis["failed"])} - self.proposals.keys()
-        if missing or len(seen) != sum(map(len, wanted.values())):
-            raise UsageError(f"not all is there that a proposal of the study {self.study.name!r} was based on: {basis}")
-        own, sources = split(self._as_they_stood(seen, basis), self.study)
+        own, sources = split(self._as_they_stood(self._seen(basis), basis), self.study)
         return History(
             observations=observations_of(own, self.study.objective),
             sources=sources,
@@ -124,6 +126,20 @@ class Past:
             ),
             failed=tuple(self._networks(basis["failed"])),
         )
+
+    def _seen(self, basis: Basis) -> Sequence[Evaluation]:
+        """Return the evaluations that a basis names, once it is sure that all is there."""
+        named, others = basis["observations"], [basis["pending"], basis["failed"]]
+        partial = [text for lengths in basis.get("partial", {}).values() for text in lengths.values()]
+        # Counted before they are listed: a basis that was loaded may name more numbers than memory has room for.
+        most = max(len(self._evaluations), len(self.proposals))
+        if all(sum(map(count_in, texts)) <= most for texts in (named.values(), others, partial)):
+            wanted = {(name, number) for name, text in named.items() for number in numbers_in(text)}
+            seen = [one for one in self._evaluations if (one.study, one.number) in wanted]
+            missing = {number for text in others for number in numbers_in(text)} - self.proposals.keys()
+            if not missing and len(seen) == len(wanted):
+                return seen
+        raise UsageError(f"not all is there that a proposal of the study {self.study.name!r} was based on: {basis}")
 
     def _as_they_stood(self, seen: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
         """Return evaluations with what they knew when they had paused at a rung, if they had."""

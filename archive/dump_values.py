@@ -18,6 +18,7 @@ CLAIM_OWN = frozenset(["at", "token"])
 _MOST_NESTED = 50
 _MOST_NAME = 500
 _LARGEST = 2**63
+_MOST_NUMBERS = 1_000_000
 _RANGES = re.compile(r"(\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*)?")
 
 
@@ -84,9 +85,21 @@ def is_basis(value: Any) -> bool:
         return False
     if not all(length.isdecimal() for lengths in partial.values() for length in lengths):
         return False
+    limits = {"wanted": _MOST_NUMBERS, "stream": 2**32}
+    if not all(0 <= number <= most for name, most in limits.items() if is_whole(number := basis.get(name))):
+        return False
     numbers = [basis.get("pending"), basis.get("failed"), *(observed.values() if is_map(observed) else [observed])]
     numbers += [text for lengths in partial.values() for text in lengths.values()]
-    return all(_RANGES.fullmatch(text) for text in numbers if isinstance(text, str))
+    return _are_numbers([text for text in numbers if isinstance(text, str)])
+
+
+def _are_numbers(texts: list[str]) -> bool:
+    """Whether each text is ranges of numbers, and all of them together name no more than memory has room for."""
+    if not all(_RANGES.fullmatch(text) for text in texts):
+        return False
+    ends = [part.partition("-") for text in texts for part in text.split(",") if part]
+    sizes = [int(last or first) - int(first) + 1 for first, _, last in ends]
+    return all(size > 0 for size in sizes) and sum(sizes) <= _MOST_NUMBERS
 
 
 def _depth(value: Any) -> int:

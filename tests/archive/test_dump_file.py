@@ -222,6 +222,26 @@ FORGERIES = {
         lambda lines: of(lines, "proposal")["properties"].update(based_on='{"observations": {"one": "0-x"}}'),
         "based_on",
     ),
+    "a basis of more numbers than memory holds": (
+        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"observations": {"one": "0-999999999"}}'),
+        "based_on",
+    ),
+    "a basis of many such ranges": (
+        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"pending": "0-999999,0-999999"}'),
+        "based_on",
+    ),
+    "a basis of a range that ends before it begins": (
+        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"failed": "0-9,5-3"}'),
+        "based_on",
+    ),
+    "a basis of a billion suggestions": (
+        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"wanted": 1000000001}'),
+        "based_on",
+    ),
+    "a basis of no stream": (
+        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"wanted": 1, "stream": -1}'),
+        "based_on",
+    ),
     "settings without end": (
         lambda lines: of(lines, "study")["properties"].update(config='{"a":' + "[" * 90 + "]" * 90 + "}"),
         "config",
