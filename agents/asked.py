@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from archive.records import Proposal
 
 if TYPE_CHECKING:
     from archive.architectures import Architectures
+    from archive.records import Evaluation
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,24 @@ class Asked:
     def id(self) -> str:
         """The proposal's id."""
         return self.proposal.id
+
+
+class Batch(list[Asked]):
+    """List of what one call of `ask` gave to evaluate, by number.
+
+    Args:
+        asked: What to evaluate.
+        answered: See below.
+
+    Attributes:
+        answered: Evaluations that the same call added to the study, by number: the agent proposed these networks too,
+            and the archive had their results from other studies. They count towards the budget.
+    """
+
+    def __init__(self, asked: Iterable[Asked] = (), answered: Iterable[Evaluation] = ()) -> None:
+        """Keep both."""
+        super().__init__(asked)
+        self.answered = tuple(answered)
 
 
 @dataclass(frozen=True)

@@ -15,17 +15,14 @@ Rungs (`archive.rungs`) are for trainers: what is told is the value of a whole t
 from __future__ import annotations
 
 import math
-import os
-import platform
-import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from archive import __version__
-from archive.agents import loop
-from archive.agents.asked import Asked, Wish, lists, network, real
-from archive.agents.base import Agent, check_count
+from archive.agents.asked import Asked, Batch, Wish, lists, network, real
+from archive.agents.asker import Asker
+from archive.agents.base import Agent
 from archive.errors import UsageError
 from archive.graph import Architecture
 from archive.records import Proposal, Result, State
@@ -65,9 +62,8 @@ class Study:
     def __init__(self, archive: Archive, name: str, space: Space) -> None:
         """Become known to the archive as a worker."""
         self.archive, self.name, self.space = archive, name, space
-        self._worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
+        self._asker = Asker(archive, name, space)
         self._curves: dict[str, dict[int, dict[str, float]]] = {}
-        archive.proposals.register_worker(self._worker, platform.node(), "ask and tell")
 
     @property
     def record(self) -> Record:
@@ -76,14 +72,16 @@ class Study:
 
     def ask(
         self, agent: str | Agent, n: int = 1, *, lease_seconds: float = LEASE_SECONDS, retrain: bool = False
-    ) -> list[Asked]:
+    ) -> Batch:
         """Return what to evaluate next, held for this process.
 
         What waits in the study comes first (enqueued, or given up by another worker), then what the agent proposes
-        from all that is known at this moment. The same seed and history give the same proposals.
+        from all that is known at this moment. The same seed and history give the same proposals, as long as nothing
+        else proposes in the study at the same moment; each proposal records what it depended on.
 
         Args:
-            agent: Name of an agent, with its defaults, or the agent.
+            agent: Name of an agent, with its defaults, or the agent. One by name lives as long as this object, so that
+                it prepares a space once.
             n: How many.
             lease_seconds: How long they are kept without a report. Then others may have them; a result that is told
                 later still counts, unless another came first.
@@ -91,22 +89,14 @@ class Study:
                 Otherwise those are answered: evaluations of this study, within its budget, that nobody is asked for.
 
         Returns:
-            At most `n`, by number; fewer where the budget or the space is spent.
+            A list of at most `n`, by number; fewer where the budget or the space is spent. Its attribute `answered`
+            holds the evaluations that were answered from other studies meanwhile.
 
         Raises:
             UnknownNameError: There is no such agent.
             UsageError: `n` is less than 1, or the agent searches another space.
         """
-        check_count(n)
-        searcher = self._agent(agent)
-        asked = self._claim(n, lease_seconds)
-        while len(asked) < n:
-            made = self._propose(searcher, n - len(asked), retrain)
-            fresh = self._claim(n - len(asked), lease_seconds)
-            asked += fresh
-            if not made and not fresh:
-                break
-        return sorted(asked, key=lambda each: each.proposal.number)
+        return self._asker.ask(agent, n, lease_seconds, retrain)
 
     def report(self, asked: Asked, step: int, metrics: Mapping[str, float]) -> None:
         """Store how a training stands, and keep it for another hour; a step that is reported again is replaced.
@@ -240,43 +230,13 @@ class Study:
         whole = [each for each in found if not each.partial]
         return max(whole or found, key=lambda each: each.score, default=None)
 
-    def _agent(self, agent: str | Agent) -> Agent:
-        from archive import agents
-
-        found = agents.get(agent, self.space) if isinstance(agent, str) else agent
-        if found.space != self.space:
-            raise UsageError(f"the agent must search the study's space {self.space!r}, got {found.space!r}")
-        return found
-
-    def _claim(self, n: int, lease_seconds: float) -> list[Asked]:
-        asked: list[Asked] = []
-        while len(asked) < n:
-            wanted = n - len(asked)
-            claims = self.archive.proposals.claim_many(
-                self._worker, wanted, study=self.name, lease_seconds=lease_seconds
-            )
-            if not claims:
-                break
-            asked += [Asked(claim.proposal, claim.architecture, claim.token) for claim in claims]
-        return asked
-
-    def _propose(self, agent: Agent, n: int, retrain: bool) -> int:
-        """Let an agent propose as many as the budget has room for, and return how many were new."""
-        record = self.record
-        counts = self.archive.studies.snapshot(self.name).counts
-        room = min(n, record.budget - sum(counts.values()) + counts[State.FAILED])
-        if room < 1:
-            return 0
-        agent_id = self.archive.proposals.register_agent(agent.kind, agent.config, __version__)
-        return loop.propose(self.archive, record, agent, agent_id, room, retrain=retrain)[1]
-
     def _proposal(self, told: Asked | Proposal | Architecture | str) -> Proposal:
         """Return the proposal as it stands, made for a network that has none."""
         if isinstance(told, Architecture):
             proposal = self._added(told, 0.0)
             while proposal is None:
                 # A result is never turned away: the budget makes room for it.
-                counts = self.archive.studies.snapshot(self.name).counts
+                counts = self.archive.studies.counts(self.name)
                 self.archive.studies.set_budget(self.name, sum(counts.values()) - counts[State.FAILED] + 1)
                 proposal = self._added(told, 0.0)
             return proposal

@@ -1,7 +1,7 @@
 """The loop of a search: it owns every effect, so that `Agent.propose` can be a pure function.
 
-It reads the history from the archive, asks the agent, writes proposals, keeps the pairwise distances of what has been
-evaluated, and waits. All its state is in the archive: killed at any moment and started again, it goes on; two loops on
+It lets the agent propose (`archive.agents.searcher`), keeps the pairwise distances of what has been evaluated, and
+waits. All that it cannot do without is in the archive: killed at any moment and started again, it goes on; two loops on
 one study share its budget, which the archive enforces.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from archive.agents import basis
 from archive.agents.base import Agent, History
 from archive.agents.pairwise import SPACES, Keeper
+from archive.agents.searcher import Searcher
 from archive.errors import SearchError
 from archive.records import State
 
@@ -60,7 +61,7 @@ def run(
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
-    keeper = Keeper(archive, agent.grams)
+    keeper, searcher = Keeper(archive, agent.grams), Searcher(archive)
     look, measured = archive.studies.follow(study.name), 0
     # How much was known when the agent last had no proposal: it may have one again once more is.
     exhausted: tuple[int, int] | None = None
@@ -80,11 +81,11 @@ def run(
             return
         check_failures(snapshot)
         wanted = min(batch - waiting, study.budget - evaluated - waiting)
-        made = 0
+        proposed = None
         if wanted > 0 and exhausted != known:
-            suggested, made = propose(archive, study, agent, agent_id, wanted, retrain=retrain, keeper=keeper)
-            exhausted = None if suggested else known
-        if not made:
+            proposed = searcher.propose(study, agent, agent_id, wanted, retrain=retrain, keeper=keeper)
+            exhausted = None if proposed.made or proposed.lost else known
+        if proposed is None or not proposed.made:
             # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
             wait(pause)
 
@@ -92,35 +93,6 @@ def run(
 def history_of(archive: Archive, study: Study) -> History:
     """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
     return basis.history_of(archive, study)[0]
-
-
-def propose(
-    archive: Archive,
-    study: Study,
-    agent: Agent,
-    agent_id: str,
-    wanted: int,
-    *,
-    retrain: bool = False,
-    keeper: Keeper | None = None,
-) -> tuple[int, int]:
-    """Ask the agent for proposals and write them; how many it suggested, and how many the archive took.
-
-    What the archive knows already under the study's protocol is written with its answer, unless `retrain` is given.
-    """
-    history, known = basis.history_of(archive, study)
-    if keeper is not None and agent.grams:
-        # Those of other studies are needed by agents that compare networks, and stored for the next one.
-        keeper.keep({seen.architecture.key: seen.architecture for seen in history.usable})
-    began = time.process_time()
-    suggestions = agent.propose(history, wanted, basis.generator(study.seed, history))
-    seconds = time.process_time() - began
-    asked = {**known, "wanted": wanted, **basis.coupling(suggestions)}
-    answers = [None] * len(suggestions) if retrain else archive.answers.known(study, suggestions)
-    made = archive.answers.create(
-        study.name, agent_id, suggestions, answers, budget=study.budget, basis=asked, seconds=seconds
-    )
-    return len(suggestions), len(made)
 
 
 def check_failures(snapshot: Snapshot) -> None:

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from archive.agents import loop
 from archive.agents.asked import Asked, real
@@ -17,6 +18,9 @@ from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
 from archive.graph import Architecture
 from archive.records import State
 
+if TYPE_CHECKING:
+    from archive.snapshots import Snapshot
+
 LEASE_SECONDS = 15.0
 """Lease of what is being evaluated, renewed by a thread: when the process dies, the proposal is soon free."""
 
@@ -27,21 +31,26 @@ def run(study: Study, objective: Objective, budget: int | None, agent: str | Age
     """Evaluate what an agent proposes until the study has its evaluations; see `Study.run`."""
     _set_budget(study, budget)
     look = study.archive.studies.follow(study.name)
-    while True:
-        snapshot = look()
+    snapshot = look()
+    while not _is_done(snapshot):
         loop.check_failures(snapshot)
-        if snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED] >= snapshot.study.budget:
-            break
         asked = study.ask(agent, lease_seconds=LEASE_SECONDS)
         if asked:
             _evaluate(study, objective, asked[0])
-        elif snapshot.counts[State.RUNNING]:
-            # Another worker has the last ones: it may yet lose them.
-            time.sleep(loop.PAUSE)
-        else:
+        before, snapshot = snapshot, look()
+        if asked or snapshot.counts != before.counts:
+            continue
+        if not snapshot.counts[State.RUNNING] + snapshot.counts[State.WAITING]:
+            # Nothing was proposed, nothing is under way, and nothing happened meanwhile: the space is spent.
             break
+        # Others have the last ones: they may yet lose them.
+        time.sleep(loop.PAUSE)
     found = study.evaluations()
     Keeper(study.archive).keep({each.architecture.key: each.architecture for each in found})
+
+
+def _is_done(snapshot: Snapshot) -> bool:
+    return snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED] >= snapshot.study.budget
 
 
 def _set_budget(study: Study, budget: int | None) -> None:

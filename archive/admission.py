@@ -60,6 +60,7 @@ class Request:
         after: How many proposals the study must have; None allows any number.
         tokens: Of each suggestion, where each is a wish of its own: `token` then says nothing, and the caller, who
             knows which of them the study has, gives `after`.
+        most: How many of the suggestions to store at most, the first ones that are new; None for all.
     """
 
     study: str
@@ -73,6 +74,7 @@ class Request:
     outcomes: Sequence[Result | str | None] | None = None
     after: int | None = None
     tokens: Sequence[str] | None = None
+    most: int | None = None
 
 
 # The first write locks the study; what it has counted is read afterwards.
@@ -176,7 +178,7 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     total, first = int(standing["total"]), int(standing["next"])
     if request.after not in (None, total):
         return []
-    chosen = _new(request, _known(tx, request) if request.unique else set())
+    chosen = _new(request, _known(tx, request) if request.unique else set())[: request.most]
     chosen = chosen[: _room(tx, request, study["budget"], total, len(chosen))]
     if not chosen:
         return []

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.admission import Request, Suggestion, admit
 from archive.evaluations import task_id
-from archive.records import Checkpoint, Result, State, Study
+from archive.records import Checkpoint, Proposal, Result, State, Study
 from archive.rows import CURVE, METRIC, from_json, to_json, with_prefix
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ class Answers:
         *,
         basis: Mapping[str, Any] | None = None,
         seconds: float | None = None,
-    ) -> list[str]:
+        most: int | None = None,
+    ) -> list[Proposal]:
         """Add suggestions to a study, those with a result as finished ones, in one transaction.
 
         Args:
@@ -97,9 +98,10 @@ class Answers:
             budget: The caller's own limit on the study's proposals that have not failed.
             basis: What the agent knew when it suggested, JSON-able.
             seconds: What the agent took to suggest.
+            most: How many suggestions to add at most, the first ones that are new; None for all.
 
         Returns:
-            The ids of the new proposals; fewer where the budget or a repeat forbids.
+            The new proposals; fewer where the budget or a repeat forbids.
 
         Raises:
             UnknownNameError: There is no such study or agent.
@@ -114,8 +116,9 @@ class Answers:
             basis=basis,
             seconds=seconds,
             outcomes=list(outcomes),
+            most=most,
         )
-        return [proposal.id for proposal in admit(self._connection, request)]
+        return admit(self._connection, request)
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study were answered from the archive."""

@@ -24,6 +24,7 @@ from archive import agents, saved_queries, schema, server, settings, spaces
 from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest import Nearest
+from archive.agents.searcher import Searcher
 from archive.architectures import batched
 from archive.archive import Archive
 from archive.connection import Connection
@@ -131,7 +132,7 @@ def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[st
     yield Figure("warm start: all of it again", watch.seconds, "s", share)
     agent = agents.get(AGENT, spaces.get(SPACE))
     id_ = archive.proposals.register_agent(agent.kind, agent.config, "1")
-    watch(lambda: loop.propose(archive, new, agent, id_, 1))
+    watch(lambda: Searcher(archive).propose(new, agent, id_, 1))
     yield Figure(f"one step of {AGENT}: read, decide, write", watch.seconds, "s", share)
 
 

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import agents, codec, spaces
-from archive.agents import basis, loop
+from archive.agents import basis
 from archive.agents.base import Agent, Suggestion
 from archive.agents.benchmarks.search import contestants, plan, regret, run, shares
 from archive.agents.opening import open_study
 from archive.agents.recheck import recheck
+from archive.agents.searcher import Searcher
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
 from archive.records import Result
 
@@ -150,7 +151,7 @@ def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked
     agent = agents.get("evolution", space)
     id_ = archive.proposals.register_agent(agent.kind, agent.config, "1")
     for wanted in (2, 3, 1):
-        loop.propose(archive, study, agent, id_, wanted)
+        Searcher(archive).propose(study, agent, id_, wanted)
         claims = [archive.proposals.claim("worker", study="live") for _ in range(2)]
         archive.proposals.fail(claims[0].id, claims[0].token, "no luck")
         archive.proposals.complete(claims[1].id, claims[1].token, Result(value_of(claims[1].architecture)))

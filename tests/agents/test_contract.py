@@ -146,6 +146,14 @@ def test_same_seed_same_suggestions(kind, space):
     assert one == again == fresh
 
 
+def test_what_an_agent_has_prepared_changes_no_suggestion(kind, space):
+    # As a study grows: what was learnt from less is of no consequence.
+    less, more = grown(space, 12), grown(space, 15)
+    kept = made(kind, space)
+    propose(kept, less, 1, seed=1)
+    assert propose(kept, more, 1) == propose(made(kind, space), more, 1)
+
+
 def test_other_seed_other_suggestions(agent):
     history = grown(agent.space, 13)
     assert propose(agent, history, seed=1) != propose(agent, history, seed=2)

@@ -13,9 +13,10 @@ from archive.agents.benchmarks import transfer
 from archive.agents.benchmarks.search import contestants, plan
 from archive.agents.benchmarks.search.run import search as run_job
 from archive.agents.contributed import contributed
-from archive.agents.loop import history_of, propose, run
+from archive.agents.loop import history_of, run
 from archive.agents.opening import open_study
 from archive.agents.recheck import recheck
+from archive.agents.searcher import Searcher
 from archive.agents.transfer import DESIGN, TOP
 from archive.errors import UnknownNameError, UsageError
 from archive.records import Result, Study
@@ -133,7 +134,7 @@ def test_a_source_that_grows_is_learnt_anew(archive, study, searched, space):
     before = agent.propose(history_of(archive, warm), 1, np.random.default_rng(0))
     searched(study("source", "u"), 25)
     id_ = archive.proposals.register_agent(agent.kind, agent.config, "0")
-    propose(archive, warm, agent, id_, 1)
+    Searcher(archive).propose(warm, agent, id_, 1)
     fresh = agents.get("portfolio", space).propose(history_of(archive, warm), 1, np.random.default_rng(0))
     assert len(history_of(archive, warm).sources[0].observations) == 25
     assert before[0].architecture != fresh[0].architecture or len(before) == 1
