@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from archive import study_deletion
+from archive import study_creation, study_deletion
 from archive.architectures import Architectures
-from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.evaluations import Evaluations, Observed, task_id
+from archive.errors import UnknownNameError
+from archive.evaluations import Evaluations, Observed
 from archive.records import Evaluation, State, Study
-from archive.rows import study_from, to_json
+from archive.rows import study_from
 from archive.snapshots import Follower, Snapshot, read_snapshot
 from archive.study_deletion import Deletion
 
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
     from archive.connection import Connection
 
 __all__ = ["Snapshot", "Studies", "Study", "StudySummary"]
-
-CREATE = """
-MERGE (s:Study {name: $name})
-ON CREATE SET s += $properties, s.created = timestamp()
-SET s.revision = coalesce(s.revision, 0) + 1
-"""
-
-PLACE = """
-MATCH (s:Study {name: $name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
-MERGE (t:Task {id: $task_id}) ON CREATE SET t.name = $task, t.protocol = $protocol
-SET t.direction = coalesce(t.direction, $direction)
-MERGE (space:Space {id: $space_id}) ON CREATE SET space.name = $space, space.config = $space_config
-CREATE (s)-[:ON]->(t)
-CREATE (s)-[:IN]->(space)
-"""
 
 READ = """
 MATCH (s:Study)-[:ON]->(t:Task)
@@ -118,17 +104,12 @@ class Studies:
                 settings of the space.
             UsageError: The name is empty or holds a `#`, or the direction is none.
         """
-        _check(study)
-
-        def work(tx: ManagedTransaction) -> None:
-            tx.run(CREATE, name=study.name, properties=_properties(study)).consume()
-            tx.run(PLACE, _place(study)).consume()
-
+        study_creation.check(study)
         # What is there is looked at first, so that a conflict changes nothing.
         if not _read(self._connection, study.name):
-            self._connection.write(work)
+            self._connection.write(partial(study_creation.create, study=study))
         stored = self.get(study.name)
-        _check_same(study, stored)
+        study_creation.check_same(study, stored)
         return stored
 
     def get(self, name: str) -> Study:
@@ -299,70 +280,6 @@ def read(connection: Connection, name: str) -> Study:
 
 def _read(connection: Connection, name: str | None) -> list[Study]:
     return connection.read(lambda tx: [study_from(row.data()) for row in tx.run(READ, name=name)])
-
-
-def _check(study: Study) -> None:
-    if not study.name or "#" in study.name:
-        raise UsageError(f"a study needs a name without '#', got {study.name!r}")
-    if study.direction not in ("maximise", "minimise"):
-        raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
-
-
-def _properties(study: Study) -> dict[str, Any]:
-    return {
-        "objective": study.objective,
-        "direction": study.direction,
-        "budget": study.budget,
-        "config": to_json(study.config),
-        "seed": study.seed,
-    }
-
-
-def _place(study: Study) -> dict[str, Any]:
-    config = to_json(study.space_config)
-    return {
-        "name": study.name,
-        "task_id": task_id(study.task, study.protocol),
-        "task": study.task,
-        "protocol": study.protocol,
-        "direction": study.direction,
-        "space_id": f"{study.space} {config}",
-        "space": study.space,
-        "space_config": config,
-    }
-
-
-def _check_same(asked: Study, stored: Study) -> None:
-    for at in fields(Study):
-        if at.name not in ("task", "protocol", "space", "objective", "direction"):
-            continue
-        there, wanted = getattr(stored, at.name), getattr(asked, at.name)
-        if there != wanted:
-            raise StudyConflictError(
-                f"study {asked.name!r} exists with {at.name} {there}, got {wanted}: choose another name for the study"
-            )
-    if to_json(asked.space_config) != to_json(stored.space_config):
-        _check_same_settings(asked.name, _settings(stored), _settings(asked))
-
-
-def _check_same_settings(name: str, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    for at in sorted(stored.keys() | asked.keys()):
-        there, wanted = (to_json(of[at]) if at in of else "its default" for of in (stored, asked))
-        if there != wanted:
-            raise StudyConflictError(
-                f"study {name!r} exists with the space setting {at} = {there}, got {wanted}: "
-                "choose another name for the study"
-            )
-
-
-def _settings(study: Study) -> Mapping[str, Any]:
-    """Return every setting of a study's space, defaults included; those on record where the space cannot be made."""
-    from archive import spaces
-
-    try:
-        return spaces.get(study.space, **study.space_config).config
-    except UsageError:
-        return study.space_config
 
 
 def _comparable(one: Study, other: Study) -> bool:

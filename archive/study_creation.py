@@ -1,0 +1,111 @@
+"""Creating a study: its node with its task and its space, and the conflicts with a study of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import StudyConflictError, UsageError
+from archive.evaluations import task_id
+from archive.records import Study
+from archive.rows import to_json
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+CREATE = """
+MERGE (s:Study {name: $name})
+ON CREATE SET s += $properties, s.created = timestamp()
+SET s.revision = coalesce(s.revision, 0) + 1
+"""
+
+PLACE = """
+MATCH (s:Study {name: $name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
+MERGE (t:Task {id: $task_id}) ON CREATE SET t.name = $task, t.protocol = $protocol
+SET t.direction = coalesce(t.direction, $direction)
+MERGE (space:Space {id: $space_id}) ON CREATE SET space.name = $space, space.config = $space_config
+CREATE (s)-[:ON]->(t)
+CREATE (s)-[:IN]->(space)
+"""
+
+
+def check(study: Study) -> None:
+    """See that a study can be stored.
+
+    Raises:
+        UsageError: The name is empty or holds a `#`, or the direction is none.
+    """
+    if not study.name or "#" in study.name:
+        raise UsageError(f"a study needs a name without '#', got {study.name!r}")
+    if study.direction not in ("maximise", "minimise"):
+        raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
+
+
+def create(tx: ManagedTransaction, study: Study) -> None:
+    """Store a study within a transaction; one of the same name stays as it is."""
+    tx.run(CREATE, name=study.name, properties=_properties(study)).consume()
+    tx.run(PLACE, _place(study)).consume()
+
+
+def check_same(asked: Study, stored: Study) -> None:
+    """See that the study of a name is the one that is asked for.
+
+    Raises:
+        StudyConflictError: It has another task, protocol, space, objective or direction, or other settings of its
+            space.
+    """
+    for at in fields(Study):
+        if at.name not in ("task", "protocol", "space", "objective", "direction"):
+            continue
+        there, wanted = getattr(stored, at.name), getattr(asked, at.name)
+        if there != wanted:
+            raise StudyConflictError(
+                f"study {asked.name!r} exists with {at.name} {there}, got {wanted}: choose another name for the study"
+            )
+    if to_json(asked.space_config) != to_json(stored.space_config):
+        _check_same_settings(asked.name, _settings(stored), _settings(asked))
+
+
+def _properties(study: Study) -> dict[str, Any]:
+    return {
+        "objective": study.objective,
+        "direction": study.direction,
+        "budget": study.budget,
+        "config": to_json(study.config),
+        "seed": study.seed,
+    }
+
+
+def _place(study: Study) -> dict[str, Any]:
+    config = to_json(study.space_config)
+    return {
+        "name": study.name,
+        "task_id": task_id(study.task, study.protocol),
+        "task": study.task,
+        "protocol": study.protocol,
+        "direction": study.direction,
+        "space_id": f"{study.space} {config}",
+        "space": study.space,
+        "space_config": config,
+    }
+
+
+def _check_same_settings(name: str, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    for at in sorted(stored.keys() | asked.keys()):
+        there, wanted = (to_json(of[at]) if at in of else "its default" for of in (stored, asked))
+        if there != wanted:
+            raise StudyConflictError(
+                f"study {name!r} exists with the space setting {at} = {there}, got {wanted}: "
+                "choose another name for the study"
+            )
+
+
+def _settings(study: Study) -> Mapping[str, Any]:
+    """Return every setting of a study's space, defaults included; those on record where the space cannot be made."""
+    from archive import spaces
+
+    try:
+        return spaces.get(study.space, **study.space_config).config
+    except UsageError:
+        return study.space_config
