@@ -141,7 +141,7 @@ class Evolution(CandidateSource):
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
         """See `CandidateSource.candidates`."""
-        start = [*self.space.initial_pool(rng), *filter(self.space.contains, history.known.values())]
+        start = [*self.space.initial_pool(), *filter(self.space.contains, history.known.values())]
         evaluations = self.evaluations or evaluations_at(len(history.usable) + len(history.pending))
         ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
         return self.climbed(ranked, history, rank, rng)[:count]
