@@ -5,6 +5,7 @@ the first test asks for them and hold no data when a test begins. Environment:
 
     ARCHIVE_TEST_SERVERS=embedded,neo4j   which servers; when set, a server that cannot be had is an error, else a skip
     ARCHIVE_TEST_NEO4J_CURRENT=1          the current Neo4j release too (`neo4j-current`)
+    ARCHIVE_TEST_WHOLE=1                  every test on every server; otherwise as the markers say
     ARCHIVE_TEST_NEO4J_URI, …_USER, …_PASSWORD   use this server for `neo4j`; ITS DATA IS DELETED
     ARCHIVE_TEST_CACHE                    where the Neo4j jars are kept
     ARCHIVE_DATA_DIR                      the reference data
@@ -45,10 +46,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run on the current Neo4j release what is about the store; the rest would learn nothing more there."""
-    left_out = [item for item in items if "[neo4j-current" in item.name and "archive" not in item.path.parent.name]
+    """Leave out runs on further servers that would show nothing new; `ARCHIVE_TEST_WHOLE=1` leaves out none.
+
+    Tests of the store run on the embedded server and on Neo4j. Those of agents, trainers and commands, most of which
+    start processes, run on the embedded server alone, unless they are marked `every_server`. The current Neo4j release
+    has the tests of its dialect, marked `dialect`.
+    """
+    left_out = [] if os.environ.get("ARCHIVE_TEST_WHOLE") == "1" else [item for item in items if _repeats(item)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _repeats(item: pytest.Item) -> bool:
+    """Whether a test runs on another server already, and would show nothing new on this one."""
+    if "[neo4j-current" in item.name:
+        return item.get_closest_marker("dialect") is None
+    one_server = "embedded" in SERVERS and item.path.parent.name != "archive"
+    return "[neo4j" in item.name and one_server and item.get_closest_marker("every_server") is None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -63,7 +77,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         def _split_scope(self, nodeid: str) -> str:
             parameters = nodeid.partition("[")[2]
             found = [name for name in SERVERS if parameters.startswith((name + "]", name + "-"))]
-            return max(found, key=len, default=nodeid)
+            # By file otherwise: what a module's fixtures build, they build once.
+            return max(found, key=len, default=nodeid.partition("::")[0])
 
     return ByServer(config, log)
 

@@ -19,6 +19,8 @@ from archive.errors import (
 from archive.records import State
 from tests.archive.stores import cells, evaluate
 
+pytestmark = pytest.mark.every_server
+
 SPACE = spaces.get("nasbench201")
 
 

@@ -12,6 +12,8 @@ from archive.errors import SearchError, StudyConflictError, UnknownNameError, Us
 from archive.proposals import Result, State
 from archive.records import Study
 
+pytestmark = pytest.mark.every_server
+
 SPACE = spaces.get("mlp")
 
 

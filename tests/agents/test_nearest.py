@@ -12,6 +12,8 @@ from archive.agents.nearest import Nearest
 from archive.errors import UnknownNameError, UsageError
 from tests.archive.stores import cells, evaluate
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def home(archive):

@@ -9,6 +9,8 @@ from archive.agents.opening import open_study
 from archive.errors import UsageError
 from archive.records import Study
 
+pytestmark = pytest.mark.every_server
+
 POOL = spaces.get("mlp").initial_pool()
 
 

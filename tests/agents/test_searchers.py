@@ -15,6 +15,8 @@ from archive.agents.recheck import recheck
 from archive.archive import Archive
 from archive.records import Result, State
 
+pytestmark = pytest.mark.every_server
+
 SPACE = spaces.get("nasbench201")
 
 

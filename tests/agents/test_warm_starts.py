@@ -23,6 +23,8 @@ from archive.records import Result, Study
 
 from .listed import score, small_table
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture(scope="module")
 def space(tmp_path_factory):

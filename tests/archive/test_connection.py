@@ -31,6 +31,8 @@ from archive.errors import (
 )
 from archive.writes import write_all
 
+pytestmark = pytest.mark.dialect
+
 WRITE = """
 UNWIND $rows AS row
 WITH row WHERE row.skip IS NULL OR NOT row.skip

@@ -10,6 +10,8 @@ from archive.errors import ArchiveError, QueryError, ReadOnlyError
 from archive.guard import WRITING_WORDS, require_read_only
 from archive.query import _rolled_back
 
+pytestmark = pytest.mark.dialect
+
 WRITES = [
     "CREATE (n:Intruder)",
     "create (n:Intruder)",

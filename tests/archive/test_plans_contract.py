@@ -27,6 +27,8 @@ from archive import (
 )
 from tests.archive.stores import cells, propose
 
+pytestmark = pytest.mark.dialect
+
 LOADED = (
     "REWRITTEN NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS CREATE_PAIRS UPDATE_PAIRS".split()
 )

@@ -6,6 +6,8 @@ import pytest
 
 from archive.query_columns import columns_of
 
+pytestmark = pytest.mark.dialect
+
 NAMED = [
     ("RETURN 1 AS one, 'a, b' AS `two, three` LIMIT 0", ["one", "two, three"]),
     ("UNWIND [] AS x RETURN x, 2 AS limit ORDER BY x", ["x", "limit"]),

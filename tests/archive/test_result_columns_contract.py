@@ -14,6 +14,8 @@ from archive.evaluations import Evaluations
 from archive.records import Result, State
 from tests.archive.stores import Suggestion, cells, study, suggest
 
+pytestmark = pytest.mark.dialect
+
 COLUMNS = ["value", "architecture", "metric_accuracy", "motifs"]
 QUESTIONS = {
     "best-per-operation": [{}, {"task": "digits", "minimise": True}, {"task": "errors"}],

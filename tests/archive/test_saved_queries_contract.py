@@ -16,6 +16,8 @@ from archive.guard import require_read_only
 from archive.records import Result
 from tests.archive.stores import Suggestion, cells, study
 
+pytestmark = pytest.mark.dialect
+
 COUNT = 24
 CONV, SKIP = "nor_conv_3x3", "skip_connect"
 

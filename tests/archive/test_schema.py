@@ -9,6 +9,8 @@ import pytest
 from archive import schema
 from archive.errors import QueryError, SchemaVersionError
 
+pytestmark = pytest.mark.dialect
+
 DROPPED = [pair for migration in schema.MIGRATIONS for pair in migration.dropped]
 IDENTIFIERS = [pair for migration in schema.MIGRATIONS for pair in migration.unique if pair not in DROPPED]
 LOOKED_UP = [pair for migration in schema.MIGRATIONS for pair in migration.indexed]

@@ -11,6 +11,8 @@ from neo4j.exceptions import ServiceUnavailable
 from archive.errors import QueryError, StoreUnavailableError
 from tests.archive.stores import cells, study, suggest
 
+pytestmark = pytest.mark.dialect
+
 NOTE = "MATCH (s:Study {name: 'study'}) SET s.hit = $at CREATE (:Note {at: $at})"
 
 

@@ -19,6 +19,8 @@ from tests.archive.dumped import fill
 from tests.archive.stores import cells
 from tests.conftest import wipe
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def types(archive, store_settings, monkeypatch, capsys, tmp_path):

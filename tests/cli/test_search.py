@@ -18,6 +18,8 @@ from archive.cli.main import main
 from archive.settings import environment
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 
 class User:
     """Types `archive …` with the settings of one server."""

@@ -11,6 +11,8 @@ from archive.archive import Archive
 from archive.cli.main import archive as command
 from tests.archive.stores import cells, evaluate, propose
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def run(archive, monkeypatch):

@@ -17,6 +17,8 @@ from archive.trainer.options import Options
 from tests.archive.stores import Suggestion
 from tests.trainer.nets import net
 
+pytestmark = pytest.mark.every_server
+
 DIABETES = tasks.get("diabetes")
 PROTOCOL = DIABETES.protocol("diabetes/1+morph")
 PARENT = net("mlp", "relu/16 linear")

@@ -13,6 +13,8 @@ from archive.trainer.outbox import Outbox
 from archive.trainer.queue import Queue
 from tests.archive.stores import cells, propose
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def happened():

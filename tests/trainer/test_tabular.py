@@ -16,6 +16,8 @@ from archive.trainer.daemon import Options, Trainer
 from tests.archive.stores import suggest
 from tests.support import data_dir
 
+pytestmark = pytest.mark.every_server
+
 CELLS = spaces.get("nasbench201").members()
 
 

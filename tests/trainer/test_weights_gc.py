@@ -15,6 +15,8 @@ from archive.trainer import weights
 from archive.trainer.weights_gc import collect
 from tests.archive.stores import cells, known, propose
 
+pytestmark = pytest.mark.every_server
+
 EVERYTHING = Policy(keep_best=0, grace_seconds=0)
 
 
