@@ -33,7 +33,7 @@ from typing import NamedTuple, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cache, codec, packing
+from archive import cache, packing
 from archive.cache import Arrays
 from archive.errors import (
     CodecError,
@@ -44,7 +44,8 @@ from archive.errors import (
     UsageError,
 )
 from archive.graph import Architecture
-from archive.tabular_classes import classes
+from archive.tabular_classes import Described, classes
+from archive.tabular_forms import FORMS, Form
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -72,15 +73,6 @@ NAMED = MappingProxyType(
         ),
     }
 )
-
-
-class Form(NamedTuple):
-    """How a kind of table describes cells: the space, the columns, other columns that are no numbers, the reader."""
-
-    space: str
-    cell: tuple[str, ...]
-    labels: tuple[str, ...]
-    read: Callable[..., Architecture]
 
 
 @final
@@ -233,22 +225,6 @@ def find(name: str) -> Path:
     )
 
 
-def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
-    n = int(vertices) if vertices.isdecimal() else 0
-    if len(adjacency) != n * n:
-        raise CodecError(f"adjacency_rowmajor must have n_vertices² = {n * n} characters, got {len(adjacency)}")
-    if set(adjacency) - {"0", "1"}:
-        raise CodecError(f"adjacency_rowmajor must hold 0 and 1, got {adjacency!r}")
-    entries = [int(character) for character in adjacency]
-    return codec.from_nasbench101([entries[at : at + n] for at in range(0, n * n, n)], ops.split("|"))
-
-
-FORMS = (
-    Form("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201),
-    Form("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
-)
-
-
 @lru_cache(maxsize=8)
 def _load(path: Path, _modified: int, _size: int) -> Table:
     content = path.read_bytes()
@@ -270,7 +246,9 @@ def _parsed(path: Path, content: bytes) -> Arrays:
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
         raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
     form = _form(path, head)
-    cells = [_cell(path, form, head, row, number) for number, row in enumerate(rows, 1)]
+    # Making what is known of all rows ready takes as long as reading hundreds.
+    known = form.known() if len(rows) >= cache.WORTH else {}
+    cells = [_cell(path, form, head, row, number, known) for number, row in enumerate(rows, 1)]
     columns: dict[str, list[float]] = {}
     unusable: dict[str, str] = {}
     for at, name in enumerate(head):
@@ -294,15 +272,27 @@ def _form(path: Path, head: Sequence[str]) -> Form:
     raise UnusableFileError(fault, f"{fault}, got {', '.join(head[:8]) or 'none'}")
 
 
-def _cell(path: Path, form: Form, head: Sequence[str], row: Sequence[str], number: int) -> Architecture:
+def _cell(
+    path: Path,
+    form: Form,
+    head: Sequence[str],
+    row: Sequence[str],
+    number: int,
+    known: Mapping[tuple[str, ...], Described],
+) -> Described:
     try:
         if len(row) != len(head):
             raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
-        return form.read(*(row[head.index(name)] for name in form.cell))
+        texts = tuple(row[head.index(name)] for name in form.cell)
+        return known.get(texts) or _described(form.read(*texts))
     except (CodecError, InvalidArchitectureError) as error:
         raise UnusableFileError(
             f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
         ) from None
+
+
+def _described(cell: Architecture) -> Described:
+    return Described(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
 
 
 def _frozen(values: NDArray[Number]) -> NDArray[Number]:

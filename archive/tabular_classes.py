@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,28 @@ from archive.graph import Architecture
 Floats = NDArray[np.float64]
 
 
+class Described(NamedTuple):
+    """What is known of the network of a row, whether it is built or not.
+
+    Attributes:
+        functional_key: As of the network.
+        size: Its numbers of layers and edges, dead ones included.
+        build: Returns the network as it stands in the row.
+    """
+
+    functional_key: str
+    size: tuple[int, int]
+    build: Callable[[], Architecture]
+
+
 def classes(
-    space: str, cells: Sequence[Architecture], columns: Mapping[str, Sequence[float]], unusable: Mapping[str, str]
+    space: str, cells: Sequence[Described], columns: Mapping[str, Sequence[float]], unusable: Mapping[str, str]
 ) -> Arrays:
     """Group rows of equal `functional_key`, and average each column over each group.
 
     Args:
         space: Name of the vocabulary of the cells.
-        cells: One architecture a row of the file.
+        cells: What each row of the file describes; one network a class is built.
         columns: Name to one number a row, NaN where there is none.
         unusable: Name of a column that is not all numbers to why.
 
@@ -31,22 +46,18 @@ def classes(
     """
     index: dict[str, int] = {}
     numbers = np.array([index.setdefault(cell.functional_key, len(index)) for cell in cells], dtype=np.int64)
-    best: dict[int, Architecture] = {}
+    best: dict[int, Described] = {}
     for number, cell in zip(numbers.tolist(), cells, strict=True):
-        if number not in best or _size(cell) < _size(best[number]):
+        if number not in best or cell.size < best[number].size:
             best[number] = cell
     means = [_means(numbers, len(index), values) for values in columns.values()]
     about = {"space": space, "columns": list(columns), "unusable": dict(unusable)}
     return {
-        **packing.pack([best[number] for number in range(len(index))]),
+        **packing.pack([best[number].build() for number in range(len(index))]),
         "rows": np.bincount(numbers, minlength=len(index)).astype(np.int64),
         "means": np.array(means, np.float64).reshape(len(columns), len(index)),
         "about": np.frombuffer(json.dumps(about).encode(), np.uint8),
     }
-
-
-def _size(cell: Architecture) -> tuple[int, int]:
-    return len(cell.layers), len(cell.edges)
 
 
 def _means(numbers: NDArray[np.int64], n: int, values: Iterable[float]) -> Floats:

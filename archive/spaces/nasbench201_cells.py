@@ -1,17 +1,43 @@
-"""All networks of the space `nasbench201`, listed once."""
+"""All networks of the space `nasbench201`, and which of them each string of the table describes.
+
+The package carries both as arrays, since finding them takes seconds: `CELLS` has the arrays of `archive.packing` for
+the cells, without `functional_keys`, which are the keys, with the keys as bytes, and three more.
+
+| array     | content                                                                   | shape       | type   |
+|-----------|---------------------------------------------------------------------------|-------------|--------|
+| `strings` | of each cell, the number of its string: the first one that describes it   | (8,765,)    | int16  |
+| `classes` | of each string, the number of the cell that is left without dead edges    | (15,625,)   | int16  |
+| `sizes`   | of each string, layers and edges of its network, dead ones included       | (15,625, 2) | uint8  |
+
+Strings are numbered as `strings` lists them. After a change of how networks are read or identified, write the file
+again:
+
+    python -m archive.spaces.nasbench201_cells
+
+A file that is missing or unreadable, or that disagrees with the code, costs the seconds.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+import zipfile
+from collections.abc import Mapping
+from functools import cache, partial
 from itertools import product
+from pathlib import Path
 
-from archive import cache as kept
+import numpy as np
+
 from archive import packing
+from archive.cache import Arrays
 from archive.codec import from_nasbench201
 from archive.graph import Architecture
 from archive.operations import NASBENCH201
+from archive.tabular_classes import Described
+
+CELLS = Path(__file__).with_suffix(".npz")
 
 _SPACE = "nasbench201"
+_KEY_BYTES = 16
 
 
 @cache
@@ -21,18 +47,86 @@ def cells() -> tuple[Architecture, ...]:
     The 15,625 strings of the table describe 14,125 networks, and each of these is one of the cells once its dead edges
     are dropped.
     """
-    arrays = kept.read("cells", _SPACE)
-    if arrays is None:
-        arrays = packing.pack(_listed())
-        kept.write("cells", _SPACE, arrays)
-    return packing.unpack(_SPACE, arrays)
+    return packing.unpack(_SPACE, _arrays())
 
 
-def _listed() -> list[Architecture]:
-    found: dict[str, Architecture] = {}
+@cache
+def described() -> Mapping[tuple[str, ...], Described]:
+    """Return what each string of the table describes, by the string as the only member of a tuple."""
+    arrays, keys = _arrays(), packing.texts(_arrays()["keys"])
+    first = dict(enumerate(arrays["strings"].tolist()))
+    rows = zip(strings(), arrays["classes"].tolist(), arrays["sizes"].tolist(), strict=True)
+    return {
+        (text,): Described(keys[cell], (layers, edges), partial(_built, text, cell, first[cell] == number))
+        for number, (text, cell, (layers, edges)) in enumerate(rows)
+    }
+
+
+def strings() -> list[str]:
+    """Return all strings of the table, by the order of the operations of the space, the last edge changing fastest."""
     choices = ("none", *NASBENCH201.of_group("cell"))
-    for a, b, c, d, e, f in product(choices, repeat=6):
-        cell = from_nasbench201(f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|")
-        if cell.key == cell.functional_key:
-            found.setdefault(cell.key, cell)
-    return list(found.values())
+    return [f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|" for a, b, c, d, e, f in product(choices, repeat=6)]
+
+
+def listed() -> Arrays:
+    """Compute the arrays of the file, with the keys as texts and with `functional_keys`."""
+    found: dict[str, tuple[int, Architecture]] = {}
+    networks = [from_nasbench201(text) for text in strings()]
+    for number, network in enumerate(networks):
+        if network.key == network.functional_key:
+            found.setdefault(network.key, (number, network))
+    place = {key: at for at, key in enumerate(found)}
+    return {
+        **packing.pack([network for _, network in found.values()]),
+        "strings": np.array([number for number, _ in found.values()], np.int16),
+        "classes": np.array([place[network.functional_key] for network in networks], np.int16),
+        "sizes": np.array([(len(network.layers), len(network.edges)) for network in networks], np.uint8),
+    }
+
+
+def write(file: Path = CELLS) -> None:
+    """Write the file."""
+    arrays = listed()
+    del arrays["functional_keys"]
+    keys = b"".join(map(bytes.fromhex, packing.texts(arrays["keys"])))
+    small = {"layers": np.uint8, "edges": np.uint8, "layers.starts": np.int32, "edges.starts": np.int32}
+    arrays |= {name: arrays[name].astype(kind) for name, kind in small.items()}
+    np.savez_compressed(file, allow_pickle=False, **{**arrays, "keys": np.frombuffer(keys, np.uint8)})
+
+
+def read(file: Path = CELLS) -> Arrays | None:
+    """Return what `listed` computes, from the file; None where it cannot be read or disagrees with the code."""
+    try:
+        with file.open("rb") as opened:
+            content = np.load(opened, allow_pickle=False)
+            arrays: Arrays = {name: content[name] for name in content.files}
+        digits = arrays["keys"].tobytes().hex().encode()
+        arrays["keys"] = arrays["functional_keys"] = np.frombuffer(digits, f"S{2 * _KEY_BYTES}")
+        large = {"layers": np.int32, "edges": np.int32, "layers.starts": np.int64, "edges.starts": np.int64}
+        arrays |= {name: arrays[name].astype(kind) for name, kind in large.items()}
+        agrees = from_nasbench201(strings()[arrays["strings"][-1]]).key.encode() == arrays["keys"][-1]
+    except (OSError, EOFError, ValueError, KeyError, IndexError, zipfile.BadZipFile):
+        return None
+    return arrays if agrees else None
+
+
+@cache
+def _arrays() -> Arrays:
+    arrays = read()
+    return listed() if arrays is None else arrays
+
+
+def _built(text: str, cell: int, is_first: bool) -> Architecture:
+    """Return the network of a string; where it is the cell or a relabelling of it, the key is known."""
+    same = cells()[cell]
+    if is_first:
+        return same
+    network = from_nasbench201(text)
+    network.__dict__["functional_key"] = same.key
+    if len(network.layers) == len(same.layers):
+        network.__dict__["key"] = same.key
+    return network
+
+
+if __name__ == "__main__":
+    write()

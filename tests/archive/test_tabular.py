@@ -12,10 +12,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from archive import cache, codec, tabular
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
 from archive.graph import Architecture
+from archive.spaces import nasbench201_cells
 from archive.tabular import Table
 from tests.support import data_dir
 
@@ -266,3 +269,27 @@ def test_no_file_of_the_cache_stands_for_a_table_that_is_gone(write):
     forget()
     with pytest.raises(UsageError, match="cannot read the table"):
         Table.load(path)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1), rows=st.integers(500, 900), repeated=st.booleans(), unusual=st.sampled_from((0, 7))
+)
+def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, unusual):
+    rng = np.random.default_rng(seed)
+    known = nasbench201_cells.strings()
+    # Neighbours by number are often one network but for dead edges, or a relabelling.
+    begin = rng.integers(len(known) - 1000)
+    chosen = [known[at] for at in begin + rng.choice(1000, rows, replace=repeated)]
+    texts = [f" {text}" if unusual and at % unusual == 0 else text for at, text in enumerate(chosen)]
+    values = [str(value) if value > 0.1 else "" for value in rng.random(rows)]
+    lines = ["arch_str,accuracy", *(f"{text},{value}" for text, value in zip(texts, values, strict=True))]
+    content = "\n".join(lines).encode()
+    looked_up = tabular._parsed(Path("table.csv"), content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tabular, "FORMS", [form._replace(known=dict) for form in tabular.FORMS])
+        read = tabular._parsed(Path("table.csv"), content)
+    assert looked_up.keys() == read.keys()
+    for name in read:
+        assert looked_up[name].dtype == read[name].dtype
+        assert looked_up[name].tobytes() == read[name].tobytes(), name
