@@ -8,7 +8,7 @@ one study share its budget, which the archive enforces.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from archive.agents import basis
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 PAUSE = 0.2
 """Seconds between two looks at the archive: far below the time of a training, and five looks a second at most."""
+
+LATE = 8
+"""Shorter pauses grow up to that while nothing changes: what happens is seen late by an eighth of the wait at most."""
 
 FAILURES = 20
 """A study in which this many proposals failed, and more than were evaluated, has a fault of its own."""
@@ -50,7 +53,7 @@ def run(
         version: Of the software, recorded with the agent.
         batch: How many proposals are kept open at a time.
         retrain: Train networks too whose result under the study's protocol the archive has; see `archive.answers`.
-        pause: Seconds between two looks at the archive.
+        pause: Seconds between two looks at the archive; shorter ones than `PAUSE` grow while nothing changes.
         wait: Stands in for `time.sleep`.
 
     Yields:
@@ -65,10 +68,14 @@ def run(
     look, measured = archive.studies.follow(study.name), 0
     # How much was known when the agent last had no proposal: it may have one again once more is.
     exhausted: tuple[int, int] | None = None
+    # What was seen last, and how long it has been so.
+    before: Mapping[State, int] = {}
+    idle = 0.0
     while True:
         snapshot = look()
         # The budget is the archive's: another search may have set it anew in the meantime.
         study, counts = snapshot.study, snapshot.counts
+        before, idle = counts, idle if counts == before else 0.0
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if evaluated > measured and study.space in SPACES:
@@ -87,7 +94,9 @@ def run(
             exhausted = None if proposed.made or proposed.lost else known
         if proposed is None or not proposed.made:
             # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
-            wait(pause)
+            seconds = max(pause, min(idle / LATE, PAUSE))
+            wait(seconds)
+            idle += seconds
 
 
 def history_of(archive: Archive, study: Study) -> History:

@@ -6,7 +6,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import Agent
-from archive.agents.loop import history_of, run
+from archive.agents.loop import PAUSE, history_of, run
 from archive.agents.opening import open_study
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
 from archive.proposals import Result, State
@@ -144,3 +144,21 @@ def test_opening_again_keeps_what_is_not_said_and_refuses_what_conflicts(archive
         open_study(archive, asked(), seed=6)
     with pytest.raises(UsageError, match="at least 1 evaluation, got 0"):
         open_study(archive, asked(), budget=0)
+
+
+def test_looks_grow_rarer_while_nothing_changes_and_no_rarer_than_an_eighth_of_the_wait(archive):
+    study = open_study(archive, asked(), budget=2)
+    waits, total = [], []
+
+    def wait(seconds):
+        waits.append(seconds)
+        if sum(waits) - sum(total) > 3:
+            total[:] = waits
+            serve(archive, study.name)
+
+    assert list(run(archive, study, agents.get("random", SPACE), version="0", pause=0.01, wait=wait))
+    first = waits[: len(waits) // 2]
+    assert first[0] == 0.01 and max(first) == PAUSE and first == sorted(first)
+    assert all(seconds <= max(0.01, sum(first[:at]) / 8) for at, seconds in enumerate(first))
+    # A second network waits for its result: looks are frequent again.
+    assert waits[len(first)] == 0.01
