@@ -201,6 +201,14 @@ class Vectors:
             return l1_parts.Sparse(_chosen(y, members), y, self.euclidean)
         return l1_parts.Dense(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
 
+    def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.Part:
+        """Return the distances of some members from others, bit for bit those of `rows`; of dense vectors only."""
+        y = self.columns
+        assert not isinstance(y, l1_parts.Entries)
+        first, second = np.ascontiguousarray(y[:, members].T), np.ascontiguousarray(y[:, others])
+        used = first.any(axis=0) | second.any(axis=1)
+        return l1_parts.Dense(np.ascontiguousarray(first[:, used]), second[used], self.euclidean)
+
 
 def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:
     parts = [slice(*entries.starts[at : at + 2].tolist()) for at in members]

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from archive.agents.listing import Listing
 from archive.agents.surrogates.base import Array
 from archive.graph import Architecture
+from archive.kernels import l1_blocks
 from archive.kernels.base import Components, Distance
 from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.gram import Gram
@@ -33,6 +34,8 @@ from archive.kernels.tree_wasserstein import TreeWasserstein
 MOST_BYTES = 2**29
 # Below so many columns a row of all members costs more than it will save.
 FEW = 1000
+# Distances of members below which features are compared one network at a time.
+LARGE = 2000
 
 
 @final
@@ -115,8 +118,35 @@ class Stacked:
         return stack
 
     def _compute(self, first: Sequence[Architecture], second: Sequence[Architecture] | None) -> Array:
+        inside = self._inside(first, second)
+        if inside is not None:
+            return self._between(*inside)
         parts = [gram.distances(first, second).stack for gram in self.grams]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _inside(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None
+    ) -> tuple[list[int], list[int] | None] | None:
+        """Return positions in the list; None where blocks are small, or some network or kind is not listed."""
+        large = len(first) * len(first if second is None else second) >= LARGE
+        if not large or not len(self.listing) or not all(isinstance(kind, EmbeddedDistance) for kind in self.kinds):
+            return None
+        sides = [[self.listing.position.get(one.key, -1) for one in side] for side in (first, second or ())]
+        if any(-1 in side for side in sides):
+            return None
+        # Merging sparse vectors takes longer than comparing distinct features.
+        if not all(isinstance(each.columns, np.ndarray) for kind in self.kinds for each in self.listing.vectors(kind)):
+            return None
+        return sides[0], None if second is None else sides[1]
+
+    def _between(self, rows: list[int], columns: list[int] | None) -> Array:
+        """Compute what the kinds do, from vectors that are laid out already."""
+        stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
+        vectors = (vectors for kind in self.kinds for vectors in self.listing.vectors(kind))
+        for out, each in zip(stack, vectors, strict=True):
+            part = each.between(rows, rows if columns is None else columns)
+            l1_blocks.fill(out, [(1.0, part)], symmetric=columns is None)
+        return stack
 
     def _components(self, stack: Array) -> Components:
         return Components.of_stack(stack, len(stack))

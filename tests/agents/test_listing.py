@@ -14,8 +14,9 @@ from archive.agents import candidate_sources, listing
 from archive.agents.base import History
 from archive.agents.listing import Listing, members_of
 from archive.agents.portfolio_members import Operations
-from archive.agents.stacked import listable
+from archive.agents.stacked import Stacked, listable
 from archive.kernels import l1_parts
+from archive.kernels.gram import Gram
 from archive.kernels.path_graph import live
 from archive.kernels.profile import Profile
 from archive.kernels.tree_wasserstein import TreeWasserstein
@@ -208,3 +209,27 @@ def test_local_search_leaves_the_draw(monkeypatch):
 
 def test_the_kinds_of_this_test_are_listable():
     assert all(listable(make()) for make in KINDS.values())
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_blocks_between_members_are_those_of_the_kinds_to_the_last_bit(symmetric, monkeypatch):
+    members = spaces.get("nasbench201").members()[::9]
+    kinds = [WeisfeilerLehman(), Profile()]
+    rng = np.random.default_rng(0)
+    first, second = ([members[at] for at in rng.permutation(len(members))[:n]] for n in (120, 90))
+    other = None if symmetric else second
+    plain = Stacked(kinds).distances(first, other).stack
+    listed = Stacked(kinds, Listing(members))
+    with monkeypatch.context() as patch:
+        # Laid out already: no network is prepared by itself.
+        patch.setattr(Gram, "distances", None)
+        assert listed.distances(first, other).stack.tobytes() == plain.tobytes()
+    stranger = a_stranger_to(members)
+    mixed = [*first, stranger]
+    assert np.array_equal(listed.distances(mixed, other).stack, Stacked(kinds).distances(mixed, other).stack)
+
+
+def a_stranger_to(members):
+    """Return a cell that is not among the members."""
+    known = {one.key for one in members}
+    return next(one for one in spaces.get("nasbench201").members() if one.key not in known)
