@@ -284,15 +284,11 @@ def _cell(
         if len(row) != len(head):
             raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
         texts = tuple(row[head.index(name)] for name in form.cell)
-        return known.get(texts) or _described(form.read(*texts))
+        return known.get(texts) or Described.of(form.read(*texts))
     except (CodecError, InvalidArchitectureError) as error:
         raise UnusableFileError(
             f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
         ) from None
-
-
-def _described(cell: Architecture) -> Described:
-    return Described(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
 
 
 def _frozen(values: NDArray[Number]) -> NDArray[Number]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,11 @@ class Described(NamedTuple):
     functional_key: str
     size: tuple[int, int]
     build: Callable[[], Architecture]
+
+    @classmethod
+    def of(cls, cell: Architecture) -> Self:
+        """Describe a network that is built."""
+        return cls(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
 
 
 def classes(

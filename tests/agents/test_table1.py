@@ -11,10 +11,10 @@ from archive import codec
 from archive.agents.benchmarks import dpp, ensemble, table1
 from archive.agents.benchmarks.random_cells import RandomCells
 from archive.errors import UsageError
-from archive.tabular import FORMS, Table
+from archive.tabular import Table
+from archive.tabular_classes import Described, classes
 
 LABELS = ("conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3")
-FORM = next(form for form in FORMS if form.space == "nasbench101")
 
 
 def chain(*labels):
@@ -34,7 +34,12 @@ def as_drawn(row):
 @pytest.fixture(scope="module")
 def table():
     chains = [chain(*labels) for n in (1, 2, 3) for labels in itertools.product(LABELS, repeat=n)]
-    return Table(FORM, "chains", [chain(), *chains], {"val_acc_108ep": np.linspace(0.1, 0.9, 40)}, {}, "")
+    return table_of([chain(), *chains], val_acc_108ep=np.linspace(0.1, 0.9, 40).tolist())
+
+
+def table_of(cells, **columns):
+    """A table of one row a cell."""
+    return Table(classes("nasbench101", [Described.of(cell) for cell in cells], columns, {}), "made up", "")
 
 
 def test_drawn_cells_are_the_tables(table):
@@ -55,7 +60,7 @@ def test_every_order_of_the_vertices_is_known():
     # One vertex on each of two branches of different length: three orders of the inner vertices are topological.
     matrix = [[0, 1, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 0, 0, 0, 1], [0, 0, 0, 0, 0]]
     cell = codec.from_nasbench101(matrix, ["input", *LABELS, "output"])
-    assert len(RandomCells(Table(FORM, "one", [cell], {}, {}, ""))._codes) == 3
+    assert len(RandomCells(table_of([cell]))._codes) == 3
 
 
 def test_table_1_on_a_small_table(table, monkeypatch):
