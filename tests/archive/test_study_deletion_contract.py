@@ -59,20 +59,34 @@ def test_results_that_repeat_a_deleted_one_stay_and_say_so(archive):
     assert archive.studies.sources("two") == []
 
 
-def test_a_search_that_goes_on_meanwhile_cannot_keep_it(archive, open_connection, monkeypatch):
-    fill(archive, "one")
-    close, late = study_deletion._last, iter(cells(9)[5:7])
-    agent = archive.proposals.register_agent("random", {}, "1")
+class Meddling:
+    """A connection beside which another search adds to the study each time that a batch has found nothing left."""
 
-    def slow(tx, study):
-        # A searcher that has not seen the new budget: it is a moment faster than the last transaction.
+    def __init__(self, connection, add) -> None:
+        self._connection, self._add = connection, add
+        self.read = connection.read
+
+    def write(self, work, **how):
+        done = self._connection.write(work, **how)
+        if done == 0:
+            self._add()
+        return done
+
+
+def test_a_search_that_goes_on_meanwhile_cannot_keep_it(archive):
+    fill(archive, "one")
+    agent = archive.proposals.register_agent("random", {}, "1")
+    late = iter(cells(9)[5:8])
+
+    def add():
+        # A search that has not seen the new budget.
         for network in late:
             archive.studies.set_budget("one", 100)
-            archive.proposals.create("one", agent, suggest([network]))
-        return close(tx, study)
+            assert len(archive.proposals.create("one", agent, suggest([network]))) == 1
+            return
 
-    monkeypatch.setattr(study_deletion, "_last", slow)
-    archive.studies.delete("one")
+    study_deletion.delete(Meddling(archive.connection, add), "one")
+    assert next(late, None) is None
     assert count(archive.connection, "(:Proposal)") == count(archive.connection, "(:Study)") == 0
 
 

@@ -214,9 +214,9 @@ def test_a_proposal_cannot_read_a_file_of_the_trainers_user(archive, tmp_path):
         archive.studies.create(Study(f"study{at}", task, protocol, "mlp", budget=5))
         agent = archive.proposals.register_agent("random", {}, "1")
         archive.proposals.create(f"study{at}", agent, [Suggestion(TINY_MLP)])
-    options = Options(device="cpu", threads=1, idle_seconds=1.5)
-    Trainer(archive, options, home=tmp_path / "trainer").run()
     for at in range(3):
+        options = Options(device="cpu", threads=1, once=True, study=f"study{at}")
+        Trainer(archive, options, home=tmp_path / "trainer").run()
         (proposal,) = archive.proposals.list(f"study{at}")
         assert proposal.state is not State.COMPLETE
         assert "may not be read here" in proposal.reason
