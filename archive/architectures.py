@@ -161,17 +161,6 @@ class Architectures:
                 raise
             return found
 
-    def decode(self, texts: Iterable[tuple[str, str, str, str]]) -> dict[str, Architecture]:
-        """Return the architectures of texts that were read elsewhere: (key, space, functional key, code) each."""
-        with self._guard:
-            kept = dict(self._kept)
-        found: dict[str, Architecture] = {}
-        for text in texts:
-            if text[0] not in found:
-                found[text[0]] = kept.get(text[0]) or stored_code.decode(*text)
-        self._keep({key: found[key] for key in found.keys() - kept.keys()})
-        return found
-
     def find(self, prefix: str) -> str:
         """Return the one key that begins with a prefix.
 
