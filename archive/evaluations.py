@@ -240,7 +240,7 @@ class Evaluations:
 
     def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
         networks = self._architectures.get_many(row["architecture"] for row in rows)
-        # A user may have deleted a network by Cypher: a result without one cannot be told of.
+        # A user may have deleted a network by Cypher; an Evaluation has one.
         return [evaluation_from(row, networks[row["architecture"]]) for row in rows if row["architecture"] in networks]
 
 

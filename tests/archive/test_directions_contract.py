@@ -35,7 +35,7 @@ def test_imported_results_have_the_direction_of_their_task(archive):
 
 
 def test_frames_tell_the_score_of_imported_results(archive):
-    pytest.importorskip("pandas")
+    pytest.importorskip("pandas", reason="data frames are an extra of the package")
     imported(archive, direction="minimise")
     assert list(frames.evaluations(archive)["score"]) == [-2.0]
 

@@ -181,6 +181,11 @@ def of(lines, kind, at=0):
     return [line for line in lines if line.get("record") == kind][at]
 
 
+def basis(text):
+    """Forges what a proposal was based on."""
+    return lambda lines: of(lines, "proposal")["properties"].update(based_on=text)
+
+
 FORGERIES = {
     "layers of another network": (
         lambda lines: of(lines, "architecture").update(architecture=of(lines, "architecture", 1)["architecture"]),
@@ -218,30 +223,12 @@ FORGERIES = {
     ),
     "settings that are none": (lambda lines: of(lines, "study")["properties"].update(config="[]"), "config"),
     "a token of a claim": (lambda lines: of(lines, "proposal")["claims"][0][2].update(token="t"), "claims"),
-    "a basis of no numbers": (
-        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"observations": {"one": "0-x"}}'),
-        "based_on",
-    ),
-    "a basis of more numbers than memory holds": (
-        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"observations": {"one": "0-999999999"}}'),
-        "based_on",
-    ),
-    "a basis of many such ranges": (
-        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"pending": "0-999999,0-999999"}'),
-        "based_on",
-    ),
-    "a basis of a range that ends before it begins": (
-        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"failed": "0-9,5-3"}'),
-        "based_on",
-    ),
-    "a basis of a billion suggestions": (
-        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"wanted": 1000000001}'),
-        "based_on",
-    ),
-    "a basis of no stream": (
-        lambda lines: of(lines, "proposal")["properties"].update(based_on='{"wanted": 1, "stream": -1}'),
-        "based_on",
-    ),
+    "a basis of no numbers": (basis('{"observations": {"one": "0-x"}}'), "based_on"),
+    "a basis of more numbers than memory holds": (basis('{"observations": {"one": "0-999999999"}}'), "based_on"),
+    "a basis of many such ranges": (basis('{"pending": "0-999999,0-999999"}'), "based_on"),
+    "a basis of a range that ends before it begins": (basis('{"failed": "0-9,5-3"}'), "based_on"),
+    "a basis of a billion suggestions": (basis('{"wanted": 1000000001}'), "based_on"),
+    "a basis of no stream": (basis('{"wanted": 1, "stream": -1}'), "based_on"),
     "settings without end": (
         lambda lines: of(lines, "study")["properties"].update(config='{"a":' + "[" * 90 + "]" * 90 + "}"),
         "config",
