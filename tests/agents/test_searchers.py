@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -38,6 +39,13 @@ class Watched(Agent):
         self.calls += 1
         self.meanwhile()
         return self.inner.propose(history, n, rng)
+
+
+@pytest.fixture(autouse=True)
+def streams_in_turn(monkeypatch):
+    """The random streams 1, 2, 3, ...: drawn ones would make two searches collide a second time now and then."""
+    numbers = itertools.count()
+    monkeypatch.setattr("archive.agents.searcher.secrets.randbelow", lambda limit: next(numbers))
 
 
 @pytest.fixture
