@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture
 from archive.records import Proposal
 
 if TYPE_CHECKING:

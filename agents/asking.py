@@ -23,8 +23,8 @@ from archive import __version__
 from archive.agents.asked import Asked, Batch, Wish, lists, network, real
 from archive.agents.asker import Asker
 from archive.agents.base import Agent
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.records import Proposal, Result, State
 
 if TYPE_CHECKING:

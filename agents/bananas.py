@@ -33,8 +33,8 @@ from archive.agents.surrogates import transforms
 from archive.agents.surrogates.ensemble import Ensemble
 from archive.agents.surrogates.warped import Warped
 from archive.agents.transfer import helped
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
-from archive.graph import Architecture
 from archive.kernels.embedding import Embedded, EmbeddedDistance
 from archive.kernels.paths import PathEncoding
 from archive.kernels.profile import Profile

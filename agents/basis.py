@@ -31,7 +31,7 @@ from archive import collector
 from archive.agents import fidelity
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.sources import observation, split
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.records import Evaluation, Proposal, State
 
 if TYPE_CHECKING:

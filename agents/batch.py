@@ -35,8 +35,8 @@ from archive.agents import acquisition as acquisitions
 from archive.agents.acquisition import Acquisition, UpperConfidenceBound
 from archive.agents.dpp import KDPP
 from archive.agents.surrogates.base import Array, Fitted, Posterior
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture
 from archive.kernels.spectrum import repair
 
 # Share of the mean variance that each candidate has for itself in a k-DPP. Covariances of low rank (five networks

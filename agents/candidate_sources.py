@@ -26,8 +26,8 @@ from archive.agents import listing
 from archive.agents.base import History
 from archive.agents.candidates import Candidate, Rank, Ranked, distinct_candidates, evaluations_at, evolve, mutate
 from archive.agents.listing import Listing, members_of
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture
 from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 

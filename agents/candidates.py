@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
 Rank = Callable[[Sequence[Architecture]], Array]

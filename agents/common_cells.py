@@ -1,6 +1,6 @@
 """Cells of several benchmarks in one language, so that kernels compare them.
 
-A vocabulary names its operations in this language (`archive.operations.Vocabulary.common`):
+A vocabulary names its operations in this language (`archive.architecture.operations.Vocabulary.common`):
 
 | operation       | NAS-Bench-101     | NAS-Bench-201  |
 |-----------------|-------------------|----------------|
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from archive.architecture.graph import Architecture, Edge, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import UsageError
-from archive.graph import Architecture, Edge, Layer
-from archive.operations import INPUT, OUTPUT, vocabulary
 
 WORDS = "nasbench101"
 """The vocabulary of the common language."""

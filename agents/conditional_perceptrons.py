@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import MLP
 from archive.errors import UsageError
-from archive.graph import Architecture, Layer
-from archive.operations import MLP
 from archive.spaces.base import Space
 from archive.spaces.conditional import Categorical, Conditional, Parameter, Real, When
 from archive.spaces.layerwise import chain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.spaces.base import Space
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
 

@@ -11,7 +11,7 @@ from archive.agents.candidates import softmax
 from archive.agents.pooled import Pooled
 from archive.agents.random_search import samples
 from archive.agents.surrogates.base import Array
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 
 
 class Evolution(Pooled):

@@ -16,8 +16,8 @@ import numpy as np
 
 from archive.agents.base import Agent, History, Suggestion, check_count, draw_new, first_of_pool
 from archive.agents.random_search import samples
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.spaces.base import Space
 
 

@@ -37,8 +37,8 @@ from archive.agents.surrogates.committee import foretold, shares
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.fitted_gp import FittedGP
 from archive.agents.surrogates.informed_gp import Against
+from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
-from archive.graph import Architecture
 from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 

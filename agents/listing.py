@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from archive import cache
 from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.graph import Architecture
 from archive.kernels import l1_parts
 from archive.kernels.base import Distance
 from archive.kernels.embedding import Embedded, EmbeddedDistance

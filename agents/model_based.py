@@ -24,8 +24,8 @@ from archive.agents.candidates import Ranked
 from archive.agents.random_search import samples
 from archive.agents.stacked import Stacked
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.gram import Gram
 from archive.kernels.path_graph import live
 from archive.spaces.base import Space

@@ -20,7 +20,7 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.fitted_gp import FittedGP, Pairwise
 from archive.agents.surrogates.likelihood import Inference
 from archive.agents.surrogates.noise import Noise
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.base import Components
 from archive.kernels.bourgain import Bourgain
 from archive.kernels.covariance import exponential

@@ -39,9 +39,9 @@ from archive.agents.candidate_sources import CandidateSource
 from archive.agents.candidates import Candidate, Rank, Ranked
 from archive.agents.neighbourhood import Neighbourhood
 from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture
-from archive.operations import vocabulary
 from archive.spaces.base import Mutation, Space
 
 

@@ -14,8 +14,8 @@ from archive.agents.random_search import Rand, samples
 from archive.agents.surrogates.base import Array, Fitted
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.covariance import nasbot_covariance
 from archive.kernels.gram import Gram
 from archive.kernels.otmann import OTMANN

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from archive import kernels
 from archive.agents.nearest_shelf import Keys, Shelf
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.base import Distance
 from archive.kernels.index import Found, component_of
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from archive.agents.base import Suggestion
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
 # Layers up to which all neighbours are listed: those of a cell take milliseconds, those of a network of 20 layers, of

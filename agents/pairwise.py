@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import kernels
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.base import PairDistance
 from archive.kernels.stored import SPACES, kinds, worth_storing
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.spaces.base import Space
 
 

@@ -42,8 +42,8 @@ from archive.agents.space_filling import most_telling
 from archive.agents.surrogates.committee import Committee
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.transfer import Transfer
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 

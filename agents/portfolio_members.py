@@ -35,8 +35,8 @@ from archive.agents.listing import Listing
 from archive.agents.stacked import Stacked, listable
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.registry import covariance_of
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
-from archive.graph import Architecture
 from archive.kernels.base import Distance
 from archive.kernels.covariance import Bound, Covariance, Exponential, Sum, exponential
 from archive.kernels.embedding import EmbeddedDistance

@@ -10,7 +10,7 @@ from archive.agents.base import Agent, History, Suggestion, check_count, draw_ne
 from archive.agents.candidates import Ranked, best_new, evaluations_at, evolve
 from archive.agents.pooled import Pooled
 from archive.agents.surrogates.base import Array
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.spaces.base import Space
 
 

@@ -20,8 +20,8 @@ from archive.agents.base import Agent, History, Pending
 from archive.agents.basis import Basis, count_in, generator, networks_of, numbers_in, observations_of
 from archive.agents.fidelity import as_of
 from archive.agents.sources import split
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.records import Evaluation, Proposal
 from archive.rows import from_json
 

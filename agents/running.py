@@ -14,8 +14,8 @@ from archive.agents.asking import UNBOUNDED, Study
 from archive.agents.base import Agent
 from archive.agents.opening import set_budget
 from archive.agents.pairwise import Keeper
+from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
-from archive.graph import Architecture
 from archive.records import State
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import numpy as np
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.fitted_gp import Pairwise
 from archive.agents.surrogates.gp import GaussianProcess
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.covariance import Covariance
 
 # Share of the prior variance.

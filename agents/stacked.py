@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from archive.agents.listing import Listing
 from archive.agents.surrogates.base import Array
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels import l1_blocks
 from archive.kernels.base import Components, Distance
 from archive.kernels.embedding import EmbeddedDistance

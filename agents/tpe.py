@@ -18,8 +18,8 @@ import numpy as np
 from archive.agents.base import Agent, History, Suggestion, check_count
 from archive.agents.decisions import ABSENT, Vector, decisions_of
 from archive.agents.random_search import samples
+from archive.architecture.graph import Architecture
 from archive.errors import SettingsError, UsageError
-from archive.graph import Architecture
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from archive.agents.surrogates.committee import Committee, Member
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.informed_gp import InformedGP
 from archive.agents.surrogates.warped import Shifted, Warped
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 

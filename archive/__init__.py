@@ -15,19 +15,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture as Architecture
+    from archive.architecture.graph import Layer as Layer
     from archive.archive import Archive as Archive
     from archive.archive import connect as connect
     from archive.errors import ArchiveError as ArchiveError
-    from archive.graph import Architecture as Architecture
-    from archive.graph import Layer as Layer
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Archive": "archive.archive",
     "ArchiveError": "archive.errors",
-    "Architecture": "archive.graph",
-    "Layer": "archive.graph",
+    "Architecture": "archive.architecture.graph",
+    "Layer": "archive.architecture.graph",
     "connect": "archive.archive",
 }
 

@@ -17,8 +17,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from archive import architectures, evaluations
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
-from archive.graph import Architecture
 from archive.records import Proposal, Result, State
 from archive.rows import proposal_from, proposal_id, to_json
 from archive.turns import LONG

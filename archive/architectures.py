@@ -1,7 +1,7 @@
 """The architectures of the archive: one node a network, one a layer, however many agents find it.
 
 An architecture is stored in its canonical order, in one transaction with all its layers and edges: a node that
-exists is whole. The node says the same again as one text (`archive.stored_code`), for whoever wants the whole network.
+exists is whole. The node says the same again as one text (`archive.architecture.compact`), for whoever wants the whole network.
 Nothing about its graph ever changes afterwards, so readers keep what they have read.
 """
 
@@ -15,10 +15,10 @@ from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from archive import stored_code
+from archive.architecture import compact
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer_mass import total_mass
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture, Layer
-from archive.mass import total_mass
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -244,7 +244,7 @@ def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]
     """Read architectures within a transaction, by key."""
     # One list: the driver takes longer over a row than over what is in it.
     rows = tx.run(READ, keys=list(keys)).single(strict=True)["found"]
-    found = {row[0]: stored_code.decode(*row) for row in rows if row[3] is not None}
+    found = {row[0]: compact.decode(*row) for row in rows if row[3] is not None}
     old = [row[0] for row in rows if row[3] is None]
     if old:
         found.update({row["key"]: _architecture(row["space"], row["layers"]) for row in tx.run(READ_LAYERS, keys=old)})
@@ -278,7 +278,7 @@ def _row(architecture: Architecture) -> dict[str, Any]:
             "layers": len(architecture.layers),
             "edges": len(architecture.edges),
             "mass": total_mass(architecture),
-            "code": stored_code.encode(architecture),
+            "code": compact.encode(architecture),
         },
         "layers": [
             {"index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import py2neo
 
     from archive.agents.nearest import Nearest, Similar
-    from archive.graph import Architecture
+    from archive.architecture.graph import Architecture
 
 
 class Archive:

@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from archive import codec, schema, server, settings
+from archive import schema, server, settings
+from archive.architecture import codec
+from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
 from archive.connection import Connection
 from archive.errors import UsageError
 from archive.figures import Figure
-from archive.graph import Architecture, Layer
 from archive.load_results import Finding, add
 from archive.records import Result, Study
 

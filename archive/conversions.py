@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from archive import architectures, stored_code
+from archive import architectures
+from archive.architecture import compact
 from archive.records import State
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def _mark_open(tx: ManagedTransaction, state: State) -> int:
 
 
 def write_codes(connection: Connection) -> None:
-    """Give every architecture its text (`archive.stored_code`), from its layers and edges."""
+    """Give every architecture its text (`archive.architecture.compact`), from its layers and edges."""
     while keys := connection.read(_without_code):
         connection.write(partial(_write_codes, keys=keys))
 
@@ -76,5 +77,5 @@ def _without_code(tx: ManagedTransaction) -> list[str]:
 
 def _write_codes(tx: ManagedTransaction, keys: Sequence[str]) -> None:
     found = architectures.load(tx, keys)
-    rows = [{"key": key, "code": stored_code.encode(found[key])} for key in sorted(found)]
+    rows = [{"key": key, "code": compact.encode(found[key])} for key in sorted(found)]
     tx.run(SET_CODE, rows=rows).consume()

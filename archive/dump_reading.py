@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import architectures, codec
+from archive import architectures
+from archive.architecture import codec
 from archive.architectures import batched
 from archive.dump_file import text_of
 from archive.dump_records import SHAPES, Record

@@ -6,7 +6,7 @@
     task           task, protocol, direction (of results without a study)                     task, protocol
     study          name, task, protocol, space, space_config, properties                      name
     warm_start     study, source, properties                                                  both
-    architecture   key, architecture (see `archive.codec`), properties                        key
+    architecture   key, architecture (see `archive.architecture.codec`), properties                        key
     morph          parent, child, operations                                                  both
     evaluation     id, task, protocol, architecture, properties, checkpoint                   id
     proposal       study, number, architecture, agent, properties, result, claims             study, number
@@ -24,7 +24,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.dump_values import (
     is_basis,
     is_checkpoint,
@@ -46,7 +47,6 @@ from archive.dump_values import (
     is_wholes,
 )
 from archive.errors import ArchiveError, UsageError
-from archive.graph import Architecture
 from archive.records import State
 from archive.rows import CURVE, EPOCH, METRIC
 

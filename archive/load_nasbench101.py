@@ -25,7 +25,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from archive import codec
+from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
 from archive.load_results import Finding
 from archive.records import Result

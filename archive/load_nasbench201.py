@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from archive import codec
+from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
 from archive.load_results import Finding
 from archive.records import Result

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import __version__
 from archive.admission import Request, admit
+from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
-from archive.graph import Architecture
 from archive.records import Direction, Result, Study
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive import costs
+from archive.architecture.graph import Architecture
 from archive.architectures import batched, store
 from archive.evaluations import Evaluations
-from archive.graph import Architecture
 from archive.records import Direction, Result
 
 if TYPE_CHECKING:

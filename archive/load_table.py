@@ -10,7 +10,7 @@ from archive.errors import TrainingError
 from archive.load_results import Finding
 
 if TYPE_CHECKING:
-    from archive.graph import Architecture
+    from archive.architecture.graph import Architecture
     from archive.records import Result
     from archive.tabular import Table
 

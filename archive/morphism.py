@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
-from archive.operations import vocabulary
 from archive.spaces import modifiers
 
 _NEVER_NEGATIVE = frozenset({"relu", "crelu", "logistic", "softplus"})

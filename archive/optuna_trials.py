@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, UsageError
-from archive.graph import Architecture
 
 if TYPE_CHECKING:
     from archive.load_optuna import Read

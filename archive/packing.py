@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture, Layer
 from archive.cache import Arrays
-from archive.graph import Architecture, Layer
 
 
 def pack(architectures: Sequence[Architecture]) -> Arrays:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from archive import claims, lookups, notices, participants, studies
 from archive.admission import Request, Suggestion, admit
+from archive.architecture.graph import Architecture
 from archive.architectures import Architectures
 from archive.errors import ArchiveError, UnknownNameError
-from archive.graph import Architecture
 from archive.notices import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.participants import Worker
 from archive.records import Claim, Curve, Proposal, Result, State, Study

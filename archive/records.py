@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 
 Curve = Mapping[str, Sequence[float]]
 Direction = Literal["maximise", "minimise"]

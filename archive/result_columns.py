@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from archive import stored_code
+from archive.architecture import compact
+from archive.architecture.graph import Architecture
 from archive.errors import QueryError
-from archive.graph import Architecture
 from archive.rows import plain
 
 if TYPE_CHECKING:
@@ -147,12 +147,12 @@ def _quoted(name: str) -> str:
 
 @lru_cache(maxsize=2**18)
 def _operations_text(code: str) -> str:
-    return _SEPARATOR.join(operations(stored_code.decode("", "", "", code)))
+    return _SEPARATOR.join(operations(compact.decode("", "", "", code)))
 
 
 @lru_cache(maxsize=2**18)
 def _motifs_text(code: str) -> str:
-    return _SEPARATOR.join(motifs(stored_code.decode("", "", "", code)))
+    return _SEPARATOR.join(motifs(compact.decode("", "", "", code)))
 
 
 _CONVERSIONS: Mapping[str, Callable[[str], str]] = {"operations": _operations_text, "motifs": _motifs_text}

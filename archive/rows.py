@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.records import Curve, Evaluation, Proposal, Result, State, Study
 
 if TYPE_CHECKING:

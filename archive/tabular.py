@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cache, packing
+from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import (
     CodecError,
@@ -43,7 +44,6 @@ from archive.errors import (
     UnusableFileError,
     UsageError,
 )
-from archive.graph import Architecture
 from archive.tabular_classes import Described, classes
 from archive.tabular_forms import FORMS, Form
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import packing
+from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.graph import Architecture
 
 Floats = NDArray[np.float64]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.errors import CodecError
-from archive.graph import Architecture
 from archive.spaces import nasbench201_cells
 from archive.tabular_classes import Described
 

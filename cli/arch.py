@@ -12,7 +12,7 @@ from archive.cli.render import json_option, open_archive, print_fields, print_js
 from archive.errors import InvalidArchitectureError, UsageError
 
 if TYPE_CHECKING:
-    from archive.graph import Architecture
+    from archive.architecture.graph import Architecture
 
 EVALUATIONS = """
 MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
@@ -37,7 +37,7 @@ def arch() -> None:
 @click.pass_context
 def show(ctx: click.Context, key: str, as_json: bool) -> None:
     """Show one architecture by its key, or the beginning of it: layers, edges, evaluations, relatives."""
-    from archive import codec
+    from archive.architecture import codec
 
     with open_archive(ctx) as archive:
         full = archive.architectures.find(key)

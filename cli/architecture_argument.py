@@ -11,7 +11,7 @@ from archive.cli.render import open_archive
 from archive.errors import CodecError, InvalidArchitectureError, UsageError
 
 if TYPE_CHECKING:
-    from archive.graph import Architecture
+    from archive.architecture.graph import Architecture
 
 
 def is_key(text: str) -> bool:
@@ -32,7 +32,7 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
         UnknownNameError: The archive has no such key.
         UsageError: Several keys begin so, or the file cannot be read.
     """
-    from archive import codec
+    from archive.architecture import codec
 
     if is_key(text):
         with open_archive(ctx) as archive:

@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, NamedTuple, final
 
-from archive.codec import to_nasbench201
+from archive.architecture.codec import to_nasbench201
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import CodecError, InvalidArchitectureError
-from archive.graph import Architecture, Layer
 from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.path_graph import check_flag, check_whole, label
-from archive.operations import INPUT, OUTPUT, vocabulary
 
 _NB201 = "nasbench201"
 _NB201_NONE = "none"

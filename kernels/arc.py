@@ -22,11 +22,11 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.conditional import choice_coordinates
 from archive.kernels.embedding import EmbeddedDistance
-from archive.operations import INPUT, OUTPUT
 
 UNITS = (8, 1024)
 

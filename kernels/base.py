@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

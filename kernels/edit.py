@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cores
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.edit_sequence import Comparison, Sequenced, sequenced
 

@@ -22,10 +22,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.canonical import canonical_ranks
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
-from archive.identity import canonical_ranks
-from archive.operations import INPUT, OUTPUT, Operation, Vocabulary, vocabulary
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -20,7 +20,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.base import Components, Distance, check_one_space
 
 Floats = NDArray[np.float64]

@@ -15,8 +15,8 @@ from typing import Generic
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.base import Components, Distance, P, PairDistance, check_one_space, spread
 
 Floats = NDArray[np.float64]

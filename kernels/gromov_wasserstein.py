@@ -33,9 +33,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import identity
+from archive.architecture import canonical
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.pot import pot
 
@@ -197,7 +197,7 @@ def _canonical_order(architecture: Architecture, kinds: Sequence[str]) -> Intege
         twins[twin] = twins.get(twin, 0) + 1
         marked.append(Layer(f"{twin[0]} {twins[twin]}"))
     both_ways = [*architecture.edges, *((head, tail) for tail, head in architecture.edges)]
-    return np.argsort(identity.canonical_ranks(marked, both_ways))
+    return np.argsort(canonical.canonical_ranks(marked, both_ways))
 
 
 def _hops(architecture: Architecture) -> Floats:

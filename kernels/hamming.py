@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal, final
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.adjacency import table
 from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.path_graph import check_flag

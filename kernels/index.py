@@ -22,8 +22,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels import features, packed
 from archive.kernels.base import Distance, PairDistance
 from archive.kernels.embedding import EmbeddedDistance

@@ -29,12 +29,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.operations import vocabulary
 from archive.kernels.base import Distance
 from archive.kernels.edit import EditDistance
 from archive.kernels.otmann import OTMANN
 from archive.kernels.penalties import penalties
 from archive.kernels.wasserstein import Wasserstein
-from archive.operations import vocabulary
 
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]

@@ -5,7 +5,7 @@ Transport (2018), program (3), theorem 3 and appendix A.3.
 
 | symbol   | meaning                                                                     | shape        |
 |----------|-----------------------------------------------------------------------------|--------------|
-| lm       | layer masses (`archive.mass`)                                               | (n,)         |
+| lm       | layer masses (`archive.architecture.layer_mass`)                                               | (n,)         |
 | M        | label penalties (`archive.kernels.penalties`)                               | (labels,) x2 |
 | delta    | path lengths from ip and to op (`archive.kernels.path_lengths`)             | (n, f)       |
 | C_str    | mean over groups of 1/6 sum over {sp, lp, rw} x {ip, op} of |delta - delta'| | (n1, n2)     |
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cores
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
-from archive.graph import Architecture
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.penalties import Penalties, penalties
-from archive.mass import layer_masses
-from archive.operations import vocabulary
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -6,8 +6,8 @@ import math
 from typing import Any
 from urllib.parse import quote
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import UsageError
-from archive.graph import Architecture, Layer
 
 
 def label(layer: Layer, attributes: bool = False) -> str:

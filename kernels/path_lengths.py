@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.compiled import compiled
 
 Floats = NDArray[np.float64]

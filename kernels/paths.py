@@ -20,11 +20,11 @@ from collections.abc import Mapping
 from itertools import product
 from typing import ClassVar, Literal, final
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.path_graph import check_flag, check_whole, hops_to_output, label
-from archive.operations import INPUT, OUTPUT, vocabulary
 
 ARROW = "→"
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.operations import Operation, Vocabulary
+from archive.architecture.operations import Operation, Vocabulary
 
 STRUCTURAL_GROUPS = ("conv", "pool", "fc", "rectifier", "sigmoid")
 FAMILIES = {"rectifier": "activation", "sigmoid": "activation"}

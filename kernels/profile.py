@@ -23,10 +23,10 @@ import math
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Literal, final
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import Operation, vocabulary
 from archive.kernels.embedding import EmbeddedDistance
 from archive.kernels.path_graph import live_layers
-from archive.operations import Operation, vocabulary
 
 FAMILIES: Mapping[str, Callable[[Operation], bool]] = {
     "trained": lambda operation: operation.trained,

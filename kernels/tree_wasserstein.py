@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture
 from archive.kernels.base import Components, Distance, check_one_space
 from archive.kernels.embedding import Embedded
 from archive.kernels.tree_wasserstein_degrees import cumulated, degrees, widths
 from archive.kernels.tree_wasserstein_ngrams import Gram, gram_path, ngrams
 from archive.kernels.tree_wasserstein_operations import ENDS, OperationTree, default_tree
-from archive.mass import layer_masses
-from archive.operations import vocabulary
 
 if TYPE_CHECKING:
     from archive.kernels.l1_parts import Part, Steps
@@ -61,7 +61,7 @@ class TreeWasserstein(Distance[Embedded]):
     Input, output and decision layers belong to every network and are in no default tree, so they enter the
     degrees only. Every other layer counts once, whatever its units: shares say nothing of size. For `cnn` and `mlp`,
     where networks differ in little else, `sizes` adds two components of the same kind: the Wasserstein distance of the
-    distributions of log2(units) over layers, and |log2 (1 + mass)| apart, mass as in `archive.mass` without the ends.
+    distributions of log2(units) over layers, and |log2 (1 + mass)| apart, mass as in `archive.architecture.layer_mass` without the ends.
     A network without n-grams has its mass at the root of the tree.
 
     Args:

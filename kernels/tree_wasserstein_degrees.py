@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from itertools import accumulate
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.l1_parts import Steps
 
 

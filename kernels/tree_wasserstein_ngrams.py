@@ -28,8 +28,8 @@ import json
 from collections.abc import Iterable, Iterator, Set
 from itertools import pairwise
 
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
 from archive.kernels.tree_wasserstein_operations import Node, OperationTree
 
 Gram = tuple[str, ...]

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from archive.architecture.operations import Vocabulary, vocabulary
 from archive.errors import UsageError
-from archive.operations import Vocabulary, vocabulary
 
 Edge = tuple[str | None, str, float]
 

@@ -27,13 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cores
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
-from archive.graph import Architecture
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.penalties import Penalties, penalties
 from archive.kernels.pot import pot
-from archive.mass import layer_masses
-from archive.operations import vocabulary
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

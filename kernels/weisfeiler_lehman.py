@@ -25,8 +25,8 @@ from typing import ClassVar, Literal, final, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.kernels.base import check_one_space
 from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 from archive.kernels.path_graph import check_flag, check_whole, label, live_layers

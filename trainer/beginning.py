@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, CheckpointError, InvalidArchitectureError
-from archive.graph import Architecture
 from archive.lineage import Ancestor
 from archive.records import Checkpoint
 from archive.trainer import inheriting, weights

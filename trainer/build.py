@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import Operation, vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
-from archive.operations import Operation, vocabulary
 from archive.trainer.operations import Affine, Convolution, Dense, Dropout, Pool, Residual, Shape
 
 DECISION_GAIN = 0.1

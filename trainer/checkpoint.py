@@ -1,7 +1,7 @@
 """Trained weights as safetensors files, named by the SHA-256 of their content (`archive.trainer.weights` keeps them).
 
     FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with `architecture`
-                                     (see `archive.codec`) and whatever else the writer says of it
+                                     (see `archive.architecture.codec`) and whatever else the writer says of it
 
 Nothing that is killed leaves half a checkpoint under a name that anyone looks for. Equal content is one file.
 """
@@ -20,9 +20,9 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as serialise
 from torch import Tensor
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, CheckpointError
-from archive.graph import Architecture
 from archive.records import Checkpoint
 from archive.trainer import weights as weights_store
 

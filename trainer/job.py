@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.records import Result
 from archive.trainer.protocols import Protocol
 from archive.trainer.task import Task

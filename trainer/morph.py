@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.trainer.build import Network
 from archive.trainer.morph_legal import planned
 from archive.trainer.morph_weights import Sources, filled

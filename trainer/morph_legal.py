@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
 from archive.trainer.morph_channels import Part, plan
 from archive.trainer.morph_match import Matching, Sized, matchings
 

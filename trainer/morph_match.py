@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from archive.graph import Architecture
-from archive.operations import vocabulary
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
 
 Token = Any
 """Hashable: a position in the parent, or a pair of what was done to a token and the token."""

@@ -23,7 +23,7 @@ from archive.records import Result
 from archive.trainer.access import reference_of
 
 if TYPE_CHECKING:
-    from archive.graph import Architecture
+    from archive.architecture.graph import Architecture
     from archive.spaces.base import Space
     from archive.tabular import Table
 

@@ -20,9 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.errors import CheckpointError, TrainingError, UsageError
-from archive.graph import Architecture
 from archive.trainer import precision as precisions
 from archive.trainer.build import Network
 from archive.trainer.data import Batches, Splits

@@ -11,8 +11,8 @@ import numpy as np
 from archive import spaces
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble import Ensemble
+from archive.architecture.graph import Architecture
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.kernels.embedding import matrix, vocabulary
 from archive.kernels.paths import PathEncoding
 

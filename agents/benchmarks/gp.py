@@ -25,8 +25,8 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.fitted_gp import FittedGP
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.threads import one_thread
+from archive.architecture.graph import Architecture, Layer
 from archive.figures import Figure
-from archive.graph import Architecture, Layer
 from archive.kernels.base import Components
 from archive.kernels.covariance import exponential
 

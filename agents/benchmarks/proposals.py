@@ -16,8 +16,8 @@ import numpy as np
 
 from archive import agents, spaces
 from archive.agents.base import Agent, History, Observation
+from archive.architecture.layer_mass import total_mass
 from archive.figures import Figure
-from archive.mass import total_mass
 from archive.spaces.base import Space
 
 

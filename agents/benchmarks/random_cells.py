@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import codec
 from archive.agents.surrogates.base import Array
-from archive.graph import Architecture
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.tabular import Table
 
 VERTICES = 7

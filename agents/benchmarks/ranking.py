@@ -24,8 +24,8 @@ import numpy as np
 
 from archive.agents.surrogates import registry as surrogate_registry
 from archive.agents.surrogates.base import Array, Surrogate
+from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture
 from archive.kernels import registry as kernel_registry
 from archive.kernels.base import Components, Distance
 from archive.tabular import Table

@@ -25,12 +25,12 @@ from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest import Nearest
 from archive.agents.searcher import Searcher
+from archive.architecture.graph import Architecture, Layer
 from archive.architectures import batched
 from archive.archive import Archive
 from archive.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.figures import Figure
-from archive.graph import Architecture, Layer
 from archive.records import Result, Study
 from archive.settings import Settings
 

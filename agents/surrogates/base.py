@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
-from archive.graph import Architecture
 
 if TYPE_CHECKING:
     from archive.agents.surrogates.transforms import Scale

@@ -34,8 +34,8 @@ from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.fitted_gp import FittedGP
 from archive.agents.surrogates.informed_gp import FittedInformedGP, InformedGP
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 
 Member = DistanceGP | InformedGP
 FittedMember = FittedGP | FittedInformedGP

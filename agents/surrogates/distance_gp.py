@@ -32,7 +32,7 @@ from archive.agents.surrogates.noise import LearnedNoise, Noise
 from archive.agents.surrogates.repeats import Repeats
 from archive.agents.surrogates.threads import one_thread
 from archive.agents.surrogates.transforms import Transform
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.kernels.covariance import Covariance
 
 _log = logging.getLogger(__name__)

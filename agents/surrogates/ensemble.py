@@ -43,8 +43,8 @@ from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, 
 from archive.agents.surrogates.ensemble_training import Shape, Singles, plan, predict, train
 from archive.agents.surrogates.threads import one_thread
 from archive.agents.surrogates.transforms import Scale
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
-from archive.graph import Architecture
 from archive.kernels.base import check_one_space
 from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 

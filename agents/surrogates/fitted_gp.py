@@ -14,8 +14,8 @@ from archive.agents.surrogates.gp import GaussianProcess
 from archive.agents.surrogates.repeats import Repeats
 from archive.agents.surrogates.threads import one_thread
 from archive.agents.surrogates.transforms import Scale
+from archive.architecture.graph import Architecture
 from archive.errors import NumericalError, UsageError
-from archive.graph import Architecture
 from archive.kernels.base import Components
 from archive.kernels.covariance import Bound, Covariance
 

@@ -46,8 +46,8 @@ from archive.agents.surrogates.gp import GaussianProcess, try_cholesky
 from archive.agents.surrogates.repeats import Repeats
 from archive.agents.surrogates.threads import one_thread
 from archive.agents.surrogates.transforms import Scale, Transform
+from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
-from archive.graph import Architecture
 
 COUPLINGS = {-0.9: 0.04, -0.5: 0.06, 0.0: 0.15, 0.5: 0.15, 0.8: 0.2, 0.95: 0.25, 0.99: 0.15}
 """Values of rho, and what probability each has before anything is known. Tasks of one archive are often alike."""

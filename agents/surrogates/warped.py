@@ -20,7 +20,7 @@ import numpy as np
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.informed_gp import FittedInformedGP, Informant, InformedGP
 from archive.agents.surrogates.transforms import Scale, Transform
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 
 
 @final

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UnknownNameError
-from archive.graph import Architecture
-from archive.operations import vocabulary
 
 if TYPE_CHECKING:
     from archive.spaces.decisions import Decisions

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 from archive.spaces.base import Space, refuse_settings
 from archive.spaces.decisions import Decisions, MatrixDecisions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import final
 
-from archive.graph import Architecture, Layer
+from archive.architecture.graph import Architecture, Layer
 from archive.spaces.decisions_chain import CnnChain
 from archive.spaces.layerwise import LayerwiseSpace, chain
 

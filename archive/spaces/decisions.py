@@ -24,9 +24,9 @@ from typing import Self, final
 
 import numpy as np
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
-from archive.operations import INPUT, OUTPUT, vocabulary
 from archive.spaces.base import Space
 
 ABSENT = -1

@@ -13,8 +13,8 @@ from typing import final
 
 import numpy as np
 
-from archive.graph import Architecture, Layer
-from archive.operations import CNN, MLP, Vocabulary
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import CNN, MLP, Vocabulary
 from archive.spaces.base import Space
 from archive.spaces.decisions import ABSENT, Decision, Decisions, Vector
 from archive.spaces.layerwise import chain

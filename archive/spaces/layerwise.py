@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import InvalidArchitectureError, SettingsError
-from archive.graph import Architecture, Layer
-from archive.operations import INPUT, OUTPUT, vocabulary
 from archive.spaces.base import Mutation, Space, check_space
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers import changed

@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import total_mass
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError
-from archive.graph import Architecture
-from archive.mass import total_mass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
+from archive.architecture.graph import Architecture, Edge, Layer
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Edge, Layer
-from archive.operations import vocabulary
 
 AVERAGE_POOL = Layer("avg-pool", None, 2)
 

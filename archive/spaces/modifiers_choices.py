@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations, product
 
-from archive.graph import Architecture, Edge
-from archive.operations import Vocabulary, vocabulary
+from archive.architecture.graph import Architecture, Edge
+from archive.architecture.operations import Vocabulary, vocabulary
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers import changed, halvings, orphans
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
 from archive.spaces import modifiers
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers_choices import (

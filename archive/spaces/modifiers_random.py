@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from archive.architecture.graph import Architecture, Edge
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Edge
 from archive.spaces import modifiers
 from archive.spaces.base import Mutation
 from archive.spaces.limits import Limits

@@ -7,10 +7,10 @@ from typing import final
 
 import numpy as np
 
-from archive.codec import from_nasbench101, to_nasbench101
+from archive.architecture.codec import from_nasbench101, to_nasbench101
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import NASBENCH101
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
-from archive.operations import NASBENCH101
 from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
 

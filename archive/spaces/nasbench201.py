@@ -7,10 +7,10 @@ from typing import final
 
 import numpy as np
 
-from archive.codec import from_nasbench201, to_nasbench201
+from archive.architecture.codec import from_nasbench201, to_nasbench201
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import NASBENCH201
 from archive.errors import CodecError, InvalidArchitectureError
-from archive.graph import Architecture
-from archive.operations import NASBENCH201
 from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
 from archive.spaces.decisions import Decision, Decisions, Vector

@@ -28,10 +28,10 @@ from pathlib import Path
 import numpy as np
 
 from archive import packing
+from archive.architecture.codec import from_nasbench201
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import NASBENCH201
 from archive.cache import Arrays
-from archive.codec import from_nasbench201
-from archive.graph import Architecture
-from archive.operations import NASBENCH201
 from archive.tabular_classes import Described
 
 CELLS = Path(__file__).with_suffix(".npz")

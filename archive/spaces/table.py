@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
+from archive.architecture.graph import Architecture
 from archive.errors import SettingsError
-from archive.graph import Architecture
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions import Decisions
 from archive.tabular import NAMED, Table

@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 
+from archive.architecture.graph import Architecture
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.kernels.arc import Arc, places
 from archive.kernels.benchmarks.samples import best_seconds
 from archive.kernels.conditional import ArcCovariance, Differences, pseudo_metric

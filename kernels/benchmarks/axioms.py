@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import kernels
+from archive.architecture.graph import Architecture
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.kernels.benchmarks.samples import SPACES, relabelled, walk
 from archive.kernels.embedding import EmbeddedDistance
 

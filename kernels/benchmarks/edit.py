@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.graph import Architecture
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.kernels.benchmarks.samples import best_seconds, walk
 from archive.kernels.bourgain import Bourgain
 from archive.kernels.edit import EditDistance

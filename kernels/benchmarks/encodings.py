@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from archive.architecture.graph import Architecture
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
 from archive.kernels.base import Floats
 from archive.kernels.benchmarks.samples import best_seconds, draw

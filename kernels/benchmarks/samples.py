@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from archive import spaces
-from archive.graph import Architecture
+from archive.architecture.graph import Architecture
 
 SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from archive.architecture.graph import Architecture
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.kernels.base import Distance
 from archive.kernels.benchmarks.samples import best_seconds, draw
 from archive.kernels.gromov_wasserstein import GromovWasserstein

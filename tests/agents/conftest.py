@@ -10,8 +10,8 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Observation
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions_chain import MlpChain
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import final
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import Operation, define
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
-from archive.operations import Operation, define
 from archive.spaces.base import Mutation, check_space
 from archive.spaces.cell import CellSpace
 

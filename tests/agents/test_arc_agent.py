@@ -19,8 +19,8 @@ from archive.agents.conditional_kernels import ArcKernel, LinearKernel, PaddedKe
 from archive.agents.conditional_perceptrons import ANY, Perceptrons
 from archive.agents.opening import open_study
 from archive.agents.surrogates.hyperposterior import Schedule
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.conditional import ArcCovariance, differences
 from archive.proposals import Result
 from archive.records import Study

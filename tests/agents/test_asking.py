@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from archive import agents, codec, spaces
+from archive import agents, spaces
 from archive.agents.opening import study as open_study
+from archive.architecture import codec
 from archive.errors import (
     CodecError,
     InvalidArchitectureError,

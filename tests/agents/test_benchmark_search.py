@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive import agents, codec, spaces
+from archive import agents, spaces
 from archive.agents import basis
 from archive.agents.base import Agent, Suggestion
 from archive.agents.benchmarks.search import contestants, plan, regret, run, shares
 from archive.agents.opening import open_study
 from archive.agents.recheck import recheck
 from archive.agents.searcher import Searcher
+from archive.architecture import codec
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
 from archive.records import Result
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive import codec, spaces
+from archive import spaces
 from archive.agents.common_cells import comparable, translate
-from archive.operations import vocabulary
+from archive.architecture import codec
+from archive.architecture.operations import vocabulary
 
 WORDS = vocabulary("nasbench101").common
 

@@ -9,9 +9,9 @@ import pytest
 
 from archive import spaces
 from archive.agents.decisions import ABSENT, decisions_of
-from archive.codec import from_nasbench101
+from archive.architecture.codec import from_nasbench101
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import UsageError
-from archive.graph import Architecture, Layer
 
 from .conftest import Chains
 

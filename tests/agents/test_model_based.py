@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive import codec, kernels
+from archive import kernels
 from archive.agents import acquisition, batch, stacked
 from archive.agents.base import History, Pending
 from archive.agents.candidate_sources import Members
@@ -13,6 +13,7 @@ from archive.agents.listing import Listing
 from archive.agents.model_based import Method, ModelBased
 from archive.agents.stacked import Stacked
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
+from archive.architecture import codec
 from archive.errors import UsageError
 from archive.kernels.path_graph import live
 from archive.kernels.tree_wasserstein import TreeWasserstein

@@ -7,8 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from archive import cache, codec, kernels, spaces
+from archive import cache, kernels, spaces
 from archive.agents.nearest import Nearest
+from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 from tests.archive.stores import cells, evaluate
 

@@ -11,16 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from archive import agents, codec, spaces
+from archive import agents, spaces
 from archive.agents import bananas, tree_wasserstein
 from archive.agents.base import History
 from archive.agents.common_cells import comparable, translate
 from archive.agents.decisions import ABSENT, decisions_of
 from archive.agents.portfolio_members import defaults, model
+from archive.architecture import codec
+from archive.architecture.operations import Operation, define, vocabulary
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.paths import PathEncoding
 from archive.kernels.tree_wasserstein_operations import default_tree
-from archive.operations import Operation, define, vocabulary
 from archive.spaces.base import Space
 
 from . import motifs

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from archive import codec
 from archive.agents.benchmarks import dpp, ensemble, table1
 from archive.agents.benchmarks.random_cells import RandomCells
+from archive.architecture import codec
 from archive.errors import UsageError
 from archive.tabular import Table
 from archive.tabular_classes import Described, classes

@@ -7,10 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from archive import agents, codec, spaces
+from archive import agents, spaces
 from archive.agents.base import History, Observation, Source
 from archive.agents.catalogue import CARDS
 from archive.agents.transfer import DESIGN, ELSEWHERE, REMEMBERED, TOP
+from archive.architecture import codec
 
 from .conftest import Chains
 from .listed import score, small_table

@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from archive import codec, spaces
+from archive import spaces
 from archive.agents.base import History, Pending
 from archive.agents.tree_wasserstein import TreeWassersteinKdpp, TreeWassersteinSearch, distances
+from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 
 from .conftest import observed

@@ -8,9 +8,9 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+from archive.architecture.graph import Architecture
 from archive.dump import dump
 from archive.evaluations import Evaluations
-from archive.graph import Architecture
 from archive.records import Checkpoint, Result
 from tests.archive.stores import Suggestion, cells, study
 

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from archive import codec
-from archive.graph import Architecture
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.records import Result, Study
 
 OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "none")

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archive import agents, codec
+from archive import agents
 from archive.agents import loop
+from archive.architecture import codec
 from archive.records import Checkpoint, Result, State
 from tests.archive.stores import Suggestion, cells, propose, study, suggest
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import codec
+from archive.architecture import codec
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import ArchiveError, CodecError, InvalidArchitectureError
-from archive.graph import Architecture, Layer
 from tests.spaces.strategies import cells, members, relabelled
 from tests.support import data_lines
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import codec, dump_file
+from archive import dump_file
+from archive.architecture import codec
 from archive.dump_file import DumpReader, DumpWriter, contents
 from archive.dump_merging import merged
 from archive.errors import ArchiveError, UsageError

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError
-from archive.graph import Architecture, Layer
 from tests.spaces.strategies import cells, members, relabelled
 
 IP, OP, SOFTMAX, LINEAR = Layer("ip"), Layer("op"), Layer("softmax"), Layer("linear")

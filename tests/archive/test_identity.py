@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.codec import from_nasbench101, from_nasbench201
-from archive.graph import Architecture, Edge, Layer
+from archive.architecture.codec import from_nasbench101, from_nasbench201
+from archive.architecture.graph import Architecture, Edge, Layer
 from tests.spaces.strategies import cells, members, relabelled
 from tests.support import data_lines
 

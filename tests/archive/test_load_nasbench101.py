@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import codec, load_nasbench101
+from archive import load_nasbench101
+from archive.architecture import codec
 from archive.errors import UsageError
 from archive.load_nasbench101 import crc32c, findings, masked_crc
 from archive.load_results import add

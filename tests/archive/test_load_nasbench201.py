@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from archive import codec
+from archive.architecture import codec
 from archive.errors import UsageError
 from archive.load_nasbench201 import findings, read
 from archive.load_results import add

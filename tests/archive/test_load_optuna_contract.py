@@ -8,8 +8,9 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from archive import codec, load_optuna, spaces
+from archive import load_optuna, spaces
 from archive.agents.decisions import decisions_of, from_choices
+from archive.architecture import codec
 from archive.archive import Archive
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.load_optuna import import_study, open_study

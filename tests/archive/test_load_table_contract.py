@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import pytest
 
-from archive import codec
+from archive.architecture import codec
 from archive.archive import Archive
 from archive.load_results import add
 from archive.load_table import findings

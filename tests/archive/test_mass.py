@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from archive.graph import Architecture, Layer
-from archive.mass import layer_masses, total_mass
-from archive.operations import vocabulary
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer_mass import layer_masses, total_mass
+from archive.architecture.operations import vocabulary
 from tests.support import golden
 
 

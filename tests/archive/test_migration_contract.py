@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from archive import codec, conversions, schema
+from archive import conversions, schema
+from archive.architecture import codec
 from archive.archive import Archive
 from archive.errors import SchemaVersionError
 from archive.load import load

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from archive import morphism, spaces
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
 from archive.trainer.build import Network
 
 GROWING = {"deepen", "widen", "skip_add", "skip_concat"}

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import cache, codec, tabular
+from archive import cache, tabular
+from archive.architecture import codec
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
-from archive.graph import Architecture
 from archive.spaces import nasbench201_cells
 from archive.tabular import Table
 from tests.support import data_dir

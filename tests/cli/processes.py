@@ -16,7 +16,8 @@ from unittest import mock
 
 import pytest
 
-from archive import codec, spaces
+from archive import spaces
+from archive.architecture import codec
 from archive.cli.main import main
 from archive.records import Study
 from archive.settings import Settings, environment

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from archive import codec, kernels, spaces
+from archive import kernels, spaces
+from archive.architecture import codec
 from archive.cli.main import archive as command
 from archive.errors import ArchiveError
 

@@ -12,8 +12,9 @@ from importlib.util import find_spec
 import psutil
 import pytest
 
-from archive import codec, server, settings, spaces
+from archive import server, settings, spaces
 from archive.agents.recheck import recheck
+from archive.architecture import codec
 from archive.archive import connect
 from archive.cli import main
 from archive.settings import environment

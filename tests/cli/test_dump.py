@@ -11,7 +11,8 @@ import sys
 import optuna
 import pytest
 
-from archive import codec, saved_queries, spaces
+from archive import saved_queries, spaces
+from archive.architecture import codec
 from archive.cli.main import main
 from archive.settings import environment
 from archive.trainer import tasks

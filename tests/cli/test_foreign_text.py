@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 
 import archive.cli
-from archive import codec, spaces, workers
+from archive import spaces, workers
+from archive.architecture import codec
 from archive.cli import live, study_log
 from archive.records import Result, Study
 from tests.archive.stores import cells, suggest

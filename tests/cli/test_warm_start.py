@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from archive import codec, spaces
+from archive import spaces
+from archive.architecture import codec
 from archive.settings import environment
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from archive import codec, spaces
+from archive import spaces
+from archive.architecture import codec
+from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
-from archive.graph import Architecture, Layer
 from archive.records import Study
 
 

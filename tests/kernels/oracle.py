@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linprog
 
-from archive.graph import Architecture, Layer
-from archive.mass import layer_masses
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer_mass import layer_masses
 
 GROUPS = {
     "cnn": ({"conv3", "conv5", "conv7", "res3", "res5", "res7"}, {"max-pool", "avg-pool"}, {"fc"}),

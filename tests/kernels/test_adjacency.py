@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.codec import from_nasbench201, to_nasbench101
+from archive.architecture.codec import from_nasbench201, to_nasbench101
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding, every_entry
 from archive.kernels.embedding import matrix, vocabulary
 from tests.kernels import oracle

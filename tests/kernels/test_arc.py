@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.arc import Arc, places
 from archive.kernels.stationary import Stationary
 from tests.kernels import oracle

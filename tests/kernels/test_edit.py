@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.edit import EditDistance
 from archive.kernels.edit_sequence import BREAK, MAX_SKIPS, SKIP, sequence, sequenced
 from tests.kernels import oracle

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
 from archive.kernels.benchmarks.otmann import VARIANTS, read_golden
 from archive.kernels.otmann import MASSES, OTMANN
 from archive.kernels.path_lengths import path_lengths
 from archive.kernels.penalties import penalties
-from archive.mass import layer_masses
-from archive.operations import vocabulary
 from tests.support import data_dir, golden
 
 

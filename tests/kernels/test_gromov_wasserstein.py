@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels import gromov_wasserstein as module
 from archive.kernels.gromov_wasserstein import GromovWasserstein, GromovWassersteinWarning
 from tests.kernels import oracle

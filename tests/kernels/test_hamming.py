@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.codec import from_nasbench201, to_nasbench101, to_nasbench201
+from archive.architecture.codec import from_nasbench201, to_nasbench101, to_nasbench201
 from archive.errors import UsageError
 from archive.kernels.hamming import Hamming
 from tests.kernels import oracle

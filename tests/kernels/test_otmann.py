@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive import kernels
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.otmann import NU_STR, OTMANN
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled

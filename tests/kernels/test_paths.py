@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels import paths
 from archive.kernels.embedding import matrix, vocabulary
 from archive.kernels.path_graph import label

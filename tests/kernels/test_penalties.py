@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from archive.architecture.operations import CNN, Operation, define, vocabulary
 from archive.kernels.penalties import penalties
-from archive.operations import CNN, Operation, define, vocabulary
 from tests.kernels import oracle
 
 SPACES = ["cnn", "mlp", "nasbench101", "nasbench201"]

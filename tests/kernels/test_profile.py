@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive.codec import from_nasbench201
-from archive.graph import Architecture, Layer
+from archive.architecture.codec import from_nasbench201
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import vocabulary
 from archive.kernels.profile import Profile
-from archive.operations import vocabulary
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

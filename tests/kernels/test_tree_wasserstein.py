@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from archive.codec import from_nasbench201
+from archive.architecture.codec import from_nasbench201
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.kernels.tree_wasserstein_degrees import degrees
 from archive.kernels.tree_wasserstein_ngrams import gram_path, ngrams
 from archive.kernels.tree_wasserstein_operations import OperationTree, default_tree
-from archive.operations import vocabulary
 from tests.kernels import oracle
 from tests.spaces.strategies import CELL_LABELS, cells, generators, members, relabelled, space_of
 from tests.support import golden

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from archive import operations
+from archive.architecture import operations
+from archive.architecture.operations import Operation, vocabulary
 from archive.errors import UsageError
 from archive.kernels.tree_wasserstein import TreeWasserstein
 from archive.kernels.tree_wasserstein_operations import OperationTree, default_tree
-from archive.operations import Operation, vocabulary
 from tests.kernels import oracle
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.layer_mass import layer_masses
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError
-from archive.graph import Architecture, Layer
 from archive.kernels.wasserstein import NU_STR, Wasserstein
-from archive.mass import layer_masses
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

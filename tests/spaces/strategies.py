@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from archive import spaces
-from archive.graph import Architecture, Layer
+from archive.architecture.graph import Architecture, Layer
 from archive.spaces.base import Space
 
 CELL_LABELS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")

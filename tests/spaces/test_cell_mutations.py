@@ -9,8 +9,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from archive.codec import from_nasbench101, from_nasbench201, to_nasbench101
-from archive.graph import Architecture
+from archive.architecture.codec import from_nasbench101, from_nasbench201, to_nasbench101
+from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation
 from archive.spaces.nasbench101 import _edits, _needed
 from tests.spaces.strategies import CELL_LABELS, space_of

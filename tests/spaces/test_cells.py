@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive.codec import from_nasbench201
-from archive.graph import Architecture
+from archive.architecture.codec import from_nasbench201
+from archive.architecture.graph import Architecture
 from archive.spaces import nasbench201_cells
 from archive.spaces.nasbench201_cells import cells
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive import spaces
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError
-from archive.graph import Architecture, Layer
 from archive.spaces.base import Mutation, Space
 from tests.spaces.strategies import generators, members, space_of
 

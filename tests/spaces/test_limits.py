@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive import spaces
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError
-from archive.graph import Architecture, Layer
 from tests.spaces.strategies import generators
 
 IP, OP = Layer("ip"), Layer("op")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archive.architecture.graph import Architecture, Edge, Layer
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Edge, Layer
 from archive.spaces import modifiers
 from archive.spaces.cnn import vgg
 from archive.spaces.limits import Limits

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive import spaces
+from archive.architecture.graph import Architecture
 from archive.benchmark_spaces import measure
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers_every import EVERY, every
 from archive.spaces.modifiers_random import DRAWS, STEP_PROBABILITIES, number_of_steps, steps

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from archive import spaces
-from archive.graph import Architecture, Layer
-from archive.operations import vocabulary
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import vocabulary
 from archive.spaces import cnn, mlp
 from tests.support import golden
 

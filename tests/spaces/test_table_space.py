@@ -8,7 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from archive import codec, spaces
+from archive import spaces
+from archive.architecture import codec
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.spaces.table import TableSpace
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archive.graph import Architecture, Layer
+from archive.architecture.graph import Architecture, Layer
 
 
 def layer(text: str) -> Layer:

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture, Layer
-from archive.operations import vocabulary
 from archive.trainer.build import Network
 from tests.spaces.strategies import members, relabelled
 from tests.trainer.nets import TINY_CNN, TINY_MLP, net

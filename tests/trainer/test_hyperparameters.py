@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
-from archive.graph import Architecture, Layer
 from archive.trainer import tasks
 from archive.trainer.build import Network
 from archive.trainer.hyperparameters import Hyperparameters

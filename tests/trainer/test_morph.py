@@ -11,9 +11,10 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from archive import graph, morphism
+from archive import morphism
+from archive.architecture import graph
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.graph import Architecture
 from archive.spaces import modifiers
 from archive.trainer import morph
 from archive.trainer.morph import Built

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from archive import codec, spaces
+from archive import spaces
+from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError, UnknownNameError, UsageError
 from archive.records import State, Study
 from archive.tabular import Table

@@ -19,8 +19,8 @@ from statistics import fmean
 import torch
 
 from archive import morphism
+from archive.architecture.graph import Architecture, Layer
 from archive.figures import Figure
-from archive.graph import Architecture, Layer
 from archive.trainer import beginning, inheriting, tasks
 from archive.trainer.build import Network
 from archive.trainer.protocols import Protocol

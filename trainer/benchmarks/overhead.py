@@ -25,9 +25,9 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
+from archive.architecture.graph import Architecture
 from archive.errors import SettingsError
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.trainer import tasks
 from archive.trainer.benchmarks import starts
 from archive.trainer.benchmarks.starts import chain

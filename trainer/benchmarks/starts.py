@@ -8,9 +8,9 @@ from pathlib import Path
 
 import torch
 
+from archive.architecture.graph import Architecture, Layer
 from archive.errors import TrainingError
 from archive.figures import Figure
-from archive.graph import Architecture, Layer
 from archive.trainer import tasks
 from archive.trainer.job import Epoch, Job
 from archive.trainer.worker import Trial

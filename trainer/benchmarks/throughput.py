@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from archive import connect, server, settings, spaces
+from archive.architecture.graph import Architecture
 from archive.architectures import batched
 from archive.archive import Archive
 from archive.connection import Connection
 from archive.figures import Figure
-from archive.graph import Architecture
 from archive.notices import Completion, Report
 from archive.records import Claim, Result, Study
 from archive.settings import Settings

@@ -10,8 +10,8 @@ from typing import Any
 from archive import spaces
 from archive.agents.base import Agent
 from archive.agents.benchmarks.search.contestants import Contestant
+from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.graph import Architecture
 from archive.records import Direction, Result, Study
 from archive.spaces.base import Space
 

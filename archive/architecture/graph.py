@@ -2,7 +2,7 @@
 
 Layers stand in topological order, the input first and the output last; edges are pairs of positions. Two
 architectures are equal when layers and edges are equal; they are the same network when their `key` is
-(`archive.identity`), whatever order the layers stand in.
+(`archive.architecture.canonical`), whatever order the layers stand in.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from archive import identity
+from archive.architecture import canonical as identity
+from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 
 Edge = tuple[int, int]
 Neighbours = tuple[tuple[int, ...], ...]

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from archive.architecture.graph import Architecture, Edge, Layer
+from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import CodecError, UnknownNameError
-from archive.graph import Architecture, Edge, Layer
-from archive.operations import INPUT, OUTPUT
 
 SCHEMA = 1
 

@@ -12,7 +12,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from archive.graph import Architecture, Layer
+from archive.architecture.graph import Architecture, Layer
 
 
 def encode(architecture: Architecture) -> str:

@@ -15,8 +15,8 @@ The input emits one channel. A cell operation without units counts 1.
 
 from __future__ import annotations
 
-from archive.graph import Architecture
-from archive.operations import vocabulary
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
 
 ZETA = 0.1
 
