@@ -33,7 +33,6 @@ from typing import final
 
 import numpy as np
 
-from archive import morphism
 from archive.agents.base import History
 from archive.agents.candidate_sources import CandidateSource
 from archive.agents.candidates import Candidate, Rank, Ranked
@@ -42,6 +41,7 @@ from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
+from archive.spaces import morphism
 from archive.spaces.base import Mutation, Space
 
 
@@ -57,7 +57,7 @@ class Moves(ABC):
 
 @final
 class Morphisms(Moves):
-    """The operations of `archive.morphism`: networks only grow, and their weights carry over.
+    """The operations of `archive.spaces.morphism`: networks only grow, and their weights carry over.
 
     Deepening, widening, additive and concatenative skips are equally likely, whatever the number of places for each.
 

@@ -12,7 +12,7 @@ from archive.load_results import Finding
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.records import Result
-    from archive.tabular import Table
+    from archive.spaces.tables.reader import Table
 
 
 class TabularTask(Protocol):

@@ -1,6 +1,6 @@
 """Whether a network can begin as another one that it grew from, and by which operations it did.
 
-All that `archive.morphism` makes can, with one exception: a residual block can lose the convolution that projects what
+All that `archive.spaces.morphism` makes can, with one exception: a residual block can lose the convolution that projects what
 it adds. Its input is widened, or gets a skip, until it is as wide as the block itself, which then adds what enters as
 it is, where its parent adds a projection of it. (The input counts: on images of one pixel a stride changes nothing.)
 

@@ -2,7 +2,7 @@
 
     nb201-cifar10, nb201-cifar100     NAS-Bench-201; values are fractions (the file has percent), as imports store them
     nb101                             NAS-Bench-101, or the sample of it that is there; values are fractions
-    table:PATH#COLUMN                 any CSV of these forms (`archive.tabular`); values as the file has them, larger is
+    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as the file has them, larger is
                                       better; table:PATH#-COLUMN where smaller is
 
 Rows that describe one network are one architecture, whose answer is their mean. Beside the value, an answer has what
@@ -25,7 +25,7 @@ from archive.trainer.access import reference_of
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.spaces.base import Space
-    from archive.tabular import Table
+    from archive.spaces.tables.reader import Table
 
 PREFIX = "table:"
 
@@ -90,7 +90,7 @@ class TabularTask:
         Raises:
             UsageError: It is not there, or it is no table.
         """
-        from archive.tabular import Table
+        from archive.spaces.tables.reader import Table
 
         return Table.open(self.reference)
 
@@ -114,7 +114,8 @@ class TabularTask:
         Raises:
             UsageError: The table holds networks of another space, or cannot be read.
         """
-        from archive import spaces, tabular
+        from archive import spaces
+        from archive.spaces.tables import reader
 
         own = self.spaces[0]
         if name not in (None, own):
@@ -122,7 +123,7 @@ class TabularTask:
         if not self.complete:
             return spaces.get(own, table=self.reference)
         # Said before a search begins, rather than by its trainers; reading the table can wait.
-        tabular.find(self.reference)
+        reader.find(self.reference)
         return spaces.get(own)
 
     def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
@@ -171,7 +172,7 @@ def parse(name: str) -> TabularTask:
     Raises:
         UsageError: The text, the file or the column cannot be used.
     """
-    from archive.tabular import Table
+    from archive.spaces.tables.reader import Table
 
     reference, column = reference_of(name) or ("", "")
     if not reference or not column.removeprefix("-"):

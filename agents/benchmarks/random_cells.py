@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from archive.agents.surrogates.base import Array
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
-from archive.tabular import Table
+from archive.spaces.tables.reader import Table
 
 VERTICES = 7
 MOST_EDGES = 9

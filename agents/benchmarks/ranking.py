@@ -28,7 +28,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels import registry as kernel_registry
 from archive.kernels.base import Components, Distance
-from archive.tabular import Table
+from archive.spaces.tables.reader import Table
 
 SIZES = (20, 50, 100, 200, 500)
 """Numbers of networks learnt from."""

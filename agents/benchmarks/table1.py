@@ -37,7 +37,7 @@ from archive.errors import SettingsError, UsageError
 from archive.figures import Figure
 from archive.kernels.embedding import matrix
 from archive.kernels.paths import PathEncoding, every_path
-from archive.tabular import Table
+from archive.spaces.tables.reader import Table
 
 PAPER = {
     "path": {20: 2.335, 100: 1.178, 500: 0.644},

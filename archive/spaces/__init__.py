@@ -54,6 +54,6 @@ def get(name: str, **config: Any) -> Space:
 
 def _within(space: Space, table: Any) -> Space:
     """Return the part of a space that a table holds."""
-    from archive.spaces.table import TableSpace
+    from archive.spaces.tables.space import TableSpace
 
     return TableSpace(space, table)

@@ -14,9 +14,9 @@ from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.spaces.base import Mutation, Space, check_space
 from archive.spaces.limits import Limits
-from archive.spaces.modifiers import changed
-from archive.spaces.modifiers_every import every
-from archive.spaces.modifiers_random import mutate, steps
+from archive.spaces.modifiers.apply import changed
+from archive.spaces.modifiers.every import every
+from archive.spaces.modifiers.sampled import mutate, steps
 
 POOL_SIZE = 10
 

@@ -32,7 +32,7 @@ from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import NASBENCH201
 from archive.cache import Arrays
-from archive.tabular_classes import Described
+from archive.spaces.tables.classes import Described
 
 CELLS = Path(__file__).with_suffix(".npz")
 

@@ -9,7 +9,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import History, Source
-from archive.tabular import Table
+from archive.spaces.tables.reader import Table
 from tests.support import data_dir
 
 from .conftest import observed

@@ -11,8 +11,8 @@ from archive.agents.benchmarks import dpp, ensemble, table1
 from archive.agents.benchmarks.random_cells import RandomCells
 from archive.architecture import codec
 from archive.errors import UsageError
-from archive.tabular import Table
-from archive.tabular_classes import Described, classes
+from archive.spaces.tables.classes import Described, classes
+from archive.spaces.tables.reader import Table
 
 LABELS = ("conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3")
 

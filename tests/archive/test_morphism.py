@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from archive import morphism, spaces
+from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
+from archive.spaces import morphism
 from archive.trainer.build import Network
 
 GROWING = {"deepen", "widen", "skip_add", "skip_concat"}

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import cache, tabular
+from archive import cache
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
 from archive.spaces import nasbench201_cells
-from archive.tabular import Table
+from archive.spaces.tables import reader
+from archive.spaces.tables.reader import Table
 from tests.support import data_dir
 
 CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
@@ -209,14 +210,14 @@ def content(table: Table) -> tuple[object, ...]:
 
 def forget() -> None:
     """Begin like a new process."""
-    tabular._load.cache_clear()
+    reader._load.cache_clear()
 
 
 def test_a_second_process_reads_what_the_first_one_parsed(write, monkeypatch):
     path = many(write)
     first = Table.load(path)
     forget()
-    monkeypatch.setattr(tabular, "_parsed", None)
+    monkeypatch.setattr(reader, "_parsed", None)
     second = Table.load(path)
     assert second is not first and content(second) == content(first)
     # None of the architectures knows more, or other things, than one that was read from the file's text.
@@ -286,10 +287,10 @@ def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, 
     values = [str(value) if value > 0.1 else "" for value in rng.random(rows)]
     lines = ["arch_str,accuracy", *(f"{text},{value}" for text, value in zip(texts, values, strict=True))]
     content = "\n".join(lines).encode()
-    looked_up = tabular._parsed(Path("table.csv"), content)
+    looked_up = reader._parsed(Path("table.csv"), content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tabular, "FORMS", [form._replace(known=dict) for form in tabular.FORMS])
-        read = tabular._parsed(Path("table.csv"), content)
+        patch.setattr(reader, "FORMS", [form._replace(known=dict) for form in reader.FORMS])
+        read = reader._parsed(Path("table.csv"), content)
     assert looked_up.keys() == read.keys()
     for name in read:
         assert looked_up[name].dtype == read[name].dtype

@@ -15,8 +15,8 @@ from archive.architecture.graph import Architecture
 from archive.benchmark_spaces import measure
 from archive.errors import InvalidArchitectureError
 from archive.spaces.limits import Limits
-from archive.spaces.modifiers_every import EVERY, every
-from archive.spaces.modifiers_random import DRAWS, STEP_PROBABILITIES, number_of_steps, steps
+from archive.spaces.modifiers.every import EVERY, every
+from archive.spaces.modifiers.sampled import DRAWS, STEP_PROBABILITIES, number_of_steps, steps
 from tests.spaces.strategies import generators, members, relabelled, space_of
 
 NINE = [
@@ -105,7 +105,7 @@ def _walk(monkeypatch: pytest.MonkeyPatch, number: int, path: str) -> tuple[str,
         to = next(drawn)
         return relabelled(networks[to], 1), f"to {to}"
 
-    monkeypatch.setattr("archive.spaces.modifiers_random._step", step)
+    monkeypatch.setattr("archive.spaces.modifiers.sampled._step", step)
     found = steps(networks["A"], number, Limits(), lambda child: None, np.random.default_rng(0))
     return next(name for name, one in networks.items() if one.key == found.child.key), found.operations
 

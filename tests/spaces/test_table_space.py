@@ -11,7 +11,7 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.errors import InvalidArchitectureError, SettingsError
-from archive.spaces.table import TableSpace
+from archive.spaces.tables.space import TableSpace
 
 SPACE = spaces.get("nasbench201")
 

@@ -11,11 +11,11 @@ import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from archive import morphism
 from archive.architecture import graph
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.spaces import modifiers
+from archive.spaces import morphism
+from archive.spaces.modifiers import apply
 from archive.trainer import morph
 from archive.trainer.morph import Built
 from archive.trainer.morph_legal import operations_between, preserving
@@ -105,10 +105,10 @@ def loses_a_projection(built: Built, parent: Architecture, call: partial[Archite
     order = list(range(len(parent.layers)))
     if call.func is morphism.skip_concat:
         _, tail, head = call.args
-        pools = modifiers.halvings(parent, tail, head)
+        pools = apply.halvings(parent, tail, head)
         chain = [tail, *range(len(order), len(order) + pools), head]
         edges = [*parent.edges, *pairwise(chain)]
-        order = graph._topological_order([*parent.layers, *[modifiers.AVERAGE_POOL] * pools], edges)
+        order = graph._topological_order([*parent.layers, *[apply.AVERAGE_POOL] * pools], edges)
     elif call.func is not morphism.widen:
         return False
     before, after = built.network(parent).layers, built.network(child).layers
@@ -243,11 +243,11 @@ def test_a_network_of_another_space_or_with_another_decision_is_no_child():
 
 def test_a_duplicated_path_is_a_copy_and_inherits_as_one():
     parent = net("cnn", "conv3/8 conv5/9 fc/8 softmax")
-    child = modifiers.dup_path(parent, [1, 2, 3])
+    child = apply.dup_path(parent, [1, 2, 3])
     inherited = check_same_function(IMAGES, parent, child)
     copies = [inherited.weights[f"layers.{at}.filter.weight"] for at in (2, 3)]
     assert torch.equal(*copies)
-    twice = modifiers.dup_path(parent, [0, 1, 2, 3, 4, 5])
+    twice = apply.dup_path(parent, [0, 1, 2, 3, 4, 5])
     assert check_same_function(IMAGES, parent, twice)
 
 

@@ -11,7 +11,7 @@ from archive import spaces
 from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError, UnknownNameError, UsageError
 from archive.records import State, Study
-from archive.tabular import Table
+from archive.spaces.tables.reader import Table
 from archive.trainer import tasks
 from archive.trainer.daemon import Options, Trainer
 from tests.archive.stores import suggest

@@ -9,7 +9,7 @@ from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError
 from archive.spaces import nasbench201_cells
-from archive.tabular_classes import Described
+from archive.spaces.tables.classes import Described
 
 
 class Form(NamedTuple):

@@ -44,8 +44,8 @@ from archive.errors import (
     UnusableFileError,
     UsageError,
 )
-from archive.tabular_classes import Described, classes
-from archive.tabular_forms import FORMS, Form
+from archive.spaces.tables.classes import Described, classes
+from archive.spaces.tables.forms import FORMS, Form
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -80,7 +80,7 @@ class Table:
     """Architectures with columns of numbers, one entry a class of equal `functional_key`; immutable.
 
     Args:
-        content: What `archive.tabular_classes` makes of the rows.
+        content: What `archive.spaces.tables.classes` makes of the rows.
         origin: Name or path of the table, for messages.
         sha256: Of the file's content.
 

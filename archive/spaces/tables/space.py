@@ -11,7 +11,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import SettingsError
 from archive.spaces.base import Mutation, Space
 from archive.spaces.decisions import Decisions
-from archive.tabular import NAMED, Table
+from archive.spaces.tables.reader import NAMED, Table
 
 _POOL_SIZE = 10
 _TRIES = 100

@@ -7,9 +7,9 @@ from functools import partial
 
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
-from archive.spaces import modifiers
 from archive.spaces.limits import Limits
-from archive.spaces.modifiers_choices import (
+from archive.spaces.modifiers import apply
+from archive.spaces.modifiers.choices import (
     branching,
     can_skip,
     longest_copy,
@@ -38,33 +38,33 @@ def every(architecture: Architecture, limits: Limits) -> Iterator[tuple[str, Arc
 
 def _inc_single(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     for u in resizable(architecture, limits, +1):
-        yield partial(modifiers.inc_single, architecture, u)
+        yield partial(apply.inc_single, architecture, u)
 
 
 def _dec_single(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     for u in resizable(architecture, limits, -1):
-        yield partial(modifiers.dec_single, architecture, u)
+        yield partial(apply.dec_single, architecture, u)
 
 
 def _inc_en_masse(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     possible = set(resizable(architecture, limits, +1))
     for run in runs(architecture):
         if possible.issuperset(run):
-            yield partial(modifiers.inc_en_masse, architecture, run)
+            yield partial(apply.inc_en_masse, architecture, run)
 
 
 def _dec_en_masse(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     possible = set(resizable(architecture, limits, -1))
     for run in runs(architecture):
         if possible.issuperset(run):
-            yield partial(modifiers.dec_en_masse, architecture, run)
+            yield partial(apply.dec_en_masse, architecture, run)
 
 
 def _dup_path(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     longest = longest_copy(architecture, limits)
     for start in branching(architecture, limits):
         for path in _paths(architecture, [start], longest + 2):
-            yield partial(modifiers.dup_path, architecture, path)
+            yield partial(apply.dup_path, architecture, path)
 
 
 def _paths(architecture: Architecture, path: list[int], longest: int) -> Iterator[list[int]]:
@@ -79,7 +79,7 @@ def _remove_layer(architecture: Architecture, limits: Limits) -> Iterator[Choice
     del limits
     for u in removable(architecture):
         for edges in reconnections(architecture, u):
-            yield partial(modifiers.remove_layer, architecture, u, edges)
+            yield partial(apply.remove_layer, architecture, u, edges)
 
 
 def _skip(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
@@ -87,25 +87,25 @@ def _skip(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     for tail in range(last):
         for head in range(tail + 1, last):
             if can_skip(architecture, limits, tail, head):
-                yield partial(modifiers.skip, architecture, tail, head)
+                yield partial(apply.skip, architecture, tail, head)
 
 
 def _swap_label(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
-    units = limits.clip(modifiers.DEFAULT_UNITS)
+    units = limits.clip(apply.DEFAULT_UNITS)
     for u in range(len(architecture.layers)):
         for labels in swaps(architecture, u):
             for op in labels:
-                yield partial(modifiers.swap_label, architecture, u, op, default_units=units)
+                yield partial(apply.swap_label, architecture, u, op, default_units=units)
 
 
 def _wedge_layer(architecture: Architecture, limits: Limits) -> Iterator[Choice]:
     if len(architecture.layers) >= limits.max_layers or len(architecture.edges) >= limits.max_edges:
         return
-    units = limits.clip(modifiers.DEFAULT_UNITS)
+    units = limits.clip(apply.DEFAULT_UNITS)
     for edge in wedgeable(architecture):
         for labels in wedges(architecture, edge):
             for op, stride in labels:
-                yield partial(modifiers.wedge_layer, architecture, edge, op, stride=stride, default_units=units)
+                yield partial(apply.wedge_layer, architecture, edge, op, stride=stride, default_units=units)
 
 
 EVERY: dict[str, Callable[[Architecture, Limits], Iterator[Choice]]] = {

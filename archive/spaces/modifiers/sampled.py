@@ -19,10 +19,10 @@ import numpy as np
 
 from archive.architecture.graph import Architecture, Edge
 from archive.errors import InvalidArchitectureError
-from archive.spaces import modifiers
 from archive.spaces.base import Mutation
 from archive.spaces.limits import Limits
-from archive.spaces.modifiers_choices import (
+from archive.spaces.modifiers import apply
+from archive.spaces.modifiers.choices import (
     branching,
     can_skip,
     longest_copy,
@@ -33,7 +33,7 @@ from archive.spaces.modifiers_choices import (
     wedgeable,
     wedges,
 )
-from archive.spaces.modifiers_every import every
+from archive.spaces.modifiers.every import every
 
 T = TypeVar("T")
 Check = Callable[[Architecture], None]
@@ -140,24 +140,24 @@ def _is_legal(child: Architecture, check: Check) -> bool:
 
 def _inc_single(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     layers = resizable(architecture, limits, +1)
-    return modifiers.inc_single(architecture, _pick(layers, rng)) if layers else None
+    return apply.inc_single(architecture, _pick(layers, rng)) if layers else None
 
 
 def _dec_single(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     layers = resizable(architecture, limits, -1)
-    return modifiers.dec_single(architecture, _pick(layers, rng)) if layers else None
+    return apply.dec_single(architecture, _pick(layers, rng)) if layers else None
 
 
 def _inc_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     possible = set(resizable(architecture, limits, +1))
     found = [run for run in runs(architecture) if possible.issuperset(run)]
-    return modifiers.inc_en_masse(architecture, _pick(found, rng)) if found else None
+    return apply.inc_en_masse(architecture, _pick(found, rng)) if found else None
 
 
 def _dec_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     possible = set(resizable(architecture, limits, -1))
     found = [run for run in runs(architecture) if possible.issuperset(run)]
-    return modifiers.dec_en_masse(architecture, _pick(found, rng)) if found else None
+    return apply.dec_en_masse(architecture, _pick(found, rng)) if found else None
 
 
 def _dup_path(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
@@ -170,7 +170,7 @@ def _dup_path(architecture: Architecture, limits: Limits, rng: np.random.Generat
         path.append(_pick(architecture.children[path[-1]], rng))
         if rng.random() < _END_PATH:
             break
-    return modifiers.dup_path(architecture, path)
+    return apply.dup_path(architecture, path)
 
 
 def _remove_layer(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
@@ -179,11 +179,11 @@ def _remove_layer(architecture: Architecture, limits: Limits, rng: np.random.Gen
     if not layers:
         return None
     layer = _pick(layers, rng)
-    return modifiers.remove_layer(architecture, layer, _reconnection(architecture, layer, rng))
+    return apply.remove_layer(architecture, layer, _reconnection(architecture, layer, rng))
 
 
 def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generator) -> list[Edge]:
-    parents, children = (list(_shuffled(found, rng)) for found in modifiers.orphans(architecture, layer))
+    parents, children = (list(_shuffled(found, rng)) for found in apply.orphans(architecture, layer))
     edges = []
     while parents or children:
         tail = parents.pop() if parents else _pick(architecture.parents[layer], rng)
@@ -198,7 +198,7 @@ def _skip(architecture: Architecture, limits: Limits, rng: np.random.Generator) 
     for _ in range(_SKIP_DRAWS):
         tail, head = _below(last, rng), _below(last, rng)
         if tail < head and can_skip(architecture, limits, tail, head):
-            return modifiers.skip(architecture, tail, head)
+            return apply.skip(architecture, tail, head)
     return None
 
 
@@ -207,7 +207,7 @@ def _swap_label(architecture: Architecture, limits: Limits, rng: np.random.Gener
         same, other = swaps(architecture, layer)
         if same or other:
             op = _pick_label(same, other, rng)
-            return modifiers.swap_label(architecture, layer, op, default_units=limits.clip(modifiers.DEFAULT_UNITS))
+            return apply.swap_label(architecture, layer, op, default_units=limits.clip(apply.DEFAULT_UNITS))
     return None
 
 
@@ -216,9 +216,7 @@ def _wedge_layer(architecture: Architecture, limits: Limits, rng: np.random.Gene
         return None
     edge = _pick(wedgeable(architecture), rng)
     op, stride = _pick_label(*wedges(architecture, edge), rng)
-    return modifiers.wedge_layer(
-        architecture, edge, op, stride=stride, default_units=limits.clip(modifiers.DEFAULT_UNITS)
-    )
+    return apply.wedge_layer(architecture, edge, op, stride=stride, default_units=limits.clip(apply.DEFAULT_UNITS))
 
 
 DRAWS: dict[str, Draw] = {

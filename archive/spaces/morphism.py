@@ -27,7 +27,7 @@ from functools import partial
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.spaces import modifiers
+from archive.spaces.modifiers import apply
 
 _NEVER_NEGATIVE = frozenset({"relu", "crelu", "logistic", "softplus"})
 _ENDS = frozenset({"input", "output", "decision"})
@@ -86,12 +86,12 @@ def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
 
 
 def skip_concat(architecture: Architecture, tail: int, head: int) -> Architecture:
-    """Connect two layers; average pools make image sizes meet (`archive.spaces.modifiers.skip`).
+    """Connect two layers; average pools make image sizes meet (`archive.spaces.modifiers.apply.skip`).
 
     Raises:
         InvalidArchitectureError: They are connected already, or not in order, or image sizes cannot be made to meet.
     """
-    return modifiers.skip(architecture, tail, head)
+    return apply.skip(architecture, tail, head)
 
 
 def deepenings(architecture: Architecture, layer: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from itertools import permutations, product
 from archive.architecture.graph import Architecture, Edge
 from archive.architecture.operations import Vocabulary, vocabulary
 from archive.spaces.limits import Limits
-from archive.spaces.modifiers import changed, halvings, orphans
+from archive.spaces.modifiers.apply import changed, halvings, orphans
 
 _ENDS = ("input", "output", "decision")
 
