@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from archive import schema, server, settings
+from archive import schema, settings
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
@@ -29,6 +29,7 @@ from archive.errors import UsageError
 from archive.figures import Figure
 from archive.load_results import Finding, add
 from archive.records import Result, Study
+from archive.server import embedded
 
 THREADS = 8
 ARCHITECTURES = 1000
@@ -60,7 +61,7 @@ def measure(table: Path | None = None) -> list[Figure]:
         try:
             return list(_measure(own, rows))
         finally:
-            server.stop(own)
+            embedded.stop(own)
 
 
 def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iterator[Figure]:
@@ -69,7 +70,7 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
         yield Figure("cold start until the first answer", time.perf_counter() - begin, "s", "<= 3")
         schema.migrate(connection)
         time.sleep(1.0)  # what the start has left over is collected meanwhile
-        yield Figure("resident memory, idle and empty", server.status(own).rss_bytes / 2**20, "MiB", "<= 300")
+        yield Figure("resident memory, idle and empty", embedded.status(own).rss_bytes / 2**20, "MiB", "<= 300")
         begin = time.perf_counter()
         archive = Archive(connection)
         count = add(archive, "nb201-cifar10", "nb201/200", map(_finding, table), direction="maximise")

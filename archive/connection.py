@@ -22,10 +22,11 @@ import neo4j
 from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
-from archive import failures, server
+from archive import failures
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
 from archive.query import QueryResult, run_query
-from archive.runfile import Folder
+from archive.server import embedded
+from archive.server.run_file import Folder
 from archive.settings import Settings
 from archive.turns import Turns
 
@@ -200,7 +201,7 @@ class Connection:
             StoreError: There is too little space left.
         """
         if self.settings.embedded:
-            server.require_space(self.settings)
+            embedded.require_space(self.settings)
 
     def close(self) -> None:
         """Close every connection; the server stays."""
@@ -258,7 +259,7 @@ class Connection:
 
     def _connect(self) -> None:
         if self.settings.uri is None:
-            found = server.ensure_running(self.settings)
+            found = embedded.ensure_running(self.settings)
             self._login, self._instance = (found.uri, found.user, found.password), found.instance
             self._database = found.database
         else:
@@ -281,7 +282,7 @@ class Connection:
         if self.settings.uri is not None:
             return
         try:
-            found = server.ensure_running(self.settings)
+            found = embedded.ensure_running(self.settings)
         except ArchiveError:
             return  # the next attempt meets it again, until patience runs out
         with self._lock:
@@ -298,7 +299,7 @@ class Connection:
         """
         if self.settings.uri is not None:
             return False
-        found = server.find(self.settings)
+        found = embedded.find(self.settings)
         return found is None or found.instance != instance
 
     def _drop_driver(self) -> None:

@@ -12,8 +12,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from archive import cores, server
+from archive import cores
 from archive.errors import ArchiveError
+from archive.server import embedded
 from archive.settings import Settings
 
 PACKAGES = ("neo4j", "neo4j-rust-ext", "arcadedb-embedded", "torch", "numpy", "scipy", "numba", "scikit-learn", "POT")
@@ -104,7 +105,7 @@ def _address(settings: Settings) -> Check:
 def _store(settings: Settings) -> Iterator[Check]:
     from archive.archive import connect
 
-    before = server.status(settings) if settings.embedded else None
+    before = embedded.status(settings) if settings.embedded else None
     if before is not None and before.state == "failed":
         yield Check("last start", "note", before.error, "archive db start")
     try:
@@ -116,7 +117,7 @@ def _store(settings: Settings) -> Iterator[Check]:
         return
     yield Check("archive", "ok", ", ".join(f"{nodes} {label}" for label, nodes in counts) or "empty")
     if settings.embedded:
-        now = server.status(settings)
+        now = embedded.status(settings)
         memory = f"{now.rss_bytes / 2**20:.0f} MiB resident, {now.disk_bytes / 2**20:.0f} MiB on disk"
         yield Check("embedded server", "ok", f"pid {now.pid}, up {now.uptime_seconds:.0f} s, {memory}")
 

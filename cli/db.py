@@ -27,9 +27,9 @@ db.add_command(gc)
 @click.pass_context
 def start(ctx: click.Context, as_json: bool) -> None:
     """Start the embedded server, unless it runs."""
-    from archive import server
+    from archive.server import embedded
 
-    _show(asdict(server.start(_embedded(ctx))), as_json)
+    _show(asdict(embedded.start(_embedded(ctx))), as_json)
 
 
 @db.command()
@@ -37,9 +37,8 @@ def start(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def stop(ctx: click.Context, as_json: bool) -> None:
     """Stop the embedded server; everything in it is kept."""
-    from archive import server
 
-    stopped = server.stop(_embedded(ctx))
+    stopped = embedded.stop(_embedded(ctx))
     if as_json:
         print_json({"stopped": stopped})
     else:
@@ -51,11 +50,10 @@ def stop(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
     """Say which server is used and how it is; starts nothing."""
-    from archive import server
 
     settings = load(**settings_of(ctx))
     if settings.embedded:
-        _show(asdict(server.status(settings)), as_json)
+        _show(asdict(embedded.status(settings)), as_json)
         return
     from archive.connection import Connection
 

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from archive import schema, server, settings
+from archive import schema, settings
 from archive.connection import Connection
+from archive.server import embedded
 from archive.settings import Settings
 from tests.servers import neo4j_server
 from tests.support import data_dir
@@ -148,7 +149,7 @@ def home(tmp_path: Path) -> Iterator[Settings]:
     own = settings.load(home=tmp_path / "home", patience=30.0)
     yield own
     if own.home.is_dir():
-        server.stop(own)
+        embedded.stop(own)
 
 
 def wipe(connection: Connection) -> None:
@@ -163,7 +164,7 @@ def wipe(connection: Connection) -> None:
 def _embedded(folder: Path) -> Iterator[Settings]:
     own = settings.load(home=folder, environment={})
     yield own
-    server.stop(own)
+    embedded.stop(own)
 
 
 def _neo4j(folder: Path) -> Iterator[Settings]:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from archive import agents, saved_queries, schema, server, settings, spaces
+from archive import agents, saved_queries, schema, settings, spaces
 from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest import Nearest
@@ -32,6 +32,7 @@ from archive.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.figures import Figure
 from archive.records import Result, Study
+from archive.server import embedded
 from archive.settings import Settings
 
 T = TypeVar("T")
@@ -72,7 +73,7 @@ def measure(count: int, own: Settings | None = None, notify: Callable[[str], Non
         try:
             return list(_measure(temporary, count, notify))
         finally:
-            server.stop(temporary)
+            embedded.stop(temporary)
 
 
 @dataclass
@@ -104,7 +105,7 @@ def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterat
         yield Figure(name, watch.seconds, "s", f"<= {LOAD * share:g}")
         if own.embedded:
             yield Figure("disk", _bytes(own.home) / 2**20, "MiB")
-            yield Figure("resident memory of the server", server.status(own).rss_bytes / 2**20, "MiB")
+            yield Figure("resident memory of the server", embedded.status(own).rss_bytes / 2**20, "MiB")
         for question in saved_queries.names():
             notify(f"asking {question}")
             # A server plans a question when it hears it first.

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 from neo4j.exceptions import TransientError
 
-from archive import server, settings
+from archive import settings
 from archive.connection import Connection
 from archive.errors import (
     AuthenticationError,
@@ -29,6 +29,7 @@ from archive.errors import (
     StoreUnavailableError,
     UsageError,
 )
+from archive.server import embedded
 from archive.writes import write_all
 
 pytestmark = pytest.mark.dialect
@@ -255,7 +256,7 @@ def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
             transaction.run("MERGE (c:Counter {key: 'a'}) SET c.value = 1").consume()
             if not killed:
                 killed.append(True)
-                status = server.status(home)
+                status = embedded.status(home)
                 if victims in ("supervisor", "both"):
                     os.kill(status.pid, signal.SIGKILL)
                 if victims in ("database", "both"):
@@ -273,7 +274,7 @@ def test_the_embedded_server_stopped_under_many_threads(home):
         connection.query("CREATE CONSTRAINT FOR (c:Counter) REQUIRE c.key IS UNIQUE", write=True)
         with ThreadPoolExecutor(4) as pool:
             results = [pool.submit(connection.write, add_once(str(number))) for number in range(200)]
-            server.stop(home)
+            embedded.stop(home)
             for result in results:
                 result.result()
         assert connection.read(count) == {"n": 200, "total": 200}

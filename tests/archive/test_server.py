@@ -19,10 +19,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from archive import arcadedb, runfile, server, settings, supervisor
+from archive import settings
 from archive.connection import Connection
 from archive.errors import ServerStartError, SettingsError, StoreError
-from archive.runfile import Folder
+from archive.server import arcadedb, embedded, run_file, supervisor
+from archive.server.run_file import Folder
 from tests.support import ROOT, wait_until
 
 ON_LINUX = sys.platform.startswith("linux")
@@ -35,17 +36,17 @@ def folder(home):
 
 @pytest.fixture
 def running(home):
-    server.start(home)
-    return server.status(home)
+    embedded.start(home)
+    return embedded.status(home)
 
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
     """Settings of a server for the tests that only look at it."""
     own = settings.load(home=tmp_path_factory.mktemp("standing"), environment={})
-    server.start(own)
+    embedded.start(own)
     yield own
-    server.stop(own)
+    embedded.stop(own)
 
 
 def client(home, code):
@@ -70,7 +71,7 @@ def servers_over(folder):
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
-        if "archive.supervisor" in words and str(folder.home) in words:
+        if "archive.server.supervisor" in words and str(folder.home) in words:
             found.append(process.pid)
     return found
 
@@ -89,45 +90,45 @@ def remembered(home):
 
 
 def test_a_folder_without_a_server(home):
-    assert server.status(home) == server.Status(running=False, folder=home.home)
-    assert server.stop(home) is False
+    assert embedded.status(home) == embedded.Status(running=False, folder=home.home)
+    assert embedded.stop(home) is False
     assert not home.home.exists()
 
 
 def test_start_and_status(standing):
-    running = server.status(standing)
+    running = embedded.status(standing)
     assert running.running
     assert running.state == "ready"
     assert running.folder == standing.home
     assert running.rss_bytes > 0
     assert running.uptime_seconds >= 0
     assert psutil.pid_exists(running.pid) and psutil.pid_exists(running.java_pid)
-    assert server.ensure_running(standing).port == running.port
+    assert embedded.ensure_running(standing).port == running.port
 
 
 def test_starting_again_finds_the_same_server(standing):
-    running, again = server.status(standing), server.start(standing)
+    running, again = embedded.status(standing), embedded.start(standing)
     assert (again.pid, again.java_pid, again.port) == (running.pid, running.java_pid, running.port)
 
 
 def test_stop_ends_both_processes_and_keeps_the_data(running, home):
     remember(home, 1)
-    assert server.stop(home) is True
+    assert embedded.stop(home) is True
     assert gone(running.pid) and gone(running.java_pid)
-    assert server.status(home).state == "stopped"
-    assert server.stop(home) is False
+    assert embedded.status(home).state == "stopped"
+    assert embedded.stop(home) is False
     assert remembered(home) == [1]
 
 
 def test_a_new_start_prefers_the_last_port(running, home):
-    server.stop(home)
-    assert server.start(home).port == running.port
+    embedded.stop(home)
+    assert embedded.start(home).port == running.port
 
 
 def test_a_port_that_is_taken_is_left_alone(running, home):
-    server.stop(home)
+    embedded.stop(home)
     with socket.create_server(("127.0.0.1", running.port)):
-        assert server.start(home).port != running.port
+        assert embedded.start(home).port != running.port
 
 
 def test_many_processes_at_once_get_one_server(home, folder):
@@ -139,11 +140,11 @@ def test_many_processes_at_once_get_one_server(home, folder):
 
 
 def test_two_supervisors_never_share_a_folder(standing):
-    running = server.status(standing)
-    command = [sys.executable, "-m", "archive.supervisor", str(standing.home), "128", "60"]
+    running = embedded.status(standing)
+    command = [sys.executable, "-m", "archive.server.supervisor", str(standing.home), "128", "60"]
     second = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=60, check=False)
-    assert second.returncode == runfile.ALREADY_RUNNING
-    assert server.status(standing).java_pid == running.java_pid
+    assert second.returncode == run_file.ALREADY_RUNNING
+    assert embedded.status(standing).java_pid == running.java_pid
 
 
 def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
@@ -151,23 +152,23 @@ def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
     wait_until(lambda: servers_over(folder), what="a supervisor")
     starter.kill()
     starter.communicate()
-    assert server.start(home).running
+    assert embedded.start(home).running
     # A second supervisor may be on its way out: it found the folder taken.
     wait_until(lambda: len(servers_over(folder)) == 1, what="one supervisor")
 
 
 def test_a_damaged_run_file_of_a_living_server_is_mended(home, folder):
-    running = server.start(home)
+    running = embedded.start(home)
     folder.run.write_text("garbage")
-    wait_until(lambda: server.status(home).running, what="the run file")
-    assert server.status(home).java_pid == running.java_pid
+    wait_until(lambda: embedded.status(home).running, what="the run file")
+    assert embedded.status(home).java_pid == running.java_pid
     folder.run.unlink()
-    wait_until(lambda: server.status(home).running, what="the run file")
-    assert server.stop(home)
+    wait_until(lambda: embedded.status(home).running, what="the run file")
+    assert embedded.stop(home)
 
 
 def test_the_server_is_out_of_reach_of_the_starters_terminal(standing):
-    running = server.status(standing)
+    running = embedded.status(standing)
     assert os.getsid(running.pid) == running.pid != os.getsid(0)
     assert os.getpgid(running.java_pid) != os.getpgid(0)
 
@@ -179,7 +180,7 @@ def test_a_killed_database_comes_back_on_its_port(running, home):
     remember(home, 1)
     kill(running.java_pid)
     assert remembered(home) == [1]
-    after = server.status(home)
+    after = embedded.status(home)
     assert (after.pid, after.port, after.restarts) == (running.pid, running.port, 1)
     assert after.java_pid != running.java_pid
 
@@ -194,7 +195,7 @@ def test_a_killed_supervisor_is_replaced(running, home):
     remember(home, 1)
     kill(running.pid)
     assert remembered(home) == [1]
-    assert server.status(home).pid != running.pid
+    assert embedded.status(home).pid != running.pid
 
 
 def test_everything_killed_at_once(running, home, folder):
@@ -209,7 +210,7 @@ def test_the_database_inherits_the_lock(standing):
     if not ON_LINUX:
         pytest.skip("needs /proc")
     inherited = set()
-    for descriptor in Path(f"/proc/{server.status(standing).java_pid}/fd").iterdir():
+    for descriptor in Path(f"/proc/{embedded.status(standing).java_pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
             inherited.add(descriptor.readlink())
     assert Folder(standing.home).lock in inherited
@@ -218,13 +219,15 @@ def test_the_database_inherits_the_lock(standing):
 def test_a_database_that_keeps_dying_is_given_up(running, home, folder):
     seen = set()
     for _ in range(supervisor.MAX_RESTARTS):
-        now = wait_until(lambda: (found := server.status(home)).java_pid not in {0, *seen} and found.running and found)
+        now = wait_until(
+            lambda: (found := embedded.status(home)).java_pid not in {0, *seen} and found.running and found
+        )
         seen.add(now.java_pid)
         kill(now.java_pid)
     wait_until(lambda: gone(running.pid), what="the end of the supervisor")
-    assert server.status(home).state == "failed"
-    assert "died 5 times" in server.status(home).error
-    assert server.start(home).running
+    assert embedded.status(home).state == "failed"
+    assert "died 5 times" in embedded.status(home).error
+    assert embedded.start(home).running
 
 
 # Stale files
@@ -234,35 +237,35 @@ def test_a_database_that_keeps_dying_is_given_up(running, home, folder):
 def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
     folder.create()
     folder.run.write_text(content)
-    assert server.status(home).running is False
-    assert runfile.read_run(folder) is None
+    assert embedded.status(home).running is False
+    assert run_file.read_run(folder) is None
 
 
 def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
     folder.create()
-    stale = runfile.Run("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=socket.gethostname())
-    runfile.write_run(folder, stale)
+    stale = run_file.Run("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=socket.gethostname())
+    run_file.write_run(folder, stale)
     folder.lock.touch()
-    assert server.status(home).running is False
-    assert server.start(home).running
+    assert embedded.status(home).running is False
+    assert embedded.start(home).running
     assert psutil.pid_exists(os.getpid())
 
 
 def test_a_folder_in_use_elsewhere_names_the_machine(home, folder):
     folder.create()
-    runfile.write_run(folder, runfile.Run("ready", pid=1, created=1.0, port=1, host="elsewhere"))
+    run_file.write_run(folder, run_file.Run("ready", pid=1, created=1.0, port=1, host="elsewhere"))
     with folder.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ServerStartError, match="machine elsewhere"):
-            server.ensure_running(home, timeout=0.5)
+            embedded.ensure_running(home, timeout=0.5)
         with pytest.raises(ServerStartError, match="machine elsewhere"):
-            server.stop(home, timeout=0.5)
+            embedded.stop(home, timeout=0.5)
 
 
 def test_a_lost_password_is_made_anew(running, home, folder):
     remember(home, 1)
     before = folder.password.read_text()
-    server.stop(home)
+    embedded.stop(home)
     folder.password.unlink()
     assert remembered(home) == [1]
     assert folder.password.read_text() != before
@@ -274,12 +277,12 @@ def test_a_lost_password_is_made_anew(running, home, folder):
 def test_it_leaves_when_nobody_is_connected(home):
     own = replace(home, idle_seconds=0.5)
     with Connection.open(own) as connection:
-        alive = server.status(own)
+        alive = embedded.status(own)
         time.sleep(1.5)
         assert connection.query("RETURN 1").rows == [(1,)]
-        assert server.status(own).pid == alive.pid
+        assert embedded.status(own).pid == alive.pid
     wait_until(lambda: gone(alive.pid) and gone(alive.java_pid), what="the idle end")
-    assert server.status(own).state == "stopped"
+    assert embedded.status(own).state == "stopped"
 
 
 def test_it_leaves_a_folder_that_was_removed(running, home):
@@ -295,7 +298,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, where):
     tmp_path.joinpath("file").touch()
     own = settings.load(home=tmp_path / where)
     with pytest.raises(SettingsError, match=f"cannot write to the archive's folder {own.home}.*ARCHIVE_HOME"):
-        server.ensure_running(own)
+        embedded.ensure_running(own)
 
 
 def test_a_folder_of_somebody_else(home, monkeypatch):
@@ -304,13 +307,13 @@ def test_a_folder_of_somebody_else(home, monkeypatch):
 
     monkeypatch.setattr(Folder, "create", refuse)
     with pytest.raises(SettingsError, match="Permission denied"):
-        server.ensure_running(home)
+        embedded.ensure_running(home)
 
 
 def test_a_disk_that_is_nearly_full(home, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 99, 2**20))
     with pytest.raises(ServerStartError, match=r"is full \(1.0 MiB free"):
-        server.ensure_running(home)
+        embedded.ensure_running(home)
 
 
 def test_nothing_is_written_to_a_disk_that_is_nearly_full(standing, monkeypatch):
@@ -330,7 +333,7 @@ def test_a_disk_that_is_full(home, monkeypatch):
 
     monkeypatch.setattr(Folder, "create", refuse)
     with pytest.raises(ServerStartError, match="is full"):
-        server.ensure_running(home)
+        embedded.ensure_running(home)
 
 
 def test_a_database_that_cannot_start_says_why(home, folder):
@@ -338,8 +341,8 @@ def test_a_database_that_cannot_start_says_why(home, folder):
     # No server can put its users where a folder is.
     folder.config.joinpath("server-users.jsonl").mkdir()
     with pytest.raises(ServerStartError, match=r"ended with status 1 \(log: .*\)\n.*server-users"):
-        server.ensure_running(home)
-    assert server.status(home).state == "failed"
+        embedded.ensure_running(home)
+    assert embedded.status(home).state == "failed"
 
 
 def test_a_missing_package_is_named(monkeypatch):
@@ -353,8 +356,8 @@ def test_a_missing_package_is_named(monkeypatch):
 
 def test_no_password_where_others_can_read_it(standing):
     remember(standing, 1)
-    running, folder = server.status(standing), Folder(standing.home)
-    password = server.ensure_running(standing).password
+    running, folder = embedded.status(standing), Folder(standing.home)
+    password = embedded.ensure_running(standing).password
     assert len(password) >= 32
     for pid in (running.pid, running.java_pid):
         process = psutil.Process(pid)
@@ -362,7 +365,7 @@ def test_no_password_where_others_can_read_it(standing):
         assert password not in json.dumps(process.environ())
     for path in [path for path in folder.home.rglob("*") if path.is_file() and path != folder.password]:
         assert password.encode() not in path.read_bytes(), path
-    assert password not in repr(server.ensure_running(standing))
+    assert password not in repr(embedded.ensure_running(standing))
 
 
 def test_files_are_closed_to_others(standing):
@@ -374,7 +377,7 @@ def test_files_are_closed_to_others(standing):
 def test_only_the_loopback_interface_listens(standing):
     listening = [
         c
-        for c in psutil.Process(server.status(standing).java_pid).net_connections("tcp")
+        for c in psutil.Process(embedded.status(standing).java_pid).net_connections("tcp")
         if c.status == psutil.CONN_LISTEN
     ]
     assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}
@@ -383,7 +386,7 @@ def test_only_the_loopback_interface_listens(standing):
 def test_variables_for_java_and_of_the_archive_stay_out(home, monkeypatch):
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dnonsense=1")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "of-another-server")
-    status = server.start(home)
+    status = embedded.start(home)
     for pid in (status.pid, status.java_pid):
         assert "of-another-server" not in json.dumps(psutil.Process(pid).environ())
     assert "JAVA_TOOL_OPTIONS" not in psutil.Process(status.java_pid).environ()

@@ -12,11 +12,12 @@ from importlib.util import find_spec
 import psutil
 import pytest
 
-from archive import server, settings, spaces
+from archive import settings, spaces
 from archive.agents.recheck import recheck
 from archive.architecture import codec
 from archive.archive import connect
 from archive.cli import main
+from archive.server import embedded
 from archive.settings import environment
 from tests.support import wait_until
 
@@ -39,7 +40,7 @@ def bench(home):
     own = settings.load(home=home.home / "bench", environment={})
     yield own
     if own.home.is_dir():
-        server.stop(own)
+        embedded.stop(own)
 
 
 def given(store):
@@ -91,12 +92,12 @@ def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table):
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
         process = subprocess.Popen([*COMMAND, *arguments], env=given(home), stderr=subprocess.DEVNULL)
         try:
-            wait_until(lambda: server.find(bench), 60, "the server")
+            wait_until(lambda: embedded.find(bench), 60, "the server")
             with connect(bench) as archive:
                 before = evaluations(archive)
                 wait_until(lambda: evaluations(archive) > before + 8, 60, "some evaluations")  # noqa: B023
             # The database, which the command may have started, stays.
-            status = server.status(bench)
+            status = embedded.status(bench)
             children = psutil.Process(process.pid).children(recursive=True)
             workers = [child for child in children if child.pid not in (status.pid, status.java_pid)]
             process.send_signal(number)

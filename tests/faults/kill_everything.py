@@ -24,7 +24,7 @@ import psutil
 ROLES = {
     "search": ("archive.cli.main", "search"),
     "trainer": ("archive.cli.main", "trainer"),
-    "supervisor": ("archive.supervisor",),
+    "supervisor": ("archive.server.supervisor",),
     "server": ("com.arcadedb.server.ArcadeDBServer",),
 }
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import psutil
 
-from archive import server, settings
+from archive import settings
+from archive.server import embedded as server
 from archive.settings import Settings
 
 

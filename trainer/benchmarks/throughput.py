@@ -23,7 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from archive import connect, server, settings, spaces
+from archive import connect, settings, spaces
 from archive.architecture.graph import Architecture
 from archive.architectures import batched
 from archive.archive import Archive
@@ -31,6 +31,7 @@ from archive.connection import Connection
 from archive.figures import Figure
 from archive.notices import Completion, Report
 from archive.records import Claim, Result, Study
+from archive.server import embedded
 from archive.settings import Settings
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
@@ -78,7 +79,7 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> li
         try:
             return list(_measure(own, workers))
         finally:
-            server.stop(own)
+            embedded.stop(own)
 
 
 def _measure(own: Settings, workers: Sequence[int]) -> Iterator[Figure]:

@@ -1,6 +1,6 @@
 """How a client starts the supervisor of the embedded server, waits for it, and says what went wrong.
 
-`archive.server` is what others call; this is the part of it that deals with processes.
+`archive.server.embedded` is what others call; this is the part of it that deals with processes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ArchiveError, ServerStartError, SettingsError
-from archive.runfile import Folder, Run, holding, process_alive, read_run, try_lock
+from archive.server.run_file import Folder, Run, holding, process_alive, read_run, try_lock
 from archive.settings import Settings
 
 POLL_SECONDS = 0.02
@@ -31,7 +31,7 @@ def spawn(folder: Folder, settings: Settings) -> int:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
     paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)
-    command = [sys.executable, "-P", "-m", "archive.supervisor"]
+    command = [sys.executable, "-P", "-m", "archive.server.supervisor"]
     command += [str(folder.home), str(settings.heap_mb), str(settings.idle_seconds)]
     console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with holding(console):

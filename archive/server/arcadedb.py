@@ -7,7 +7,7 @@ import os
 import re
 from pathlib import Path
 
-from archive.runfile import DATABASE, HOST, Folder, write_private
+from archive.server.run_file import DATABASE, HOST, Folder, write_private
 
 READY_LINE = "ArcadeDB Server started"  # what it prints once clients may come
 

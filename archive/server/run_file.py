@@ -9,7 +9,7 @@
     HOME/server/config/    users of the database
     HOME/database/         the data
 
-This module and `archive.supervisor` import almost nothing: the supervisor stays resident.
+This module and `archive.server.supervisor` import almost nothing: the supervisor stays resident.
 """
 
 from __future__ import annotations

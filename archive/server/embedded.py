@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ServerStartError, SettingsError, StoreError
-from archive.launch import (
+from archive.server.process import (
     POLL_SECONDS,
     clear_errors,
     end_orphan,
@@ -32,17 +32,7 @@ from archive.launch import (
     wait,
     whereabouts,
 )
-from archive.runfile import (
-    ALREADY_RUNNING,
-    DATABASE,
-    HOST,
-    USER,
-    Folder,
-    accepts,
-    locked,
-    read_run,
-    try_lock,
-)
+from archive.server.run_file import ALREADY_RUNNING, DATABASE, HOST, USER, Folder, accepts, locked, read_run, try_lock
 from archive.settings import Settings
 
 START_SECONDS = 60.0

@@ -1,8 +1,8 @@
-"""The supervisor of the embedded server: `python -m archive.supervisor HOME HEAP_MB IDLE_SECONDS`.
+"""The supervisor of the embedded server: `python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS`.
 
 One small process a folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java
 runtime inside the wheel `arcadedb_embedded`) as its child, writes the run file, starts the child again
-on the same port when it dies, and ends both after a time without clients. `archive.server` starts it;
+on the same port when it dies, and ends both after a time without clients. `archive.server.embedded` starts it;
 nobody needs to call it by hand.
 
 Life of the two processes: the child inherits the lock, so the folder stays locked while either lives; on
@@ -29,8 +29,8 @@ from pathlib import Path
 
 import psutil
 
-from archive.arcadedb import READY_LINE, StartFailed, java_command, write_configuration
-from archive.runfile import (
+from archive.server.arcadedb import READY_LINE, StartFailed, java_command, write_configuration
+from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,
     Folder,

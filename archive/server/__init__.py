@@ -1,0 +1,1 @@
+"""The process of the embedded server: start, discovery, supervision. Imports settings and errors."""
