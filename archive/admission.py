@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from archive import architectures, evaluations
 from archive.architecture.graph import Architecture
+from archive.database.statements import write_all
+from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError
 from archive.records import Proposal, Result, State
 from archive.rows import proposal_from, proposal_id, to_json
-from archive.turns import LONG
-from archive.writes import write_all
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 
 class Suggestion(Protocol):

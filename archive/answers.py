@@ -24,7 +24,7 @@ from archive.records import Checkpoint, Proposal, Result, State, Study
 from archive.rows import CURVE, METRIC, from_json, to_json, with_prefix
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 # From the key's few architectures outwards: begun at the task, it would visit all that was ever measured.
 KNOWN = """

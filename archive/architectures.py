@@ -23,7 +23,7 @@ from archive.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 Item = TypeVar("Item")
 

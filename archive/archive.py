@@ -9,13 +9,13 @@ from archive import saved_queries, schema, settings
 from archive.answers import Answers
 from archive.architectures import Architectures
 from archive.checkpoints import Checkpoints
-from archive.connection import Connection
+from archive.database.column_names import with_columns
+from archive.database.connection import Connection
+from archive.database.user_query import QueryResult
 from archive.distances import Distances
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
 from archive.lineage import Lineage
 from archive.proposals import Proposals
-from archive.query import QueryResult
-from archive.query_columns import with_columns
 from archive.retention import Retention
 from archive.settings import Settings
 from archive.studies import Studies

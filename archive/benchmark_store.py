@@ -24,7 +24,7 @@ from archive import schema, settings
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.errors import UsageError
 from archive.figures import Figure
 from archive.load_results import Finding, add

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from archive.records import Checkpoint
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 __all__ = ["Checkpoint", "Checkpoints"]
 

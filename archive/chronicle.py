@@ -22,7 +22,7 @@ from archive.rows import from_json
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 Event = Literal["proposed", "claimed", "failed", "lost", "returned", "complete", "pruned", "promoted"]
 

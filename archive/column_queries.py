@@ -20,14 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import contributions, result_columns, saved_queries
-from archive.query import QueryResult
+from archive.database.user_query import QueryResult
 from archive.result_columns import StudyResults
 from archive.rows import METRIC
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 Parameters = Mapping[str, Any]
 Answer = Callable[["Connection", Parameters, float], QueryResult | None]

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from archive.query import QueryResult
+from archive.database.user_query import QueryResult
 
 COLUMNS = ["study", "agent", "used", "proposals", "points", "mean_points", "best_point"]
 

@@ -16,7 +16,7 @@ from archive.records import State
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 BATCH = 500
 

@@ -20,7 +20,7 @@ from archive.errors import UsageError
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 Pair = tuple[str, str]
 

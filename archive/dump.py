@@ -23,7 +23,7 @@ from archive.dump_records import check
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 __all__ = ["dump"]
 

@@ -23,7 +23,7 @@ from archive.rows import CURVE, proposal_id
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 Ask = Callable[..., list[dict[str, Any]]]
 """Answers a query with named parameters: of a connection, a transaction a page; or of a transaction under way."""

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from archive import collector, result_columns
 from archive.architectures import Architectures, batched
+from archive.database.statements import write_all
 from archive.errors import UsageError
 from archive.records import Direction, Evaluation, Result, State
 from archive.result_columns import StudyResults
 from archive.rows import CURVE, curve_properties, evaluation_from, plain, result_properties, study_of
-from archive.writes import write_all
 
 if TYPE_CHECKING:
     import numpy as np
     from neo4j import ManagedTransaction
     from numpy.typing import NDArray
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 __all__ = ["Evaluation", "Evaluations", "Result", "record", "task_id"]
 
@@ -29,7 +29,7 @@ BATCH = 500
 _WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 _SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created")
 
-# By way of the study, to which everybody writes: what is missed is counted below (`archive.writes`).
+# By way of the study, to which everybody writes: what is missed is counted below (`archive.database.statements`).
 STUDIES = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})

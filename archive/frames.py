@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from archive.archive import Archive
-    from archive.query import QueryResult
+    from archive.database.user_query import QueryResult
 
 _EVALUATION = (
     *("study", "number", "task", "protocol", "value", "score", "agent", "epochs", "seconds", "seed", "device"),

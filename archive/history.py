@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 HISTORY_SECONDS = 90 * 86_400.0
 """Age of what counts as long past."""

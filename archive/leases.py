@@ -20,10 +20,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from archive.database.statements import write_all
 from archive.errors import LeaseLostError
 from archive.records import Curve, State
 from archive.rows import CURVE, curve_properties
-from archive.writes import write_all
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -22,7 +22,7 @@ from archive.records import Checkpoint
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 HOPS = 6
 """Most steps of the way to an ancestor: relatives that are further off share little, and ways multiply."""

@@ -25,7 +25,7 @@ from archive.load_writing import compare, identity, store
 from archive.rows import from_json, to_json
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 __all__ = ["load", "verify"]
 

@@ -10,7 +10,7 @@ from archive.records import Proposal, State
 from archive.rows import proposal_from
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 LIST = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from archive.rows import to_json
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 AGENT = """
 MERGE (a:Agent {id: $id})

@@ -20,16 +20,16 @@ from archive import claims, lookups, notices, participants, studies
 from archive.admission import Request, Suggestion, admit
 from archive.architecture.graph import Architecture
 from archive.architectures import Architectures
+from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
 from archive.notices import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.participants import Worker
 from archive.records import Claim, Curve, Proposal, Result, State, Study
-from archive.turns import LONG
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 __all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
 

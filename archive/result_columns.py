@@ -27,7 +27,7 @@ from archive.rows import plain
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 Row = dict[str, Any]
 Column = list[Any]

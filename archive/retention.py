@@ -25,7 +25,7 @@ from archive.records import Checkpoint
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 KEEP_BEST = 5
 GRACE_SECONDS = 24 * 3600.0

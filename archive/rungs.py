@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archive import evaluations, leases
+from archive.database.statements import write_all
 from archive.errors import UsageError
 from archive.leases import Change
 from archive.records import Result, State, Study
 from archive.rows import from_json, result_properties
-from archive.writes import write_all
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

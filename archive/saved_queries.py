@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 
 from archive import studies
 from archive.contributions import contributions
+from archive.database.column_names import with_columns
+from archive.database.user_query import QueryResult
 from archive.errors import UnknownNameError, UsageError
-from archive.query import QueryResult
-from archive.query_columns import with_columns
 from archive.rows import METRIC
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 TASKS = """
 MATCH (t:Task)

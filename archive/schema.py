@@ -22,7 +22,7 @@ import neo4j
 from neo4j.exceptions import Neo4jError
 
 from archive import conversions
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
 
 _ALREADY_THERE = frozenset(

@@ -18,7 +18,7 @@ from archive.rows import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 VIEW = """
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
@@ -121,7 +121,7 @@ class Follower:
 
     A complete proposal is kept once two looks in a row have found it the same: one alone may come between the writes
     of another transaction. What may change it counts up `Study.rewritten`, in the same transaction: the load of a
-    dump, and a user's query that writes (`archive.query`). Then all is read again, as it is from time to time in any
+    dump, and a user's query that writes (`archive.database.user_query`). Then all is read again, as it is from time to time in any
     case, since another client of the database counts nothing.
 
     Args:

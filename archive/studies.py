@@ -20,7 +20,7 @@ from archive.study_deletion import Deletion
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 __all__ = ["Snapshot", "Studies", "Study", "StudySummary"]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 WorkerState = Literal["working", "idle", "stale", "left"]
 

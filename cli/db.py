@@ -55,7 +55,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
     if settings.embedded:
         _show(asdict(embedded.status(settings)), as_json)
         return
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
     with Connection.open(settings) as connection:
         _show({"running": True, "server": connection.address, "database": connection.database}, as_json)

@@ -24,7 +24,7 @@ from archive.cli.render import (
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
-    from archive.query import QueryResult
+    from archive.database.user_query import QueryResult
 
 
 @click.command()

@@ -36,7 +36,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdo
 
 def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
     """Connect with the settings given before the command's name; the caller closes it."""
-    from archive import driver
+    from archive.database import driver
 
     driver.load()
     from archive.archive import connect

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archive import schema, settings
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.server import embedded
 from archive.settings import Settings
 from tests.servers import neo4j_server

@@ -28,7 +28,7 @@ from archive.agents.searcher import Searcher
 from archive.architecture.graph import Architecture, Layer
 from archive.architectures import batched
 from archive.archive import Archive
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.figures import Figure
 from archive.records import Result, Study

@@ -18,7 +18,8 @@ import pytest
 from neo4j.exceptions import TransientError
 
 from archive import settings
-from archive.connection import Connection
+from archive.database.connection import Connection
+from archive.database.statements import write_all
 from archive.errors import (
     AuthenticationError,
     DatabaseNotFoundError,
@@ -30,7 +31,6 @@ from archive.errors import (
     UsageError,
 )
 from archive.server import embedded
-from archive.writes import write_all
 
 pytestmark = pytest.mark.dialect
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from neo4j.exceptions import ClientError, DatabaseError, ServiceUnavailable
 
-from archive import failures
+from archive.database import driver_errors
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from archive import failures
     ],
 )
 def test_what_another_transaction_took_away_is_tried_again(error, passing):
-    assert failures.is_passing(error) is passing
+    assert driver_errors.is_passing(error) is passing

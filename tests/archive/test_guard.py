@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from archive.database.read_only import WRITING_WORDS, require_read_only
+from archive.database.user_query import _rolled_back
 from archive.errors import ArchiveError, QueryError, ReadOnlyError
-from archive.guard import WRITING_WORDS, require_read_only
-from archive.query import _rolled_back
 
 pytestmark = pytest.mark.dialect
 

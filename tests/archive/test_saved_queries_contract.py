@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from archive import saved_queries
+from archive.database.read_only import require_read_only
 from archive.errors import QueryError, UnknownNameError, UsageError
 from archive.evaluations import Evaluations
-from archive.guard import require_read_only
 from archive.records import Result
 from tests.archive.stores import Suggestion, cells, study
 

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from archive import settings
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.errors import ServerStartError, SettingsError, StoreError
 from archive.server import arcadedb, embedded, run_file, supervisor
 from archive.server.run_file import Folder

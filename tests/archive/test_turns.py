@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from archive import turns
-from archive.turns import Turns
+from archive.database import write_lock
+from archive.database.write_lock import Turns
 from tests.archive.stores import everywhere
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from archive.turns import Turns
+from archive.database.write_lock import Turns
 with Turns(Path(sys.argv[1])).turn(alone=True):
     print("held", flush=True)
     time.sleep(600)
@@ -88,7 +88,7 @@ def enter(folder, free):
 
 
 def test_a_turn_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(write_lock, "PATIENCE_SECONDS", 0.05)
     own = Turns(tmp_path)
     with own.turn(alone=True), own.turn(alone=True), own.turn(alone=False):
         pass

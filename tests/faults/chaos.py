@@ -32,7 +32,7 @@ import psutil
 
 from archive import connect, schema, settings
 from archive.archive import Archive
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.records import State
 from archive.settings import Settings, environment
 

@@ -27,7 +27,7 @@ from archive import connect, settings, spaces
 from archive.architecture.graph import Architecture
 from archive.architectures import batched
 from archive.archive import Archive
-from archive.connection import Connection
+from archive.database.connection import Connection
 from archive.figures import Figure
 from archive.notices import Completion, Report
 from archive.records import Claim, Result, Study

@@ -1,7 +1,7 @@
 """A user's query: guarded, limited in time and rows, and rolled back unless it may write.
 
 Three walls stand between a query and the data, since the embedded server enforces none by itself: the guard reads
-the text (`archive.guard`), the session asks for READ access (enforced by Neo4j), and the transaction is rolled
+the text (`archive.database.read_only`), the session asks for READ access (enforced by Neo4j), and the transaction is rolled
 back whatever happened in it.
 """
 
@@ -19,11 +19,11 @@ import neo4j
 from neo4j import graph
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, ServiceUnavailable, SessionExpired
 
+from archive.database.read_only import require_read_only, without_end_mark
 from archive.errors import QueryError, StoreUnavailableError, UsageError
-from archive.guard import require_read_only, without_end_mark
 
 if TYPE_CHECKING:
-    from archive.connection import Connection
+    from archive.database.connection import Connection
 
 _TIMED_OUT = (
     "Neo.ClientError.Transaction.TransactionTimedOut",

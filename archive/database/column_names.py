@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
-from archive.query import QueryResult
+from archive.database.user_query import QueryResult
 
 _PIECES = re.compile(
     r"""(?P<space>\s+|//[^\r\n]*|/\*.*?\*/)

@@ -22,13 +22,13 @@ import neo4j
 from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
-from archive import failures
+from archive.database import driver_errors
+from archive.database.user_query import QueryResult, run_query
+from archive.database.write_lock import Turns
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
-from archive.query import QueryResult, run_query
 from archive.server import embedded
 from archive.server.run_file import Folder
 from archive.settings import Settings
-from archive.turns import Turns
 
 T = TypeVar("T")
 Work = Callable[[neo4j.ManagedTransaction], T]
@@ -120,7 +120,7 @@ class Connection:
         Args:
             work: Reads and writes through the transaction it is given.
             patience: Seconds to ride out an outage; the settings' by default.
-            alone: Whether it is long, and on an embedded server keeps other writers waiting (`archive.turns`).
+            alone: Whether it is long, and on an embedded server keeps other writers waiting (`archive.database.write_lock`).
             lane: Name of those who on an embedded server go one after the other.
 
         Raises:
@@ -138,7 +138,7 @@ class Connection:
         return self.with_recovery(attempt, patience)
 
     def turn(self, *, alone: bool, lane: str | None = None) -> AbstractContextManager[None]:
-        """Wait for this writer's turn on an embedded server (`archive.turns`), and have it for the time of the block.
+        """Wait for this writer's turn on an embedded server (`archive.database.write_lock`), and have it for the time of the block.
 
         Args:
             alone: Whether no other writer may have a turn at the same time.
@@ -237,9 +237,9 @@ class Connection:
                     # second one for good, though run again it would find the first one's node.
                     collisions += 1
                     conflict = collisions <= _MAX_COLLISIONS
-                passing = conflict or failures.is_passing(error) or self._server_left(instance)
+                passing = conflict or driver_errors.is_passing(error) or self._server_left(instance)
                 if not passing or time.monotonic() > deadline:
-                    raise failures.translate(error, self.address, self._login[1], self._database) from error
+                    raise driver_errors.translate(error, self.address, self._login[1], self._database) from error
             time.sleep(pauses[conflict] * random.uniform(0.5, 1.0))
             pauses[conflict] = min(2 * pauses[conflict], _MAX_PAUSE_SECONDS)
             if not conflict:
