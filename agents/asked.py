@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.records import Proposal
+from archive.store.records import Proposal
 
 if TYPE_CHECKING:
-    from archive.architectures import Architectures
-    from archive.records import Evaluation
+    from archive.store.architectures import Architectures
+    from archive.store.records import Evaluation
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from archive.agents.asked import Asked, Batch
 from archive.agents.base import Agent, check_count
 from archive.agents.searcher import Proposed, Searcher
 from archive.errors import UsageError
-from archive.records import State
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.archive import Archive
-    from archive.records import Evaluation, Proposal
     from archive.spaces.base import Space
+    from archive.store.records import Evaluation, Proposal
 
 
 class Asker:

@@ -25,13 +25,13 @@ from archive.agents.asker import Asker
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.records import Proposal, Result, State
+from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:
     from archive.archive import Archive
-    from archive.records import Evaluation
-    from archive.records import Study as Record
     from archive.spaces.base import Space
+    from archive.store.records import Evaluation
+    from archive.store.records import Study as Record
 
 LEASE_SECONDS = 3600.0
 """How long what was asked for is kept for the asker without a report: his training may take long between two words."""

@@ -32,11 +32,11 @@ from archive.agents import fidelity
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.sources import observation, split
 from archive.architecture.graph import Architecture
-from archive.records import Evaluation, Proposal, State
+from archive.store.records import Evaluation, Proposal, State
 
 if TYPE_CHECKING:
     from archive.archive import Archive
-    from archive.records import Study
+    from archive.store.records import Study
 
 Basis = Mapping[str, Any]
 

@@ -21,7 +21,7 @@ from archive.agents.sources import same_task
 
 if TYPE_CHECKING:
     from archive.archive import Archive
-    from archive.records import Evaluation, Proposal
+    from archive.store.records import Evaluation, Proposal
 
 
 class Contribution(NamedTuple):

@@ -26,7 +26,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from archive.records import Evaluation
+from archive.store.records import Evaluation
 
 WHOLE = math.inf
 """Level of trainings to the end, above all numbers of epochs."""

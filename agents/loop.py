@@ -16,12 +16,12 @@ from archive.agents.base import Agent, History
 from archive.agents.pairwise import SPACES, Keeper
 from archive.agents.searcher import Searcher
 from archive.errors import SearchError
-from archive.records import State
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.archive import Archive
-    from archive.records import Study
-    from archive.snapshots import Snapshot
+    from archive.store.records import Study
+    from archive.store.snapshots import Snapshot
 
 PAUSE = 0.2
 """Seconds between two looks at the archive: far below the time of a training, and five looks a second at most."""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from archive.agents.asking import Study as AskAndTell
     from archive.agents.base import Agent
     from archive.archive import Archive
-    from archive.records import Direction, Study
     from archive.spaces.base import Space
+    from archive.store.records import Direction, Study
 
 BUDGET = 20
 """Evaluations of a new study when the user names no budget."""
@@ -124,7 +124,7 @@ def study(
     from archive import spaces
     from archive.agents.asking import UNBOUNDED
     from archive.agents.asking import Study as AskAndTell
-    from archive.records import Study
+    from archive.store.records import Study
 
     searched = spaces.get(space) if isinstance(space, str) else space
     there = archive.studies.get(name) if name in archive.studies.names() else None

@@ -22,8 +22,8 @@ from archive.agents.fidelity import as_of
 from archive.agents.sources import split
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.records import Evaluation, Proposal
-from archive.rows import from_json
+from archive.store.properties import from_json
+from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
     from archive.archive import Archive

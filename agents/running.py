@@ -16,10 +16,10 @@ from archive.agents.opening import set_budget
 from archive.agents.pairwise import Keeper
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
-from archive.records import State
+from archive.store.records import State
 
 if TYPE_CHECKING:
-    from archive.snapshots import Snapshot
+    from archive.store.snapshots import Snapshot
 
 LEASE_SECONDS = 15.0
 """Lease of what is being evaluated, renewed by a thread: when the process dies, the proposal is soon free."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from archive.agents.base import History, Suggestion
     from archive.agents.pairwise import Keeper
     from archive.archive import Archive
-    from archive.records import Proposal, Study
+    from archive.store.records import Proposal, Study
 
 MOST_SPARE = 8
 """Spare suggestions of one call: a batch grows by that many models of the history at most."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from archive.agents.base import Observation, Source
 
 if TYPE_CHECKING:
-    from archive.records import Evaluation, Study
+    from archive.store.records import Evaluation, Study
 
 
 def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[Source, ...]]:

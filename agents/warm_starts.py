@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal
 from archive.agents.common_cells import comparable
 from archive.agents.sources import same_task
 from archive.errors import UsageError
-from archive.records import State
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.archive import Archive
-    from archive.records import Study
+    from archive.store.records import Study
 
 Sources = Sequence[str] | Literal["all"]
 

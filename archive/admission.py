@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
-from archive import architectures, evaluations
 from archive.architecture.graph import Architecture
 from archive.database.statements import write_all
 from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError
-from archive.records import Proposal, Result, State
-from archive.rows import proposal_from, proposal_id, to_json
+from archive.store import architectures, evaluations
+from archive.store.properties import proposal_from, proposal_id, to_json
+from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record

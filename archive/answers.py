@@ -19,9 +19,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archive.admission import Request, Suggestion, admit
-from archive.evaluations import task_id
-from archive.records import Checkpoint, Proposal, Result, State, Study
-from archive.rows import CURVE, METRIC, from_json, to_json, with_prefix
+from archive.store.evaluations import task_id
+from archive.store.properties import CURVE, METRIC, from_json, to_json, with_prefix
+from archive.store.records import Checkpoint, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

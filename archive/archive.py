@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from archive import saved_queries, schema, settings
+from archive import saved_queries, settings
 from archive.answers import Answers
-from archive.architectures import Architectures
-from archive.checkpoints import Checkpoints
 from archive.database.column_names import with_columns
 from archive.database.connection import Connection
 from archive.database.user_query import QueryResult
-from archive.distances import Distances
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
-from archive.lineage import Lineage
 from archive.proposals import Proposals
-from archive.retention import Retention
 from archive.settings import Settings
-from archive.studies import Studies
+from archive.store import schema
+from archive.store.architectures import Architectures
+from archive.store.distances import Distances
+from archive.store.lineage import Lineage
+from archive.store.retention import Retention
+from archive.store.studies import Studies
+from archive.store.weights import Checkpoints
 
 if TYPE_CHECKING:
     import py2neo

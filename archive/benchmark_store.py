@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from archive import schema, settings
+from archive import settings
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
@@ -28,8 +28,9 @@ from archive.database.connection import Connection
 from archive.errors import UsageError
 from archive.figures import Figure
 from archive.load_results import Finding, add
-from archive.records import Result, Study
 from archive.server import embedded
+from archive.store import schema
+from archive.store.records import Result, Study
 
 THREADS = 8
 ARCHITECTURES = 1000

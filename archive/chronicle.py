@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import UnknownNameError
-from archive.rows import from_json
+from archive.store.properties import from_json
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

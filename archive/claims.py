@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive import leases
-from archive.records import Proposal, State
-from archive.rows import proposal_from
+from archive.store.properties import proposal_from
+from archive.store.records import Proposal, State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record

@@ -2,7 +2,7 @@
 
 The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand results ArcadeDB
 takes a minute for some texts and runs out of memory for others; here, the same rows are computed from columns
-(`archive.result_columns`). The tests compare both. A function returns None where columns do not hold the answer: then
+(`archive.store.result_columns`). The tests compare both. A function returns None where columns do not hold the answer: then
 the text is asked. That is so for imported results, which belong to no study.
 """
 
@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import contributions, result_columns, saved_queries
+from archive import contributions, saved_queries
 from archive.database.user_query import QueryResult
-from archive.result_columns import StudyResults
-from archive.rows import METRIC
+from archive.store import result_columns
+from archive.store.properties import METRIC
+from archive.store.result_columns import StudyResults
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

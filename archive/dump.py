@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive import dump_reading as reading
-from archive import schema
-from archive.architectures import batched
 from archive.dump_file import DumpWriter, Record
 from archive.dump_records import check
 from archive.errors import UsageError
+from archive.store import schema
+from archive.store.architectures import batched
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

@@ -23,7 +23,7 @@ from typing import Any
 from archive.dump_file import text_of
 from archive.dump_records import Record
 from archive.errors import StudyConflictError
-from archive.records import State
+from archive.store.records import State
 
 _SAME_STUDY = ("task", "protocol", "space", "space_config")
 _SAME_SEARCH = ("objective", "direction", "seed", "created")

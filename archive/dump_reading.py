@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import architectures
 from archive.architecture import codec
-from archive.architectures import batched
 from archive.dump_file import text_of
 from archive.dump_records import SHAPES, Record
 from archive.dump_values import CLAIM_OWN
 from archive.errors import UnknownNameError
-from archive.records import State
-from archive.rows import CURVE, proposal_id
+from archive.store import architectures
+from archive.store.architectures import batched
+from archive.store.properties import CURVE, proposal_id
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -47,8 +47,8 @@ from archive.dump_values import (
     is_wholes,
 )
 from archive.errors import ArchiveError, UsageError
-from archive.records import State
-from archive.rows import CURVE, EPOCH, METRIC
+from archive.store.properties import CURVE, EPOCH, METRIC
+from archive.store.records import State
 
 Record = dict[str, Any]
 Check = Callable[[Any], bool]

@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import SettingsError
-from archive.records import Evaluation, State
-from archive.rows import EPOCH
+from archive.store.properties import EPOCH
+from archive.store.records import Evaluation, State
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def evaluations(
 ) -> pd.DataFrame:
     """Return evaluations by their ids; arguments as those of `Studies.evaluations`.
 
-    Columns: those of an `archive.records.Evaluation`, the architecture as its key with its space, number of layers
+    Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of layers
     and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
 
     Raises:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import write_all
 from archive.errors import LeaseLostError
-from archive.records import Curve, State
-from archive.rows import CURVE, curve_properties
+from archive.store.properties import CURVE, curve_properties
+from archive.store.records import Curve, State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -22,7 +22,7 @@ from archive.dump_file import MOST_BYTES, Contents, DumpReader, Record, text_of
 from archive.dump_reading import asking
 from archive.errors import UsageError
 from archive.load_writing import compare, identity, store
-from archive.rows import from_json, to_json
+from archive.store.properties import from_json, to_json
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

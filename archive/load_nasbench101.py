@@ -28,7 +28,7 @@ import numpy as np
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
 from archive.load_results import Finding
-from archive.records import Result
+from archive.store.records import Result
 
 TASK = "nb101"
 OBJECTIVE = "valid_accuracy"

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
 from archive.load_results import Finding
-from archive.records import Result
+from archive.store.records import Result
 
 OBJECTIVE = "valid_accuracy"
 HYPERPARAMETERS = {12: "less", 200: "full"}

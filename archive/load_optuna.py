@@ -25,7 +25,7 @@ from archive import __version__
 from archive.admission import Request, admit
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
-from archive.records import Direction, Result, Study
+from archive.store.records import Direction, Result, Study
 
 if TYPE_CHECKING:
     import optuna

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import costs
 from archive.architecture.graph import Architecture
-from archive.architectures import batched, store
-from archive.evaluations import Evaluations
-from archive.records import Direction, Result
+from archive.store import costs
+from archive.store.architectures import batched, store
+from archive.store.evaluations import Evaluations
+from archive.store.records import Direction, Result
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -34,7 +34,7 @@ MATCH (s:Study {name: name})
 SET s.revision = coalesce(s.revision, 0) + 1
 """
 
-# Readers that keep finished proposals (`archive.snapshots`) read all of them again.
+# Readers that keep finished proposals (`archive.store.snapshots`) read all of them again.
 REWRITTEN = """
 UNWIND $rows AS row
 MATCH (s:Study {name: row.study})

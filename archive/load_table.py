@@ -11,8 +11,8 @@ from archive.load_results import Finding
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
-    from archive.records import Result
     from archive.spaces.tables.reader import Table
+    from archive.store.records import Result
 
 
 class TabularTask(Protocol):

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive import architectures
 from archive import dump_reading as reading
 from archive import load_statements as statements
 from archive.dump_file import text_of
 from archive.dump_merging import merged
 from archive.dump_records import SHAPES, Record, architecture_of
-from archive.evaluations import task_id
-from archive.participants import agent_id
-from archive.records import State
-from archive.rows import proposal_id, study_of
+from archive.store import architectures
+from archive.store.evaluations import task_id
+from archive.store.participants import agent_id
+from archive.store.properties import proposal_id, study_of
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

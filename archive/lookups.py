@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from archive.errors import UnknownNameError
-from archive.records import Proposal, State
-from archive.rows import proposal_from
+from archive.store.properties import proposal_from
+from archive.store.records import Proposal, State
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from archive import evaluations, leases, rungs
+from archive import leases, rungs
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
-from archive.evaluations import Finished
 from archive.leases import Change, Row
-from archive.records import Curve, Result, State
-from archive.rows import curve_properties, result_properties, study_of
 from archive.rungs import Ended
+from archive.store import evaluations
+from archive.store.evaluations import Finished
+from archive.store.properties import curve_properties, result_properties, study_of
+from archive.store.records import Curve, Result, State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

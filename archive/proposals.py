@@ -16,15 +16,16 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archive import claims, lookups, notices, participants, studies
+from archive import claims, lookups, notices
 from archive.admission import Request, Suggestion, admit
 from archive.architecture.graph import Architecture
-from archive.architectures import Architectures
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
 from archive.notices import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
-from archive.participants import Worker
-from archive.records import Claim, Curve, Proposal, Result, State, Study
+from archive.store import participants, studies
+from archive.store.architectures import Architectures
+from archive.store.participants import Worker
+from archive.store.records import Claim, Curve, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

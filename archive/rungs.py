@@ -25,12 +25,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from archive import evaluations, leases
+from archive import leases
 from archive.database.statements import write_all
 from archive.errors import UsageError
 from archive.leases import Change
-from archive.records import Result, State, Study
-from archive.rows import from_json, result_properties
+from archive.store import evaluations
+from archive.store.properties import from_json, result_properties
+from archive.store.records import Result, State, Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

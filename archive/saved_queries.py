@@ -23,12 +23,12 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from archive import studies
 from archive.contributions import contributions
 from archive.database.column_names import with_columns
 from archive.database.user_query import QueryResult
 from archive.errors import UnknownNameError, UsageError
-from archive.rows import METRIC
+from archive.store import studies
+from archive.store.properties import METRIC
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

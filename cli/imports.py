@@ -113,7 +113,7 @@ def optuna(
     from archive.agents.decisions import decisions_of, from_choices
     from archive.load_optuna import import_study, open_study
     from archive.optuna_trials import by_function, reader
-    from archive.records import Study
+    from archive.store.records import Study
 
     own = spaces.get(space)
     choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(own, "tpe"))

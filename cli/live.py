@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from archive.cli.render import console, print_message, text
-from archive.records import State, Study
-from archive.snapshots import ProposalView, Snapshot
+from archive.store.records import State, Study
+from archive.store.snapshots import ProposalView, Snapshot
 
 ROWS = 14
 """Proposals in the table, the latest ones: a terminal of 24 lines holds them with the head and the foot."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
-from archive.records import Study
 from archive.rungs import REDUCTION, Rungs
-from archive.snapshots import ProposalView
+from archive.store.records import Study
+from archive.store.snapshots import ProposalView
 
 if TYPE_CHECKING:
     from archive.trainer.tabular import Reading, TabularTask

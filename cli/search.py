@@ -17,8 +17,8 @@ from archive.errors import SearchError, UsageError
 if TYPE_CHECKING:
     from archive.agents.base import Agent, Source
     from archive.archive import Archive
-    from archive.records import Study
-    from archive.snapshots import Snapshot
+    from archive.store.records import Study
+    from archive.store.snapshots import Snapshot
 
 TABLE_PAUSE = 0.01
 """Seconds between two looks at a study that a table answers."""
@@ -164,7 +164,7 @@ def _search(
     from archive.cli.interruption import Interruption
     from archive.cli.live import LiveView
     from archive.cli.local_trainers import LocalTrainers
-    from archive.records import State
+    from archive.store.records import State
     from archive.trainer.tabular import Reading
 
     agent, protocol = chosen.agent, chosen.protocol

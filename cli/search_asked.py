@@ -11,8 +11,8 @@ from archive.errors import UnknownNameError, UsageError
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.archive import Archive
-    from archive.records import Study
     from archive.spaces.base import Space
+    from archive.store.records import Study
     from archive.trainer.access import Access
     from archive.trainer.tabular import Reading, TabularTask
     from archive.trainer.tasks import Protocol, Task
@@ -81,7 +81,7 @@ def asked(given: Given, there: Study | None = None, access: Access | None = None
         UsageError: What was typed does not go together, or the study's task is none that can be searched.
     """
     from archive import agents
-    from archive.records import Study
+    from archive.store.records import Study
     from archive.trainer import tasks
 
     task = _task(given.task, there, access)

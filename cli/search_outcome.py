@@ -15,8 +15,8 @@ from archive.cli.search_asked import agent_of
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.archive import Archive
-    from archive.records import State, Study
-    from archive.snapshots import Snapshot
+    from archive.store.records import State, Study
+    from archive.store.snapshots import Snapshot
     from archive.trainer.tabular import TabularTask
     from archive.trainer.tasks import Task
 
@@ -45,7 +45,7 @@ def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bo
         searched: Whether `last` is the end of the agent's search.
     """
     from archive.agents import loop
-    from archive.records import State
+    from archive.store.records import State
 
     study, own = last.study, evaluated(last.counts)
     # A search that leaves a part of its budget has ended because the agent had no proposal.
@@ -75,7 +75,7 @@ def outcome(
         task: What was learned.
         exhausted: Why there is nothing left to evaluate; None where there may be.
     """
-    from archive.records import State
+    from archive.store.records import State
 
     study, best = last.study, last.incumbent
     weights = None if best is None else archive.checkpoints.of_evaluation(best.id)

@@ -21,7 +21,7 @@ from archive.cli.render import (
 )
 
 if TYPE_CHECKING:
-    from archive.study_deletion import Deletion
+    from archive.store.study_deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
 """Columns of what the sources contributed, see `archive.agents.contributed`."""

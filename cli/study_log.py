@@ -72,7 +72,7 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
 
 def _id(study: str, proposal: str | None) -> str | None:
     """Return the whole id of a proposal that is named by its number."""
-    from archive.rows import proposal_id
+    from archive.store.properties import proposal_id
 
     number = (proposal or "").removeprefix("#")
     return proposal_id(study, int(number)) if number.isdecimal() else proposal

@@ -61,7 +61,7 @@ def gc(
     Trainers that were not heard of for --history days are forgotten, and with them what the log of a study tells of
     attempts; logs and states of trials that ended as long ago are removed from this machine.
     """
-    from archive.retention import Policy
+    from archive.store.retention import Policy
     from archive.trainer.history_gc import clear
     from archive.trainer.weights_gc import collect
 

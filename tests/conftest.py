@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from archive import schema, settings
+from archive import settings
 from archive.database.connection import Connection
 from archive.server import embedded
 from archive.settings import Settings
+from archive.store import schema
 from tests.servers import neo4j_server
 from tests.support import data_dir
 

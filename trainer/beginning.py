@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, CheckpointError, InvalidArchitectureError
-from archive.lineage import Ancestor
-from archive.records import Checkpoint
+from archive.store.lineage import Ancestor
+from archive.store.records import Checkpoint
 from archive.trainer import inheriting, weights
 from archive.trainer.job import Job
 from archive.trainer.morph_legal import operations_between

@@ -23,7 +23,7 @@ from torch import Tensor
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, CheckpointError
-from archive.records import Checkpoint
+from archive.store.records import Checkpoint
 from archive.trainer import weights as weights_store
 
 METADATA = "archive"

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
 from archive.notices import Release
-from archive.records import Claim, Result
+from archive.store.records import Claim, Result
 from archive.trainer import beginning, events, failures, patience, weights
 from archive.trainer.job import Epoch, Failed, Finished, Interrupted
 from archive.trainer.lifetime import Lifetime

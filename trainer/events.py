@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from archive.records import Claim, Result
+from archive.store.records import Claim, Result
 from archive.trainer.options import Tally
 
 log = logging.getLogger("archive.trainer")

@@ -1,7 +1,7 @@
 """Protocols under which networks begin with the weights of what they grew from.
 
 `digits/1+morph` is `digits/1` with one rule more, which every protocol can have. A network that came from another one,
-as the archive knows (`archive.lineage`), by operations that keep its function (`archive.trainer.morph_legal`), begins
+as the archive knows (`archive.store.lineage`), by operations that keep its function (`archive.trainer.morph_legal`), begins
 with the weights of the nearest such ancestor that learned the same task by the same rules, with this one or without.
 It then trains for a fifth of the epochs, over which the schedule is laid, with a seed of its own (`seed_of`). All
 others begin with the study's seed, and train as `digits/1` says.

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.records import Result
+from archive.store.records import Result
 from archive.trainer.protocols import Protocol
 from archive.trainer.task import Task
 

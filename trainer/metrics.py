@@ -40,7 +40,7 @@ from archive.trainer import events
 from archive.trainer.access import label_of
 
 if TYPE_CHECKING:
-    from archive.records import Claim
+    from archive.store.records import Claim
     from archive.trainer.daemon import Trainer
 
 PREFIX = "archive_trainer_"

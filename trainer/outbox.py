@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.notices import Completion, Failure, Release
-from archive.records import Checkpoint, Result
+from archive.store.records import Checkpoint, Result
 from archive.trainer.files import write_atomically
 
 log = logging.getLogger("archive.trainer")

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, TypeVar
 from archive import workers
 from archive.errors import ArchiveError, QueryError, StoreError, UsageError
 from archive.notices import Answer, Completion, Failure, Notice, Report
-from archive.records import Claim
+from archive.store.records import Claim
 from archive.trainer import events
 from archive.trainer.options import Options
 from archive.trainer.outbox import Ending, Outbox

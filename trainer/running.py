@@ -11,8 +11,8 @@ from typing import Protocol
 
 from archive.errors import TrainingError
 from archive.notices import Completion, Failure, Report
-from archive.records import Claim, Result
 from archive.rungs import Rungs
+from archive.store.records import Claim, Result
 from archive.trainer.job import Failed, Finished, Interrupted, Message
 from archive.trainer.tabular import TabularTask
 

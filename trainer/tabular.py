@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
-from archive.records import Result
+from archive.store.records import Result
 from archive.trainer.access import reference_of
 
 if TYPE_CHECKING:

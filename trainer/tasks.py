@@ -25,7 +25,7 @@ from archive.trainer.task import Task
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from archive.records import Study
+    from archive.store.records import Study
 
 __all__ = ["DIABETES", "DIGITS", "Protocol", "Task", "get", "name_file", "names", "of_study", "prepare", "registry"]
 

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import CheckpointError
-from archive.records import Checkpoint, Result
+from archive.store.records import Checkpoint, Result
 from archive.trainer import beginning, failures, states, triallog
 from archive.trainer.job import Beat, Epoch, Finished, Interrupted, Job, Message
 from archive.trainer.places import in_time

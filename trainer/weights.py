@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from archive.errors import CheckpointError, SettingsError
-from archive.records import Checkpoint
+from archive.store.records import Checkpoint
 from archive.trainer.files import write_atomically
 
 SUFFIX = ".safetensors"

@@ -1,6 +1,6 @@
 """Collecting weights that nobody needs: the store forgets them first, then their files are removed.
 
-What is kept, and why, is `archive.retention`'s to say; only files that are at hand are touched, so weights on the disk
+What is kept, and why, is `archive.store.retention`'s to say; only files that are at hand are touched, so weights on the disk
 of another machine stay for a collection there. Killed half-way, a collection leaves files that the store does not
 know; those are removed on request (`orphans`), once they are old enough to belong to no result on its way.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive.retention import Policy
+from archive.store.retention import Policy
 from archive.trainer import weights
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from archive import cores, rungs
 from archive.errors import SettingsError, StoreError
-from archive.records import Claim, Study
+from archive.store.records import Claim, Study
 from archive.trainer import failures, states, tasks, triallog
 from archive.trainer.access import Access
 from archive.trainer.job import Job

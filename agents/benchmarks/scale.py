@@ -20,20 +20,21 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from archive import agents, saved_queries, schema, settings, spaces
+from archive import agents, saved_queries, settings, spaces
 from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest import Nearest
 from archive.agents.searcher import Searcher
 from archive.architecture.graph import Architecture, Layer
-from archive.architectures import batched
 from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.figures import Figure
-from archive.records import Result, Study
 from archive.server import embedded
 from archive.settings import Settings
+from archive.store import schema
+from archive.store.architectures import batched
+from archive.store.records import Result, Study
 
 T = TypeVar("T")
 

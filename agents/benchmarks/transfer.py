@@ -33,7 +33,7 @@ from archive.agents.benchmarks.search.regret import first_best, regrets, traces
 from archive.agents.benchmarks.search.run import opened, register
 from archive.agents.contributed import contributed
 from archive.errors import UnknownNameError, UsageError
-from archive.records import Result
+from archive.store.records import Result
 
 if TYPE_CHECKING:
     from archive.archive import Archive

@@ -23,9 +23,9 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.conditional import ArcCovariance, differences
 from archive.proposals import Result
-from archive.records import Study
 from archive.spaces.conditional import Categorical
 from archive.spaces.layerwise import chain
+from archive.store.records import Study
 from archive.trainer import tasks
 from archive.trainer.hyperparameters import Hyperparameters
 from archive.trainer.train import train

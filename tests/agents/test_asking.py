@@ -17,7 +17,7 @@ from archive.errors import (
     StudyConflictError,
     UsageError,
 )
-from archive.records import State
+from archive.store.records import State
 from tests.archive.stores import cells, evaluate
 
 pytestmark = pytest.mark.every_server

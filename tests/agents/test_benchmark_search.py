@@ -18,7 +18,7 @@ from archive.agents.recheck import recheck
 from archive.agents.searcher import Searcher
 from archive.architecture import codec
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
-from archive.records import Result
+from archive.store.records import Result
 
 
 def value_of(architecture):

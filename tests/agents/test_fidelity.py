@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.agents import fidelity
-from archive.records import Evaluation
+from archive.store.records import Evaluation
 from tests.archive.stores import cells
 
 (CELL,) = cells(1)

@@ -7,7 +7,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.opening import open_study
 from archive.errors import UsageError
-from archive.records import Study
+from archive.store.records import Study
 
 pytestmark = pytest.mark.every_server
 

@@ -19,7 +19,7 @@ from archive.agents.recheck import recheck
 from archive.agents.searcher import Searcher
 from archive.agents.transfer import DESIGN, TOP
 from archive.errors import UnknownNameError, UsageError
-from archive.records import Result, Study
+from archive.store.records import Result, Study
 
 from .listed import score, small_table
 

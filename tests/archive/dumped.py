@@ -10,8 +10,8 @@ from pathlib import Path
 
 from archive.architecture.graph import Architecture
 from archive.dump import dump
-from archive.evaluations import Evaluations
-from archive.records import Checkpoint, Result
+from archive.store.evaluations import Evaluations
+from archive.store.records import Checkpoint, Result
 from tests.archive.stores import Suggestion, cells, study
 
 STATES = ("COMPLETE", "PRUNED", "FAILED", "WAITING", "RUNNING", "COMPLETE")

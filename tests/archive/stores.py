@@ -11,7 +11,7 @@ from typing import Any
 
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
-from archive.records import Result, Study
+from archive.store.records import Result, Study
 
 OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "none")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archive.records import Result
+from archive.store.records import Result
 from tests.archive.stores import Suggestion, cells, everywhere, study, suggest
 
 # What an earlier release does, which knows nothing of counts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive.errors import UnknownNameError
-from archive.records import Checkpoint, Result, State
+from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import Suggestion, cells, count, study, suggest
 
 

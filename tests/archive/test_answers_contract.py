@@ -10,7 +10,7 @@ import pytest
 from archive import agents
 from archive.agents import loop
 from archive.architecture import codec
-from archive.records import Checkpoint, Result, State
+from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import Suggestion, cells, propose, study, suggest
 
 RESULT = Result(
@@ -115,7 +115,7 @@ def test_dead_layers_make_no_difference_but_to_the_weights(archive, source):
 
 
 def test_an_imported_evaluation_answers_by_its_metric(archive):
-    from archive.evaluations import Evaluations
+    from archive.store.evaluations import Evaluations
 
     cell = cells(1)[0]
     archive.architectures.add([cell])

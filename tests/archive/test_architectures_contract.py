@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from archive import architectures as store
 from archive.architecture.layer_mass import total_mass
-from archive.architectures import Architectures
 from archive.errors import UnknownNameError, UsageError
+from archive.store import architectures as store
+from archive.store.architectures import Architectures
 from tests.archive.stores import Forgetful, cells, count, everywhere
 from tests.spaces import strategies
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from archive.checkpoints import Checkpoint
-from archive.records import Result
+from archive.store.records import Result
+from archive.store.weights import Checkpoint
 from tests.archive.stores import cells, evaluate, propose
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from archive import chronicle
 from archive.errors import UnknownNameError
-from archive.records import Result
+from archive.store.records import Result
 from tests.archive.stores import cells, propose, study, suggest
 from tests.support import wait_until
 

@@ -7,10 +7,10 @@ import pytest
 from archive import frames
 from archive.dump import dump
 from archive.errors import StudyConflictError, UsageError
-from archive.evaluations import Evaluations, task_id
 from archive.load import load
 from archive.load_results import Finding, add
-from archive.records import Result
+from archive.store.evaluations import Evaluations, task_id
+from archive.store.records import Result
 from tests.archive.dumped import records
 from tests.archive.stores import cells, propose, study
 from tests.conftest import wipe

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from archive import distances as module
-from archive.distances import Distances
 from archive.errors import UsageError
+from archive.store import distances as module
+from archive.store.distances import Distances
 from tests.archive.stores import Forgetful, cells, count, everywhere
 
 COUNT = 12

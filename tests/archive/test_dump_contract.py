@@ -9,9 +9,9 @@ import pytest
 from archive import dump_reading
 from archive.archive import connect
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.evaluations import Evaluations
 from archive.load import load
-from archive.records import Result, State
+from archive.store.evaluations import Evaluations
+from archive.store.records import Result, State
 from tests.archive.dumped import dumped, fill, forged, records
 from tests.archive.stores import Forgetful, cells, count, evaluate, propose
 from tests.conftest import wipe

@@ -21,7 +21,7 @@ from archive.dump_file import DumpReader, DumpWriter, contents
 from archive.dump_merging import merged
 from archive.errors import ArchiveError, UsageError
 from archive.load import verify
-from archive.participants import agent_id
+from archive.store.participants import agent_id
 from tests.archive.dumped import forged, records
 from tests.archive.stores import cells
 

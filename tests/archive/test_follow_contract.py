@@ -7,8 +7,8 @@ import pytest
 from archive.dump import dump
 from archive.errors import UnknownNameError
 from archive.load import load
-from archive.records import Result
-from archive.snapshots import Follower
+from archive.store.records import Result
+from archive.store.snapshots import Follower
 from tests.archive.stores import cells, evaluate, propose, study, suggest
 
 EARLIER = """

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from archive import claims
-from archive.architectures import Architectures
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
 from archive.proposals import Proposals
-from archive.records import State
+from archive.store.architectures import Architectures
+from archive.store.records import State
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study
 from tests.support import wait_until
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from archive.errors import UnknownNameError
-from archive.lineage import HOPS
-from archive.records import Checkpoint, Result
+from archive.store.lineage import HOPS
+from archive.store.records import Checkpoint, Result
 from tests.archive.stores import Suggestion, cells, count, propose, study
 
 

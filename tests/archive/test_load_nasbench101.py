@@ -16,7 +16,7 @@ from archive.architecture import codec
 from archive.errors import UsageError
 from archive.load_nasbench101 import crc32c, findings, masked_crc
 from archive.load_results import add
-from archive.records import Evaluation
+from archive.store.records import Evaluation
 
 MATRIX = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
 LABELS = ["input", "conv3x3-bn-relu", "maxpool3x3", "output"]

@@ -14,7 +14,7 @@ from archive.architecture import codec
 from archive.archive import Archive
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.load_optuna import import_study, open_study
-from archive.records import State, Study
+from archive.store.records import State, Study
 from tests.archive.stores import Forgetful, cells, propose
 
 EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from archive import conversions, schema
 from archive.architecture import codec
 from archive.archive import Archive
 from archive.errors import SchemaVersionError
 from archive.load import load
-from archive.records import Result
+from archive.store import conversions, schema
+from archive.store.records import Result
 from tests.archive.dumped import dumped
 from tests.archive.stores import STRAYS, Suggestion, cells, count
 from tests.conftest import wipe

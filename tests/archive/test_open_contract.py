@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from archive.architectures import Architectures
 from archive.notices import Completion, Report
 from archive.proposals import Proposals
-from archive.records import Result, State
+from archive.store.architectures import Architectures
+from archive.store.records import Result, State
 from tests.archive.stores import STRAYS, Suggestion, cells, count, propose
 from tests.support import wait_until
 

@@ -1,26 +1,22 @@
 """What a trial costs does not grow with the archive: Neo4j seeks, though it plans when the first networks come.
 
-See `archive.schema` for why that must be asked for.
+See `archive.store.schema` for why that must be asked for.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from archive import (
-    admission,
+from archive import admission, claims, leases, load_statements, rungs
+from archive.store import (
     architectures,
-    claims,
     costs,
     distances,
     evaluations,
-    leases,
     lineage,
-    load_statements,
     participants,
     result_columns,
     retention,
-    rungs,
     snapshots,
     studies,
     study_deletion,

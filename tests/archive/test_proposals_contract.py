@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from archive.architectures import Architectures
 from archive.errors import UnknownNameError
 from archive.proposals import Proposals
-from archive.records import State, Study
+from archive.store.architectures import Architectures
+from archive.store.records import State, Study
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest
 from tests.conftest import wipe
 from tests.spaces.strategies import relabelled

@@ -6,12 +6,13 @@ import math
 
 import pytest
 
-from archive import column_queries, frames, load, result_columns, saved_queries
+from archive import column_queries, frames, load, saved_queries
 from archive.agents import basis
 from archive.dump import dump
 from archive.errors import QueryError
-from archive.evaluations import Evaluations
-from archive.records import Result, State
+from archive.store import result_columns
+from archive.store.evaluations import Evaluations
+from archive.store.records import Result, State
 from tests.archive.stores import Suggestion, cells, study, suggest
 
 pytestmark = pytest.mark.dialect

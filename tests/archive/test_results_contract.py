@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from archive.architectures import Architectures
-from archive.checkpoints import Checkpoint
 from archive.errors import IncompleteWriteError, LeaseLostError, UsageError
 from archive.proposals import Proposals
-from archive.records import Result, State
+from archive.store.architectures import Architectures
+from archive.store.records import Result, State
+from archive.store.weights import Checkpoint
 from tests.archive.stores import Forgetful, cells, count, everywhere, propose
 from tests.support import wait_until
 

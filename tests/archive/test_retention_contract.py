@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from archive.errors import UsageError
-from archive.records import Checkpoint, Result
-from archive.retention import Policy
+from archive.store.records import Checkpoint, Result
+from archive.store.retention import Policy
 from tests.archive.stores import cells, everywhere, known, propose, study, suggest
 
 UNDER = "file:///weights/"

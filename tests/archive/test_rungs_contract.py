@@ -7,12 +7,12 @@ import random
 import pytest
 
 from archive import chronicle, dump, load
-from archive.architectures import Architectures
 from archive.errors import LeaseLostError
 from archive.notices import Completion
 from archive.proposals import Proposals
-from archive.records import Checkpoint, Result, State
 from archive.rungs import Rungs
+from archive.store.architectures import Architectures
+from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import STRAYS, Forgetful, cells, count, everywhere, propose
 from tests.conftest import wipe
 

@@ -12,8 +12,8 @@ import pytest
 from archive import saved_queries
 from archive.database.read_only import require_read_only
 from archive.errors import QueryError, UnknownNameError, UsageError
-from archive.evaluations import Evaluations
-from archive.records import Result
+from archive.store.evaluations import Evaluations
+from archive.store.records import Result
 from tests.archive.stores import Suggestion, cells, study
 
 pytestmark = pytest.mark.dialect

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from archive import schema
 from archive.errors import QueryError, SchemaVersionError
+from archive.store import schema
 
 pytestmark = pytest.mark.dialect
 

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from archive.architectures import Architectures
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
 from archive.notices import Completion, Failure, Release, Report
 from archive.proposals import Proposals
-from archive.records import Result, State
+from archive.store.architectures import Architectures
+from archive.store.records import Result, State
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose
 from tests.support import wait_until
 

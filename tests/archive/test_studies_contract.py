@@ -8,9 +8,9 @@ import pytest
 
 from archive import spaces
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.evaluations import Evaluations
-from archive.records import Result, State
-from archive.studies import Studies
+from archive.store.evaluations import Evaluations
+from archive.store.records import Result, State
+from archive.store.studies import Studies
 from tests.archive.stores import Forgetful, cells, count, evaluate, everywhere, propose, study
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from archive import study_deletion
 from archive.dump import dump
 from archive.errors import UnknownNameError
 from archive.load import load
-from archive.records import Checkpoint, Result, Study
-from archive.retention import Policy
+from archive.store import study_deletion
+from archive.store.records import Checkpoint, Result, Study
+from archive.store.retention import Policy
 from tests.archive.stores import cells, count, evaluate, propose, study, suggest
 
 

@@ -19,8 +19,8 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.cli.main import main
-from archive.records import Study
 from archive.settings import Settings, environment
+from archive.store.records import Study
 from archive.trainer import tasks
 from tests.archive.stores import suggest
 

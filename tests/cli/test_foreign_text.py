@@ -16,7 +16,7 @@ import archive.cli
 from archive import spaces, workers
 from archive.architecture import codec
 from archive.cli import live, study_log
-from archive.records import Result, Study
+from archive.store.records import Result, Study
 from tests.archive.stores import cells, suggest
 from tests.cli.processes import shell
 

@@ -9,7 +9,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.opening import study as opened
-from archive.records import Result, State, Study
+from archive.store.records import Result, State, Study
 from tests.archive.stores import suggest
 from tests.cli.processes import shell, table
 

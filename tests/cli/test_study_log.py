@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from archive.records import Result
+from archive.store.records import Result
 from archive.trainer import tasks, triallog
 from archive.trainer.daemon import Options, Trainer
 from tests.archive.stores import cells, study

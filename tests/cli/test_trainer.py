@@ -13,8 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from archive.errors import UsageError
-from archive.records import State
 from archive.settings import load
+from archive.store.records import State
 from archive.trainer.options import Options
 from tests.cli.processes import propose, shell, table
 from tests.support import wait_until

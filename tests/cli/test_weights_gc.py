@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from archive.records import Result
+from archive.store.records import Result
 from archive.trainer import weights
 from tests.archive.stores import cells, propose
 from tests.cli.processes import shell

@@ -12,8 +12,8 @@ import subprocess
 import pytest
 
 from archive import __version__
-from archive.records import State
 from archive.settings import load, read_secret
+from archive.store.records import State
 from tests.cli.processes import shell, table
 from tests.docker.files import DOCKER, compose, health, last
 from tests.servers import neo4j_server

@@ -30,11 +30,12 @@ from typing import Any
 
 import psutil
 
-from archive import connect, schema, settings
+from archive import connect, settings
 from archive.archive import Archive
 from archive.database.connection import Connection
-from archive.records import State
 from archive.settings import Settings, environment
+from archive.store import schema
+from archive.store.records import State
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from archive import spaces
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
-from archive.records import Study
+from archive.store.records import Study
 
 
 def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], home: Path, seed: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from archive.errors import ArchiveError, SettingsError
-from archive.records import State, Study
+from archive.store.records import State, Study
 from archive.trainer import access, failures, tasks, userdata
 from archive.trainer.access import Access
 from archive.trainer.daemon import Trainer

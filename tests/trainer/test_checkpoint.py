@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from archive.errors import CheckpointError
-from archive.records import Checkpoint
+from archive.store.records import Checkpoint
 from archive.trainer import checkpoint
 from archive.trainer.build import Network
 from tests.trainer.nets import TINY_CNN

@@ -16,7 +16,7 @@ import pytest
 
 from archive import workers
 from archive.errors import StoreUnavailableError
-from archive.records import State, Study
+from archive.store.records import State, Study
 from archive.trainer import checkpoint, events, tasks, workplace
 from archive.trainer.daemon import Trainer
 from archive.trainer.job import Failed

@@ -9,7 +9,7 @@ import pytest
 
 from archive import chronicle, workers
 from archive.errors import UsageError
-from archive.records import Result, State
+from archive.store.records import Result, State
 from archive.trainer import history_gc, states, triallog
 from tests.archive.stores import cells, propose
 from tests.cli.processes import shell

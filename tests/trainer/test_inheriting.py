@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from archive.records import Study
+from archive.store.records import Study
 from archive.trainer import beginning, checkpoint, inheriting, tasks, weights
 from archive.trainer.build import Network
 from archive.trainer.daemon import Trainer

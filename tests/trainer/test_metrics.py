@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from archive.errors import SettingsError
-from archive.records import Result
+from archive.store.records import Result
 from archive.trainer import events
 from archive.trainer.metrics import Metrics, Stopwatch
 from archive.trainer.options import Options

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from archive.notices import Completion, Failure, Release
-from archive.records import Checkpoint, Result
+from archive.store.records import Checkpoint, Result
 from archive.trainer import outbox as outbox_module
 from archive.trainer.outbox import Outbox
 

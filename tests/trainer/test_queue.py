@@ -6,7 +6,7 @@ import pytest
 
 from archive.errors import QueryError, StoreUnavailableError
 from archive.notices import Completion, Failure, Release, Report
-from archive.records import Result, State
+from archive.store.records import Result, State
 from archive.trainer import events, outbox, queue
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox

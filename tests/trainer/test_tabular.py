@@ -10,8 +10,8 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError, UnknownNameError, UsageError
-from archive.records import State, Study
 from archive.spaces.tables.reader import Table
+from archive.store.records import State, Study
 from archive.trainer import tasks
 from archive.trainer.daemon import Options, Trainer
 from tests.archive.stores import suggest

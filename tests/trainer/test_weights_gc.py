@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 from archive.errors import CheckpointError
-from archive.records import Checkpoint, Result
-from archive.retention import Policy
+from archive.store.records import Checkpoint, Result
+from archive.store.retention import Policy
 from archive.trainer import weights
 from archive.trainer.weights_gc import collect
 from tests.archive.stores import cells, known, propose

@@ -10,7 +10,7 @@ import pytest
 
 from archive.errors import StoreUnavailableError
 from archive.notices import Completion
-from archive.records import Result
+from archive.store.records import Result
 from archive.trainer import states, tasks, workplace
 from archive.trainer.options import Options
 from archive.trainer.workplace import Workplace

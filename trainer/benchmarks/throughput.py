@@ -25,14 +25,14 @@ from typing import Any, Literal
 
 from archive import connect, settings, spaces
 from archive.architecture.graph import Architecture
-from archive.architectures import batched
 from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.figures import Figure
 from archive.notices import Completion, Report
-from archive.records import Claim, Result, Study
 from archive.server import embedded
 from archive.settings import Settings
+from archive.store.architectures import batched
+from archive.store.records import Claim, Result, Study
 from archive.trainer.options import Options
 from archive.trainer.outbox import Outbox
 from archive.trainer.queue import BATCH, Queue

@@ -12,8 +12,8 @@ from archive.agents.base import Agent
 from archive.agents.benchmarks.search.contestants import Contestant
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.records import Direction, Result, Study
 from archive.spaces.base import Space
+from archive.store.records import Direction, Result, Study
 
 STARTER = "random"
 """The agent that draws the random starts of a study."""

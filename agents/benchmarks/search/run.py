@@ -19,8 +19,8 @@ from archive.agents.base import Agent, History, Observation, Suggestion
 from archive.agents.benchmarks.search.plan import STARTER, Job
 from archive.agents.loop import FAILURES
 from archive.errors import SearchError, TrainingError
-from archive.records import Result, Study
 from archive.spaces.base import Space
+from archive.store.records import Result, Study
 
 if TYPE_CHECKING:
     from archive.archive import Archive

@@ -33,7 +33,7 @@ from typing import NamedTuple, Self, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cache, packing
+from archive import cache
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import (
@@ -46,6 +46,7 @@ from archive.errors import (
 )
 from archive.spaces.tables.classes import Described, classes
 from archive.spaces.tables.forms import FORMS, Form
+from archive.store import packing
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)

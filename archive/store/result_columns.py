@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
 from archive.errors import QueryError
-from archive.rows import plain
+from archive.store.properties import plain
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

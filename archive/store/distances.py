@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from archive import architectures
-from archive.architectures import batched
 from archive.errors import UsageError
+from archive.store import architectures
+from archive.store.architectures import batched
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

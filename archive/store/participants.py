@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archive.rows import to_json
+from archive.store.properties import to_json
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archive.architectures import Architectures
-from archive.evaluations import task_id
-from archive.records import Checkpoint
+from archive.store.architectures import Architectures
+from archive.store.evaluations import task_id
+from archive.store.records import Checkpoint
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

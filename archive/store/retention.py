@@ -4,7 +4,7 @@ Weights are kept when any of these holds:
 
     best        they belong to one of the best evaluations of a study (the best `keep_best` that have weights)
     in use      a waiting or running proposal is of their architecture, or of one that came from it
-                (`archive.lineage`), or names them: it may start from them
+                (`archive.store.lineage`), or names them: it may start from them
     young       they were saved, or reserved by who starts from them, less than `grace_seconds` ago
 
 Everything else may be let go. First the store forgets them, in a transaction that looks once more, then the files
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
-from archive.lineage import ancestors
-from archive.records import Checkpoint
+from archive.store.lineage import ancestors
+from archive.store.records import Checkpoint
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

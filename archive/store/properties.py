@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.records import Curve, Evaluation, Proposal, Result, State, Study
+from archive.store.records import Curve, Evaluation, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
     import neo4j

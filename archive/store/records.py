@@ -1,6 +1,6 @@
 """What the archive keeps, as frozen records: study, proposal, claim, result, evaluation, checkpoint.
 
-A record is what one node of the graph says, with its neighbours' names; `archive.rows` turns one into the other.
+A record is what one node of the graph says, with its neighbours' names; `archive.store.properties` turns one into the other.
 Times are milliseconds since 1970 by the server's clock.
 """
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from archive import study_creation, study_deletion
-from archive.architectures import Architectures
 from archive.errors import UnknownNameError
-from archive.evaluations import Evaluations, Observed
-from archive.records import Evaluation, State, Study
-from archive.rows import study_from
-from archive.snapshots import Follower, Snapshot, read_snapshot
-from archive.study_deletion import Deletion
+from archive.store import study_creation, study_deletion
+from archive.store.architectures import Architectures
+from archive.store.evaluations import Evaluations, Observed
+from archive.store.properties import study_from
+from archive.store.records import Evaluation, State, Study
+from archive.store.snapshots import Follower, Snapshot, read_snapshot
+from archive.store.study_deletion import Deletion
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from archive import architectures
 from archive.architecture import compact
-from archive.records import State
+from archive.store import architectures
+from archive.store.records import State
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archive.records import Checkpoint
+from archive.store.records import Checkpoint
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection

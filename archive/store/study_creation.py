@@ -7,9 +7,9 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import StudyConflictError, UsageError
-from archive.evaluations import task_id
-from archive.records import Study
-from archive.rows import to_json
+from archive.store.evaluations import task_id
+from archive.store.properties import to_json
+from archive.store.records import Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

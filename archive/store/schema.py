@@ -21,9 +21,9 @@ from typing import LiteralString, NamedTuple
 import neo4j
 from neo4j.exceptions import Neo4jError
 
-from archive import conversions
 from archive.database.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
+from archive.store import conversions
 
 _ALREADY_THERE = frozenset(
     [
@@ -103,7 +103,7 @@ MIGRATIONS = (
     # Layers are found by way of their network: to keep their ids unique took a quarter of the time to store one.
     Migration(4, "layers without ids", dropped=(("Layer", "id"),)),
     Migration(5, "open proposals by study", indexed=(("Proposal", "open"),), convert=conversions.mark_open),
-    # Results are read from their nodes (`archive.result_columns`): a copy may outlive a user's change of them.
+    # Results are read from their nodes (`archive.store.result_columns`): a copy may outlive a user's change of them.
     Migration(6, "no copies of results", dropped=(("Page", "id"), ("Whole", "id")), convert=conversions.delete_pages),
 )  # fmt: skip
 CURRENT_VERSION = MIGRATIONS[-1].version

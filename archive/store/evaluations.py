@@ -1,4 +1,4 @@
-"""Results: each written once with its neighbours, read as columns (`archive.result_columns`)."""
+"""Results: each written once with its neighbours, read as columns (`archive.store.result_columns`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import collector, result_columns
-from archive.architectures import Architectures, batched
+from archive import collector
 from archive.database.statements import write_all
 from archive.errors import UsageError
-from archive.records import Direction, Evaluation, Result, State
-from archive.result_columns import StudyResults
-from archive.rows import CURVE, curve_properties, evaluation_from, plain, result_properties, study_of
+from archive.store import result_columns
+from archive.store.architectures import Architectures, batched
+from archive.store.properties import CURVE, curve_properties, evaluation_from, plain, result_properties, study_of
+from archive.store.records import Direction, Evaluation, Result, State
+from archive.store.result_columns import StudyResults
 
 if TYPE_CHECKING:
     import numpy as np

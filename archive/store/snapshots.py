@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.records import State, Study
-from archive.rows import CURVE, EPOCH, METRIC, proposal_id, with_prefix
+from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
+from archive.store.records import State, Study
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

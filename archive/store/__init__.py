@@ -1,0 +1,2 @@
+"""Nodes and relationships of the archive: schema, records, architectures, studies, results, distances, weights. Imports the
+database."""
