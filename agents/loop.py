@@ -52,7 +52,7 @@ def run(
         agent: Who proposes.
         version: Of the software, recorded with the agent.
         batch: How many proposals are kept open at a time.
-        retrain: Train networks too whose result under the study's protocol the archive has; see `archive.answers`.
+        retrain: Train networks too whose result under the study's protocol the archive has; see `archive.queue.reuse`.
         pause: Seconds between two looks at the archive; shorter ones than `PAUSE` grow while nothing changes.
         wait: Stands in for `time.sleep`.
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import StudyConflictError, UsageError
-from archive.rungs import Rungs
+from archive.queue.successive_halving import Rungs
 
 if TYPE_CHECKING:
     from archive.agents.asking import Study as AskAndTell

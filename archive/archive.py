@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from archive import saved_queries, settings
-from archive.answers import Answers
 from archive.database.column_names import with_columns
 from archive.database.connection import Connection
 from archive.database.user_query import QueryResult
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
-from archive.proposals import Proposals
+from archive.queue.proposals import Proposals
+from archive.queue.reuse import Answers
 from archive.settings import Settings
 from archive.store import schema
 from archive.store.architectures import Architectures

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from archive.errors import UsageError
-from archive.rungs import Rungs
+from archive.queue.successive_halving import Rungs
 
 CLAIM_OWN = frozenset(["at", "token"])
 """Properties of a claim that are not told beside it: its time is, and a token is a secret of two that met."""

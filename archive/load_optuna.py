@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import __version__
-from archive.admission import Request, admit
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UsageError
+from archive.queue.admission import Request, admit
 from archive.store.records import Direction, Result, Study
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapp
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial as a suggestion, see `archive.admission.Suggestion`."""
+    """A trial as a suggestion, see `archive.queue.admission.Suggestion`."""
 
     architecture: Architecture
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UsageError
-from archive.rungs import REDUCTION, Rungs
+from archive.queue.successive_halving import REDUCTION, Rungs
 from archive.store.records import Study
 from archive.store.snapshots import ProposalView
 

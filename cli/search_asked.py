@@ -139,7 +139,7 @@ def _space(name: str | None, task: Task | TabularTask, there: Study | None) -> S
 
 def _rungs(given: Given, there: Study | None, task: Task | TabularTask, protocol: Protocol | Reading) -> dict[str, Any]:
     from archive.cli.rungs import chosen_rungs
-    from archive.rungs import Rungs
+    from archive.queue.successive_halving import Rungs
 
     text, reduction = given.rungs, given.reduction
     own = None if there is None else Rungs.of(there.config)

@@ -69,7 +69,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one study: what it is, what its sources contributed, its proposals, its incumbent."""
     from archive.agents.contributed import contributed
     from archive.cli.rungs import place
-    from archive.rungs import Rungs
+    from archive.queue.successive_halving import Rungs
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)

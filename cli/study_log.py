@@ -23,7 +23,7 @@ from archive.cli.render import (
 )
 
 if TYPE_CHECKING:
-    from archive.chronicle import Entry
+    from archive.queue.event_log import Entry
 
 PAUSE = 1.0
 """Seconds between two looks of --follow."""
@@ -55,15 +55,15 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
     Who proposed it and on what basis, who claimed it, what came of each attempt: the value, or the reason with the
     end of the trial's log. With --follow, JSON is one object a line.
     """
-    from archive import chronicle
+    from archive.queue import event_log
 
     with open_archive(ctx) as archive:
         one = _id(name, proposal)
         if as_json and not follow:
-            print_json([_as_json(entry) for entry in chronicle.read(archive.connection, name, one)])
+            print_json([_as_json(entry) for entry in event_log.read(archive.connection, name, one)])
             return
         writer = Writer(archive.connection.settings.home, one, as_json)
-        follower = chronicle.Follower(archive.connection, name, one)
+        follower = event_log.Follower(archive.connection, name, one)
         writer.write(follower.look())
         while follow and not follower.done:
             time.sleep(PAUSE)

@@ -17,8 +17,8 @@ from archive.errors import StoreUnavailableError, UsageError
 
 if TYPE_CHECKING:
     from archive.archive import Archive
+    from archive.queue.workers import WorkerStatus
     from archive.trainer.daemon import Trainer
-    from archive.workers import WorkerStatus
 
 log = logging.getLogger("archive.trainer")
 
@@ -198,7 +198,7 @@ def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck
     The clock of the database decides, whatever the machines' own say. An archive that does not answer is no fault
     of a trainer's, which rides that out: --healthcheck then finds it healthy.
     """
-    from archive import workers
+    from archive.queue import workers
 
     recent = 10 * 365 * 86_400.0 if everyone else workers.RECENT_SECONDS
     try:

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
-from archive.notices import Release
+from archive.queue.updates import Release
 from archive.store.records import Claim, Result
 from archive.trainer import beginning, events, failures, patience, weights
 from archive.trainer.job import Epoch, Failed, Finished, Interrupted

@@ -1,4 +1,4 @@
-"""Clearing away what is long past (`archive.history`): workers in the store, logs and states of trials on this machine.
+"""Clearing away what is long past (`archive.queue.cleanup`): workers in the store, logs and states of trials on this machine.
 
 A file goes when the archive knows its proposal as ended so long ago, and nobody has written to it for as long: a
 folder may hold the logs of several archives, whose studies may have the same names.
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import history
 from archive.errors import UsageError
+from archive.queue import cleanup
 from archive.trainer import states, triallog
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False
     """
     if not seconds >= 0:
         raise UsageError(f"the age of what is long past must be >= 0, got {seconds:g} s")
-    workers = history.gone(archive.connection, seconds)
-    found = Cleared(workers if dry_run else history.forget(archive.connection, workers, seconds))
+    workers = cleanup.gone(archive.connection, seconds)
+    found = Cleared(workers if dry_run else cleanup.forget(archive.connection, workers, seconds))
     folders = [home / "logs", home / "states"]
     # Most archives have more proposals than a machine has files.
     if any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
-        for id_ in history.ended(archive.connection, seconds):
+        for id_ in cleanup.ended(archive.connection, seconds):
             for path in (triallog.path_of(home, id_), states.path_of(home / "states", id_)):
                 _remove(path, time.time() - seconds, found, dry_run=dry_run)
     for path in sorted(trainer_logs(home).glob("*.log*")):

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from archive.notices import Completion, Failure, Release
+from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Checkpoint, Result
 from archive.trainer.files import write_atomically
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ANSWER_SECONDS = 4.0
-"""Less than a third of a lease (`archive.notices`), which is renewed as often."""
+"""Less than a third of a lease (`archive.queue.updates`), which is renewed as often."""
 SILENT_SECONDS = 60.0
 BEAT_SECONDS = 2.0
 

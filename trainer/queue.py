@@ -21,9 +21,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from archive import workers
 from archive.errors import ArchiveError, QueryError, StoreError, UsageError
-from archive.notices import Answer, Completion, Failure, Notice, Report
+from archive.queue import workers
+from archive.queue.updates import Answer, Completion, Failure, Notice, Report
 from archive.store.records import Claim
 from archive.trainer import events
 from archive.trainer.options import Options

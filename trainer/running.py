@@ -10,8 +10,8 @@ from multiprocessing.connection import Connection
 from typing import Protocol
 
 from archive.errors import TrainingError
-from archive.notices import Completion, Failure, Report
-from archive.rungs import Rungs
+from archive.queue.successive_halving import Rungs
+from archive.queue.updates import Completion, Failure, Report
 from archive.store.records import Claim, Result
 from archive.trainer.job import Failed, Finished, Interrupted, Message
 from archive.trainer.tabular import TabularTask

@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import cores, rungs
+from archive import cores
 from archive.errors import SettingsError, StoreError
+from archive.queue import successive_halving
 from archive.store.records import Claim, Study
 from archive.trainer import failures, states, tasks, triallog
 from archive.trainer.access import Access
@@ -107,7 +108,7 @@ class Workplace:
             resume_folder=self.home / "states",
             checkpoint_seconds=self._options.checkpoint_seconds,
             log=triallog.path_of(self.home, claim.id),
-            epochs=rungs.epochs_of(claim.study, claim.proposal.rung),
+            epochs=successive_halving.epochs_of(claim.study, claim.proposal.rung),
             precision=self._options.precision,
         )
 

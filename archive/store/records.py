@@ -92,7 +92,7 @@ class Proposal:
         fidelity: Fraction of the full training that is asked for; None means all of it.
         hyperparameters: Training settings that belong to this proposal.
         attempts: How often a worker has lost it, or given it back.
-        rung: The rung that it has reached, or is on its way to, from 0 (`archive.rungs`).
+        rung: The rung that it has reached, or is on its way to, from 0 (`archive.queue.successive_halving`).
         worker: Who holds it, or held it last.
         lease_until: When the lease ends.
         reason: Why it failed.

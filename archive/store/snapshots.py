@@ -73,7 +73,7 @@ class ProposalView:
         value: The objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
         attempts: How often a worker has lost it.
-        rung: The rung that it has reached, or is on its way to, from 0 (`archive.rungs`).
+        rung: The rung that it has reached, or is on its way to, from 0 (`archive.queue.successive_halving`).
         worker: Who holds it, or held it last.
         reason: Why it failed, or why it is tried again.
         started: When it was last claimed.

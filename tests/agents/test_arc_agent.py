@@ -22,7 +22,7 @@ from archive.agents.surrogates.hyperposterior import Schedule
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.conditional import ArcCovariance, differences
-from archive.proposals import Result
+from archive.queue.proposals import Result
 from archive.spaces.conditional import Categorical
 from archive.spaces.layerwise import chain
 from archive.store.records import Study

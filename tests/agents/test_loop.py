@@ -9,7 +9,7 @@ from archive.agents.base import Agent
 from archive.agents.loop import PAUSE, history_of, run
 from archive.agents.opening import open_study
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
-from archive.proposals import Result, State
+from archive.queue.proposals import Result, State
 from archive.store.records import Study
 
 pytestmark = pytest.mark.every_server

@@ -1,9 +1,9 @@
-"""What happened to the proposals of a study: the contract of `archive.chronicle`, on each server."""
+"""What happened to the proposals of a study: the contract of `archive.queue.event_log`, on each server."""
 
 import pytest
 
-from archive import chronicle
 from archive.errors import UnknownNameError
+from archive.queue import event_log
 from archive.store.records import Result
 from tests.archive.stores import cells, propose, study, suggest
 from tests.support import wait_until
@@ -13,7 +13,7 @@ LONG = 600.0
 
 @pytest.fixture
 def read(archive):
-    return lambda proposal=None: chronicle.read(archive.connection, "study", proposal)
+    return lambda proposal=None: event_log.read(archive.connection, "study", proposal)
 
 
 def told(entries):
@@ -142,15 +142,15 @@ def test_a_study_in_which_nothing_happened_yet(archive, read):
 
 def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     propose(archive, cells(3), budget=3)
-    monkeypatch.setattr(chronicle, "OVERLAP", 0)
-    follower = chronicle.Follower(archive.connection, "study")
+    monkeypatch.setattr(event_log, "OVERLAP", 0)
+    follower = event_log.Follower(archive.connection, "study")
     assert [entry.event for entry in follower.look()] == ["proposed"] * 3
     held = claim(archive, "w")
     told = wait_until(follower.look)
     assert [(entry.number, entry.event) for entry in told] == [(0, "claimed")]
     asked = []
-    entries = chronicle._entries
-    monkeypatch.setattr(chronicle, "_entries", lambda *given: asked.append(entries(*given)) or asked[-1])
+    entries = event_log._entries
+    monkeypatch.setattr(event_log, "_entries", lambda *given: asked.append(entries(*given)) or asked[-1])
     wait_until(lambda: not follower.look() and not asked[-1], what="a look at which nothing is new")
     archive.proposals.complete(held.id, held.token, Result(0.5))
     told = wait_until(follower.look)
@@ -167,7 +167,7 @@ def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
 def test_following_what_is_not_there(archive):
     archive.studies.create(study())
     with pytest.raises(UnknownNameError, match="studi"):
-        chronicle.Follower(archive.connection, "studi").look()
+        event_log.Follower(archive.connection, "studi").look()
     with pytest.raises(UnknownNameError, match="study#00007"):
-        chronicle.Follower(archive.connection, "study", "study#00007").look()
-    assert chronicle.Follower(archive.connection, "study").look() == []
+        event_log.Follower(archive.connection, "study", "study#00007").look()
+    assert event_log.Follower(archive.connection, "study").look() == []

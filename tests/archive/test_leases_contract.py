@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from archive import claims
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
-from archive.proposals import Proposals
+from archive.queue import claims
+from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
 from archive.store.records import State
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study

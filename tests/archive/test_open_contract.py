@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from archive.notices import Completion, Report
-from archive.proposals import Proposals
+from archive.queue.proposals import Proposals
+from archive.queue.updates import Completion, Report
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State
 from tests.archive.stores import STRAYS, Suggestion, cells, count, propose

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from archive import admission, claims, leases, load_statements, rungs
+from archive import load_statements
+from archive.queue import admission, claims, leases, successive_halving
 from archive.store import (
     architectures,
     costs,
@@ -43,7 +44,7 @@ STATEMENTS = {
     "a claim": claims.TAKE,
     "what a claim was granted": claims.HELD,
     "tasks of studies": evaluations.STUDIES,
-    "results of those that go on": rungs.BEFORE,
+    "results of those that go on": successive_halving.BEFORE,
     "costs": costs.SET,
     "weights that are gone": retention.FORGET,
     "lock proposals": leases.LOCK,
@@ -65,11 +66,11 @@ STATEMENTS = {
     "new distances": distances.CREATE,
     "further distances": distances.UPDATE,
     "where a trial began": lineage.RESERVE,
-    "lock races": rungs.LOCK,
-    "how a race stands": rungs.STANDINGS,
-    "results of a longer training": rungs.AGAIN,
-    "paused trainings": rungs.PAUSED,
-    "promoted ones": rungs.PROMOTED,
+    "lock races": successive_halving.LOCK,
+    "how a race stands": successive_halving.STANDINGS,
+    "results of a longer training": successive_halving.AGAIN,
+    "paused trainings": successive_halving.PAUSED,
+    "promoted ones": successive_halving.PROMOTED,
     "a worker": participants.WORKER,
     **{f"load: {name.lower()}": getattr(load_statements, name) for name in LOADED},
 }

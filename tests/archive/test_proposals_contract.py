@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archive.errors import UnknownNameError
-from archive.proposals import Proposals
+from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
 from archive.store.records import State, Study
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest

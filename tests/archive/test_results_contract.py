@@ -7,7 +7,7 @@ import math
 import pytest
 
 from archive.errors import IncompleteWriteError, LeaseLostError, UsageError
-from archive.proposals import Proposals
+from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State
 from archive.store.weights import Checkpoint

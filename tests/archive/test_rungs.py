@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import UsageError
-from archive.rungs import Rungs, Standing, epochs_of, promotable
+from archive.queue.successive_halving import Rungs, Standing, epochs_of, promotable
 from archive.store.records import State, Study
 
 THREE = Rungs((2, 6, 18), 3)

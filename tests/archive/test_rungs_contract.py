@@ -6,11 +6,12 @@ import random
 
 import pytest
 
-from archive import chronicle, dump, load
+from archive import dump, load
 from archive.errors import LeaseLostError
-from archive.notices import Completion
-from archive.proposals import Proposals
-from archive.rungs import Rungs
+from archive.queue import event_log
+from archive.queue.proposals import Proposals
+from archive.queue.successive_halving import Rungs
+from archive.queue.updates import Completion
 from archive.store.architectures import Architectures
 from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import STRAYS, Forgetful, cells, count, everywhere, propose
@@ -203,11 +204,11 @@ def test_the_log_tells_every_rung(archive, race):
     for value in (0.5, 0.9, 0.7):
         ends(archive, claim(archive), value)
     ends(archive, claim(archive), 0.92)
-    told = [(one.event, one.details.get("rung")) for one in chronicle.read(archive.connection, "study", "study#00001")]
+    told = [(one.event, one.details.get("rung")) for one in event_log.read(archive.connection, "study", "study#00001")]
     assert told == [
         ("proposed", None), ("claimed", None), ("pruned", 1), ("promoted", 2), ("claimed", None), ("pruned", 2),
     ]  # fmt: skip
-    last = chronicle.read(archive.connection, "study", "study#00001")[-1]
+    last = event_log.read(archive.connection, "study", "study#00001")[-1]
     assert (last.details["value"], last.details["epochs"], last.who) == (0.92, 6, "w")
 
 

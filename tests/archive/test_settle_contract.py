@@ -8,8 +8,8 @@ import time
 import pytest
 
 from archive.errors import LeaseLostError, UnknownNameError, UsageError
-from archive.notices import Completion, Failure, Release, Report
-from archive.proposals import Proposals
+from archive.queue.proposals import Proposals
+from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose

@@ -1,10 +1,10 @@
-"""Who trains, as the archive knows it: the contract of `archive.workers`, on each server."""
+"""Who trains, as the archive knows it: the contract of `archive.queue.workers`, on each server."""
 
 import time
 
 import pytest
 
-from archive import workers
+from archive.queue import workers
 from tests.archive.stores import cells, propose
 from tests.support import wait_until
 

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 import archive.cli
-from archive import spaces, workers
+from archive import spaces
 from archive.architecture import codec
 from archive.cli import live, study_log
+from archive.queue import workers
 from archive.store.records import Result, Study
 from tests.archive.stores import cells, suggest
 from tests.cli.processes import shell

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from archive.chronicle import Entry
 from archive.cli import study_log
 from archive.cli.render import print_table
+from archive.queue.event_log import Entry
 
 
 @pytest.mark.parametrize(

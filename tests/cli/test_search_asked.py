@@ -7,7 +7,7 @@ import pytest
 from archive import spaces
 from archive.cli.search_asked import Given, asked
 from archive.errors import UsageError
-from archive.rungs import Rungs
+from archive.queue.successive_halving import Rungs
 from archive.store.records import Study
 from tests.cli.processes import table
 

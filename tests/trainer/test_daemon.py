@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from archive import workers
 from archive.errors import StoreUnavailableError
+from archive.queue import workers
 from archive.store.records import State, Study
 from archive.trainer import checkpoint, events, tasks, workplace
 from archive.trainer.daemon import Trainer

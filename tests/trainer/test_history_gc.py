@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from archive import chronicle, workers
 from archive.errors import UsageError
+from archive.queue import event_log, workers
 from archive.store.records import Result, State
 from archive.trainer import history_gc, states, triallog
 from tests.archive.stores import cells, propose
@@ -84,7 +84,7 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
     assert foreign.exists() and young.exists() and not rotated.exists()
     assert {id_ for id_, paths in written.items() if all(path.exists() for path in paths)} == set(written) - {old.id}
     # Who finished it is still told, from the proposal itself.
-    entries = chronicle.read(archive.connection, "study", old.id)
+    entries = event_log.read(archive.connection, "study", old.id)
     assert [(entry.event, entry.who) for entry in entries if entry.event != "proposed"] == [("complete", "gone")]
     assert history_gc.clear(archive, tmp_path, 90 * DAY) == history_gc.Cleared()
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from archive.notices import Completion, Failure, Release
+from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Checkpoint, Result
 from archive.trainer import outbox as outbox_module
 from archive.trainer.outbox import Outbox

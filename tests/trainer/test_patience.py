@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from archive import workers
 from archive.errors import AuthenticationError, StoreUnavailableError
+from archive.queue import workers
 from archive.trainer import patience
 from archive.trainer.daemon import Trainer
 from archive.trainer.options import Options

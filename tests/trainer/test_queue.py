@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive.errors import QueryError, StoreUnavailableError
-from archive.notices import Completion, Failure, Release, Report
+from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Result, State
 from archive.trainer import events, outbox, queue
 from archive.trainer.options import Options

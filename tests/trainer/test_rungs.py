@@ -10,7 +10,7 @@ import pytest
 from archive.agents import basis, opening
 from archive.agents.recheck import Past
 from archive.errors import StudyConflictError
-from archive.rungs import Rungs
+from archive.queue.successive_halving import Rungs
 from archive.store.records import State, Study
 from archive.trainer import states, tasks
 from archive.trainer.daemon import Trainer

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from archive.errors import StoreUnavailableError
-from archive.notices import Completion
+from archive.queue.updates import Completion
 from archive.store.records import Result
 from archive.trainer import states, tasks, workplace
 from archive.trainer.options import Options

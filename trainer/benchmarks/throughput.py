@@ -28,7 +28,7 @@ from archive.architecture.graph import Architecture
 from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.figures import Figure
-from archive.notices import Completion, Report
+from archive.queue.updates import Completion, Report
 from archive.server import embedded
 from archive.settings import Settings
 from archive.store.architectures import batched

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from archive import leases
+from archive.queue import leases
 from archive.store.properties import proposal_from
 from archive.store.records import Proposal, State
 
@@ -59,7 +59,7 @@ OPTIONAL MATCH (s:Study)-[:PROPOSED]->(p)
 RETURN properties(p) AS proposal, s.created AS created
 """
 
-# The write comes before the test: see `archive.leases`.
+# The write comes before the test: see `archive.queue.leases`.
 TAKE = """
 MERGE (w:Worker {id: $worker})
 SET w.heartbeat = timestamp()

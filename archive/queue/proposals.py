@@ -16,12 +16,12 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from archive import claims, lookups, notices
-from archive.admission import Request, Suggestion, admit
 from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
-from archive.notices import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
+from archive.queue import claims, lookups, updates
+from archive.queue.admission import Request, Suggestion, admit
+from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.store import participants, studies
 from archive.store.architectures import Architectures
 from archive.store.participants import Worker
@@ -69,7 +69,7 @@ class Proposals:
         Args:
             study: Name of the study.
             agent_id: What `register_agent` returned.
-            suggestions: What to evaluate; see `archive.admission.Suggestion`.
+            suggestions: What to evaluate; see `archive.queue.admission.Suggestion`.
             budget: The caller's own limit on the study's proposals that have not failed, beside the study's.
             unique: Whether to leave out networks whose functional key the study has, whatever became of them.
             token: Makes a call known as a repetition of an earlier one, whose proposals it then returns.
@@ -139,7 +139,7 @@ class Proposals:
         """Take several proposals in one transaction, by number, under one token; none when nothing waits.
 
         Never more than the worker's part of what waits, so that others who work on the same queue get theirs; with
-        `whole`, for who answers at once, as many as wait. See `archive.claims.Wish` for what that leaves out.
+        `whole`, for who answers at once, as many as wait. See `archive.queue.claims.Wish` for what that leaves out.
         """
         wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole)
         return self._claim(wish, again=False) if most > 0 else []
@@ -152,7 +152,7 @@ class Proposals:
         return next(iter(self._claim(wish, again=True)), None)
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
-        """Store what a worker has to say of its proposals in one transaction; see `archive.notices`.
+        """Store what a worker has to say of its proposals in one transaction; see `archive.queue.updates`.
 
         Args:
             several: Reports, completions, failures and releases, of any proposals.
@@ -164,8 +164,8 @@ class Proposals:
         Raises:
             UsageError: The lists of a curve differ in length; then nothing is stored.
         """
-        notices.check(several)
-        work, alone = partial(notices.settle, notices=several, limit=self._limit), len(several) > LONG
+        updates.check(several)
+        work, alone = partial(updates.settle, notices=several, limit=self._limit), len(several) > LONG
         return self._connection.write(work, alone=alone) if several else []
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:

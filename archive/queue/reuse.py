@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from archive.admission import Request, Suggestion, admit
+from archive.queue.admission import Request, Suggestion, admit
 from archive.store.evaluations import task_id
 from archive.store.properties import CURVE, METRIC, from_json, to_json, with_prefix
 from archive.store.records import Checkpoint, Proposal, Result, State, Study

@@ -1,6 +1,6 @@
 """Leases: how one proposal is held by one worker at a time, and what becomes of it.
 
-    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again: `archive.rungs`)
+    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again: `archive.queue.successive_halving`)
        ^                 |
        +-- lose, while --+-- lose, at the limit --> FAILED
            attempts are left

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from archive import leases, rungs
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
-from archive.leases import Change, Row
-from archive.rungs import Ended
+from archive.queue import leases, successive_halving
+from archive.queue.leases import Change, Row
+from archive.queue.successive_halving import Ended
 from archive.store import evaluations
 from archive.store.evaluations import Finished
 from archive.store.properties import curve_properties, result_properties, study_of
@@ -109,7 +109,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     if _at_once(tx, notices):
         return [True] * len(notices)
     # Those that are not held any more are told so, one by one.
-    racing = rungs.lock(
+    racing = successive_halving.lock(
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
@@ -134,9 +134,9 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
             changes.append(change)
             rows[notice.id] = leases.after(row, change)
     leases.apply(tx, changes)
-    rungs.record(tx, ended)
+    successive_halving.record(tx, ended)
     for study in sorted({_study(one) for one in ended} & racing.keys()):
-        rungs.promote(tx, study, *racing[study])
+        successive_halving.promote(tx, study, *racing[study])
     return answers
 
 

@@ -25,10 +25,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from archive import leases
 from archive.database.statements import write_all
 from archive.errors import UsageError
-from archive.leases import Change
+from archive.queue import leases
+from archive.queue.leases import Change
 from archive.store import evaluations
 from archive.store.properties import from_json, result_properties
 from archive.store.records import Result, State, Study

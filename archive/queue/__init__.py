@@ -1,0 +1,1 @@
+"""The work queue: proposals, their admission, claims, leases, updates, successive halving, workers. Imports the store."""
