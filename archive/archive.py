@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from archive import saved_queries, settings
+from archive import settings
 from archive.database.column_names import with_columns
 from archive.database.connection import Connection
 from archive.database.user_query import QueryResult
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
+from archive.queries import saved
 from archive.queue.proposals import Proposals
 from archive.queue.reuse import Answers
 from archive.settings import Settings
@@ -74,13 +75,13 @@ class Archive:
         return with_columns(found, cypher)
 
     def named(self, name: str, **parameters: Any) -> QueryResult:
-        """Answer a saved query; see `archive.saved_queries`.
+        """Answer a saved query; see `archive.queries.saved`.
 
         Raises:
             UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
             UsageError: A parameter is missing.
         """
-        return saved_queries.run(self.connection, name, parameters)
+        return saved.run(self.connection, name, parameters)
 
     def similar(self, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any) -> Similar:
         """Return the architectures that are nearest to one; see `archive.agents.nearest.Nearest.similar`."""

@@ -1,4 +1,4 @@
-"""`archive db`: the database server."""
+"""`archive db`: the database embedded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archive.settings import Settings, load
 
 @click.group()
 def db() -> None:
-    """Start, stop or look at the database server."""
+    """Start, stop or look at the database embedded."""
 
 
 db.add_command(gc)

@@ -97,22 +97,21 @@ def _answer(
     options: Mapping[str, Any],
 ) -> tuple[QueryResult, str | None]:
     """Return the answer and, if it has no rows, why, as far as anybody knows."""
-    from archive import saved_queries
+    from archive.queries import saved
 
     if named is not None:
-        saved_queries.check(named, values)
+        saved.check(named, values)
     with open_archive(ctx) as archive:
         if named is None:
             return archive.query(cypher or "", values, write=write, **options), None
-        answer = saved_queries.run(archive.connection, named, values, **options)
+        answer = saved.run(archive.connection, named, values, **options)
         empty = not answer.rows and not options["skip"]
-        return answer, saved_queries.why_empty(archive.connection, named, values) if empty else None
+        return answer, saved.why_empty(archive.connection, named, values) if empty else None
 
 
 def _list(as_json: bool) -> None:
-    from archive import saved_queries
 
-    found = [saved_queries.get(name) for name in saved_queries.names()]
+    found = [saved.get(name) for name in saved.names()]
     if as_json:
         print_json(
             [
@@ -134,11 +133,10 @@ def _list(as_json: bool) -> None:
 
 
 def _show(named: str | None, as_json: bool) -> None:
-    from archive import saved_queries
 
     if named is None:
         raise UsageError("--show goes with --named NAME")
-    cypher = saved_queries.get(named).cypher
+    cypher = saved.get(named).cypher
     if as_json:
         print_json({"name": named, "cypher": cypher})
     else:

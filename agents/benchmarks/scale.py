@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from archive import agents, saved_queries, settings, spaces
+from archive import agents, settings, spaces
 from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest import Nearest
@@ -30,6 +30,7 @@ from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.figures import Figure
+from archive.queries import saved
 from archive.server import embedded
 from archive.settings import Settings
 from archive.store import schema
@@ -107,7 +108,7 @@ def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterat
         if own.embedded:
             yield Figure("disk", _bytes(own.home) / 2**20, "MiB")
             yield Figure("resident memory of the server", embedded.status(own).rss_bytes / 2**20, "MiB")
-        for question in saved_queries.names():
+        for question in saved.names():
             notify(f"asking {question}")
             # A server plans a question when it hears it first.
             for name in (f"question {question}, the first time", f"question {question}"):
@@ -183,7 +184,7 @@ def _result(rng: np.random.Generator) -> Result:
 def _ask(connection: Connection, question: str) -> bool:
     """Ask a saved query of one study where it can be; whether there was an answer in time."""
     try:
-        saved_queries.run(connection, question, _parameters(question), limit=1000, timeout=PATIENCE)
+        saved.run(connection, question, _parameters(question), limit=1000, timeout=PATIENCE)
     except QueryError:
         return False
     return True
@@ -191,7 +192,7 @@ def _ask(connection: Connection, question: str) -> bool:
 
 def _parameters(question: str) -> dict[str, Any]:
     given = {"study": "scale-0", "task": TASK}
-    return {name: given[name] for name in saved_queries.get(question).parameters if name in given}
+    return {name: given[name] for name in saved.get(question).parameters if name in given}
 
 
 def _bytes(folder: Path) -> int:

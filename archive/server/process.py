@@ -27,7 +27,7 @@ _spawned: set[int] = set()  # supervisors this process started, to be reaped whe
 
 def spawn(folder: Folder, settings: Settings) -> int:
     """A supervisor in a session of its own, so that no terminal's signal reaches it."""
-    package = Path(__file__).resolve().parent.parent
+    package = Path(__file__).resolve().parents[2]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
     paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
     environment["PYTHONPATH"] = os.pathsep.join(paths)

@@ -6,10 +6,11 @@ import math
 
 import pytest
 
-from archive import column_queries, frames, load, saved_queries
+from archive import frames, load
 from archive.agents import basis
 from archive.dump import dump
 from archive.errors import QueryError
+from archive.queries import columnar, saved
 from archive.store import result_columns
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
@@ -177,15 +178,15 @@ def test_every_question_has_the_answer_of_its_text(archive):
     # What a task's studies want is what is best, here and in the text.
     fill(archive, "three", 12, first=40, task="errors", protocol="errors/1", direction="minimise")
     for name, every in QUESTIONS.items():
-        query = saved_queries.get(name)
+        query = saved.get(name)
         for given in every:
             values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
             text = archive.connection.query(query.cypher, values)
-            finish = saved_queries.FINISHING.get(name, lambda rows: rows)
-            answer = saved_queries.run(archive.connection, name, given)
+            finish = saved.FINISHING.get(name, lambda rows: rows)
+            answer = saved.run(archive.connection, name, given)
             assert answer.columns == finish(text).columns or not text.rows
             assert flat(answer.rows) == pytest.approx(flat(finish(text).rows), nan_ok=True)
-            by_columns = column_queries.ANSWERS[name](archive.connection, values)
+            by_columns = columnar.ANSWERS[name](archive.connection, values)
             # No network has the cost by default, and there is no lineage without a result.
             assert by_columns is not None or name in ("lineage", "frontier")
 
@@ -204,15 +205,15 @@ def test_with_imported_results_the_text_is_asked(archive):
         "digits", "digits/1", [("x/1", network.key, Result(9.0))]
     )
     values = {"task": None, "protocol": None, "minimise": False}
-    assert column_queries.best_per_operation(archive.connection, values) is None
-    best = saved_queries.run(archive.connection, "best-per-operation")
+    assert columnar.best_per_operation(archive.connection, values) is None
+    best = saved.run(archive.connection, "best-per-operation")
     assert max(row[5] for row in best.rows) == 9.0
 
 
 def test_a_question_that_takes_too_long_is_given_up(archive):
     fill(archive)
     with pytest.raises(QueryError, match="longer than its limit"):
-        saved_queries.run(archive.connection, "cost", timeout=1e-9)
+        saved.run(archive.connection, "cost", timeout=1e-9)
 
 
 def test_a_load_that_changes_results_is_seen(archive, tmp_path):

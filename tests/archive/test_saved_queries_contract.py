@@ -9,9 +9,9 @@ import statistics
 import numpy as np
 import pytest
 
-from archive import saved_queries
 from archive.database.read_only import require_read_only
 from archive.errors import QueryError, UnknownNameError, UsageError
+from archive.queries import saved
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result
 from tests.archive.stores import Suggestion, cells, study
@@ -80,7 +80,7 @@ def test_what_is_best_is_what_the_studies_of_a_task_want(archive, networks, dire
     evaluate(archive, "two", *steps, direction=other, task="other", protocol="other/1")
     minimise = {"digits": direction == "minimise", "other": other == "minimise"}
     for name, given in (("best-per-operation", {}), ("frontier", {"cost": "mass"})):
-        query = saved_queries.get(name)
+        query = saved.get(name)
         for task in ("digits", "other"):
             whole = {"protocol": None, **given, "task": task, "minimise": minimise[task]}
             asked = archive.named(name, task=task, **given).rows
@@ -270,21 +270,21 @@ def test_frontier(archive, table, minimise):
 
 
 def test_a_frontier_without_points_says_why(archive, table):
-    why = saved_queries.why_empty(archive.connection, "frontier", {"task": "table", "cost": "flops"})
+    why = saved.why_empty(archive.connection, "frontier", {"task": "table", "cost": "flops"})
     assert why == f"none of the {COUNT} results has flops; they have epochs, latency_ms, mass, seconds"
     archive.studies.create(study("empty"))
     assert archive.named("frontier", task="digits").rows == []
-    why = saved_queries.why_empty(archive.connection, "frontier", {"task": "digits"})
+    why = saved.why_empty(archive.connection, "frontier", {"task": "digits"})
     assert why == "the task 'digits' has no results yet"
-    why = saved_queries.why_empty(archive.connection, "frontier", {"task": "digits", "protocol": "digits/1"})
+    why = saved.why_empty(archive.connection, "frontier", {"task": "digits", "protocol": "digits/1"})
     assert why == "the task 'digits' has no results under digits/1 yet"
-    assert saved_queries.why_empty(archive.connection, "frontier", {"task": "table", "cost": "mass"}) is None
-    assert saved_queries.why_empty(archive.connection, "motif", {"task": "digits"}) is None
+    assert saved.why_empty(archive.connection, "frontier", {"task": "table", "cost": "mass"}) is None
+    assert saved.why_empty(archive.connection, "motif", {"task": "digits"}) is None
 
 
 def test_an_answer_without_rows_has_its_columns(archive, networks):
     archive.studies.create(study("one"))
-    empty = {name: archive.named(name, **named_of(name)) for name in saved_queries.names()}
+    empty = {name: archive.named(name, **named_of(name)) for name in saved.names()}
     assert not any(answer.rows for answer in empty.values())
     evaluate(archive, "two", ("random", Suggestion(networks[0], mean=0.5, std=0.5), 0.5, {"two": "0"}))
     child = Suggestion(networks[1], parent=networks[0], operations=("swap",), mean=0.5, std=0.5)
@@ -300,31 +300,31 @@ def test_an_answer_without_rows_has_its_columns(archive, networks):
 
 def named_of(name, study_name="one"):
     given = {"study": study_name, "task": "digits", "cost": "mass"}
-    return {each: given[each] for each in saved_queries.get(name).parameters if each in given}
+    return {each: given[each] for each in saved.get(name).parameters if each in given}
 
 
 def test_pages_are_the_whole(archive, table):
     whole = archive.named("best-per-operation", task="table").rows
     pages = [
-        saved_queries.run(archive.connection, "best-per-operation", {"task": "table"}, limit=2, skip=skip)
+        saved.run(archive.connection, "best-per-operation", {"task": "table"}, limit=2, skip=skip)
         for skip in range(0, len(whole), 2)
     ]
     assert [row for page in pages for row in page.rows] == whole
     assert [page.truncated for page in pages] == [skip + 2 < len(whole) for skip in range(0, len(whole), 2)]
     evaluate(archive, "one", *(("random", Suggestion(network), 0.5, {"one": "0"}) for network, _, _ in table[:3]))
-    page = saved_queries.run(archive.connection, "contributions", {}, limit=1, skip=0)
+    page = saved.run(archive.connection, "contributions", {}, limit=1, skip=0)
     assert (len(page.rows), page.truncated) == (1, False)
-    assert saved_queries.run(archive.connection, "contributions", {}, limit=5, skip=1).rows == []
+    assert saved.run(archive.connection, "contributions", {}, limit=5, skip=1).rows == []
     with pytest.raises(QueryError, match="skip must be >= 0, got -1"):
         archive.query("RETURN 1", skip=-1)
 
 
 def test_every_query_says_what_it_answers_and_only_reads():
     assert {"best-per-operation", "motif", "lineage", "contributions", "duplicates", "calibration", "cost"} < {
-        *saved_queries.names()
+        *saved.names()
     }
-    for name in saved_queries.names():
-        query = saved_queries.get(name)
+    for name in saved.names():
+        query = saved.get(name)
         require_read_only(query.cypher)
         assert query.summary.endswith(".")
         assert all(parameter.help for parameter in query.parameters.values())

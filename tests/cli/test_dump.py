@@ -11,9 +11,10 @@ import sys
 import optuna
 import pytest
 
-from archive import saved_queries, spaces
+from archive import spaces
 from archive.architecture import codec
 from archive.cli.main import main
+from archive.queries import saved
 from archive.settings import environment
 from archive.trainer import tasks
 from tests.archive.dumped import fill
@@ -135,10 +136,10 @@ def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_pat
             main(arguments)
         assert ended.value.code == 0
         said = capsys.readouterr().out
-        assert "cost" in said or said == saved_queries.get("cost").cypher
+        assert "cost" in said or said == saved.get("cost").cypher
     with pytest.raises(SystemExit):
         main(["query", "--named", "cost", "--show", "--json"])
-    assert json.loads(capsys.readouterr().out) == {"name": "cost", "cypher": saved_queries.get("cost").cypher}
+    assert json.loads(capsys.readouterr().out) == {"name": "cost", "cypher": saved.get("cost").cypher}
     assert not (tmp_path / "none").exists()
 
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import contributions, saved_queries
 from archive.database.user_query import QueryResult
+from archive.queries import contributions
+from archive.queries import saved as saved_queries
 from archive.store import result_columns
 from archive.store.properties import METRIC
 from archive.store.result_columns import StudyResults

@@ -6,7 +6,7 @@
 A file begins with comments: what it answers, then one line a parameter, `// $name = default    What it means.`; one
 without a default has to be given. All of them only read, and run on both servers. What Cypher has no words for (a basis
 is text) is computed from the rows by a function of this module. Those that go through all results of a task are
-computed from columns of results (`archive.column_queries`), with the rows that their texts have. What a parameter names
+computed from columns of results (`archive.queries.columnar`), with the rows that their texts have. What a parameter names
 has to be there: a study, a task, a protocol.
 """
 
@@ -23,10 +23,10 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from archive.contributions import contributions
 from archive.database.column_names import with_columns
 from archive.database.user_query import QueryResult
 from archive.errors import UnknownNameError, UsageError
+from archive.queries.contributions import contributions
 from archive.store import studies
 from archive.store.properties import METRIC
 
@@ -92,7 +92,7 @@ FINISHING: Mapping[str, Callable[[QueryResult], QueryResult]] = MappingProxyType
 @cache
 def names() -> tuple[str, ...]:
     """Return the names of all saved queries, alphabetically."""
-    folder = files("archive") / "queries"
+    folder = files("archive.queries")
     return tuple(
         sorted(file.name.removesuffix(".cypher") for file in folder.iterdir() if file.name.endswith(".cypher"))
     )
@@ -107,7 +107,7 @@ def get(name: str) -> SavedQuery:
     """
     if name not in names():
         raise UnknownNameError("saved query", name, names())
-    text = (files("archive") / "queries" / f"{name}.cypher").read_text(encoding="utf-8")
+    text = (files("archive.queries") / f"{name}.cypher").read_text(encoding="utf-8")
     head = [line for line in text.splitlines() if line.startswith("//")]
     summary = " ".join(line.removeprefix("// ") for line in head if not line.startswith("// $"))
     parameters = [_parameter(line) for line in head if line.startswith("// $")]
@@ -141,7 +141,7 @@ def run(
     query, values = get(name), _values(name, parameters)
     _check_names(connection, values)
     # With numpy: what asks nothing is not to wait for it.
-    from archive.column_queries import ANSWERS
+    from archive.queries.columnar import ANSWERS
 
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     finish, found = FINISHING.get(name), ANSWERS[name](connection, values, deadline) if name in ANSWERS else None
