@@ -1,4 +1,4 @@
-"""`archive db`: the database embedded."""
+"""`archive db`: the database server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archive.settings import Settings, load
 
 @click.group()
 def db() -> None:
-    """Start, stop or look at the database embedded."""
+    """Start, stop or look at the database server."""
 
 
 db.add_command(gc)
@@ -37,6 +37,7 @@ def start(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def stop(ctx: click.Context, as_json: bool) -> None:
     """Stop the embedded server; everything in it is kept."""
+    from archive.server import embedded
 
     stopped = embedded.stop(_embedded(ctx))
     if as_json:
@@ -50,6 +51,7 @@ def stop(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
     """Say which server is used and how it is; starts nothing."""
+    from archive.server import embedded
 
     settings = load(**settings_of(ctx))
     if settings.embedded:

@@ -26,7 +26,7 @@ def dump(
 
     A study brings all that it refers to, the studies that it started warm from included. Weights stay where they are.
     """
-    from archive.dump import dump as write
+    from archive.exchange.dump import dump as write
 
     with open_archive(ctx) as archive:
         options: dict[str, Any] = {"distances": not without_distances, "force": force}
@@ -50,8 +50,8 @@ def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, 
     The file is checked as a whole before anything is stored. Loading it twice, or several files in any order, gives
     the same archive; a study that went on in two copies is refused, and can be loaded under another name.
     """
-    from archive.load import load as read
-    from archive.load import verify
+    from archive.exchange.load import load as read
+    from archive.exchange.load import verify
 
     names = dict(_renaming(text) for text in renames)
     changed: Mapping[str, int] = {}

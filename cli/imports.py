@@ -29,8 +29,8 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
 
     Searches on the task then know all of them. Other columns become metrics.
     """
-    from archive.load_results import add
-    from archive.load_table import findings
+    from archive.exchange.importers.external import add
+    from archive.exchange.importers.table import findings
     from archive.trainer import tasks
     from archive.trainer.tabular import TabularTask
 
@@ -50,8 +50,8 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
 @click.pass_context
 def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> None:
     """Add the trainings of an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
-    from archive.load_nasbench101 import TASK, findings
-    from archive.load_results import add
+    from archive.exchange.importers.external import add
+    from archive.exchange.importers.nasbench101 import TASK, findings
 
     protocol = f"{TASK}/{epochs}"
     with open_archive(ctx) as archive:
@@ -71,8 +71,8 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     The file is a pickle: it is read without running what it says, and refused if it names more than numbers. It
     needs some times its size in memory; `archive import table nb201-cifar10` needs little.
     """
-    from archive.load_nasbench201 import TASKS, findings, read
-    from archive.load_results import add
+    from archive.exchange.importers.external import add
+    from archive.exchange.importers.nasbench201 import TASKS, findings, read
 
     if task not in TASKS:
         raise UnknownNameError("task of NAS-Bench-201", task, TASKS)
@@ -111,8 +111,8 @@ def optuna(
     """
     from archive import spaces
     from archive.agents.decisions import decisions_of, from_choices
-    from archive.load_optuna import import_study, open_study
-    from archive.optuna_trials import by_function, reader
+    from archive.exchange.importers.optuna import import_study, open_study
+    from archive.exchange.importers.optuna_trials import by_function, reader
     from archive.store.records import Study
 
     own = spaces.get(space)

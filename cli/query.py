@@ -110,6 +110,7 @@ def _answer(
 
 
 def _list(as_json: bool) -> None:
+    from archive.queries import saved
 
     found = [saved.get(name) for name in saved.names()]
     if as_json:
@@ -133,6 +134,7 @@ def _list(as_json: bool) -> None:
 
 
 def _show(named: str | None, as_json: bool) -> None:
+    from archive.queries import saved
 
     if named is None:
         raise UsageError("--show goes with --named NAME")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from archive.architecture.graph import Architecture
-from archive.dump import dump
+from archive.exchange.dump import dump
 from archive.store.evaluations import Evaluations
 from archive.store.records import Checkpoint, Result
 from tests.archive.stores import Suggestion, cells, study

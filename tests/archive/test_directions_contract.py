@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from archive import frames
-from archive.dump import dump
 from archive.errors import StudyConflictError, UsageError
-from archive.load import load
-from archive.load_results import Finding, add
+from archive.exchange.dump import dump
+from archive.exchange.importers.external import Finding, add
+from archive.exchange.load import load
 from archive.store.evaluations import Evaluations, task_id
 from archive.store.records import Result
 from tests.archive.dumped import records

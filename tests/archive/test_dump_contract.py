@@ -6,10 +6,10 @@ from itertools import islice
 
 import pytest
 
-from archive import dump_reading
 from archive.archive import connect
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.load import load
+from archive.exchange import export_queries
+from archive.exchange.load import load
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.archive.dumped import dumped, fill, forged, records
@@ -182,7 +182,7 @@ class Dying:
 
 @pytest.mark.parametrize("writes", [1, 3, 5])
 def test_a_load_that_was_cut_off_is_healed_by_the_next(archive, connection, file, monkeypatch, writes):
-    monkeypatch.setattr("archive.load.BATCH", 4)
+    monkeypatch.setattr("archive.exchange.load.BATCH", 4)
     fill(archive)
     first = dumped(archive, file)
     wipe(connection)
@@ -290,5 +290,5 @@ def test_numbers_far_apart_take_no_longer_to_read(archive, connection, file):
 
     wipe(connection)
     load(connection, forged(file, renumber))
-    pages = list(islice(dump_reading.proposals(dump_reading.asking(connection), "one"), 9))
+    pages = list(islice(export_queries.proposals(export_queries.asking(connection), "one"), 9))
     assert [record["number"] for page in pages for record in page] == [0, 1, 3, 4, 5, 2**31 - 1]

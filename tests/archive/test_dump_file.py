@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import dump_file
 from archive.architecture import codec
-from archive.dump_file import DumpReader, DumpWriter, contents
-from archive.dump_merging import merged
 from archive.errors import ArchiveError, UsageError
-from archive.load import verify
+from archive.exchange import file_format
+from archive.exchange.file_format import DumpReader, DumpWriter, contents
+from archive.exchange.load import verify
+from archive.exchange.merge import merged
 from archive.store.participants import agent_id
 from tests.archive.dumped import forged, records
 from tests.archive.stores import cells
@@ -67,7 +67,7 @@ def path(tmp_path):
 def test_what_is_read_is_what_was_written(path):
     found = [(kind, record) for _, kind, record in DumpReader(path)]
     for (kind, record), (wanted, written) in zip(found, LINES, strict=True):
-        assert (kind, dump_file.text_of(record)) == (wanted, dump_file.text_of(written))
+        assert (kind, file_format.text_of(record)) == (wanted, file_format.text_of(written))
     whole = verify(path)
     assert (whole.header.studies, whole.counts["architecture"]) == (["one"], 2)
 
@@ -301,8 +301,8 @@ def test_no_such_file_and_a_folder(tmp_path):
 
 
 def test_a_file_made_to_fill_a_disk_is_refused_in_little_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(dump_file, "MOST_LINE", 2**20)
-    monkeypatch.setattr(dump_file, "_UNSUSPICIOUS", 2**22)
+    monkeypatch.setattr(file_format, "MOST_LINE", 2**20)
+    monkeypatch.setattr(file_format, "_UNSUSPICIOUS", 2**22)
     file = tmp_path / "bomb"
     agent = json.dumps({"record": "agent", "kind": "a" * 500_000, "version": "1", "config": "{}", "created": 1})
     head = json.dumps({"dump": "nas-archive", "version": 1, "schema": 1, "release": "0", "studies": None})
@@ -320,7 +320,7 @@ def test_a_file_made_to_fill_a_disk_is_refused_in_little_memory(tmp_path, monkey
 VALUES = st.one_of(st.integers(0, 3), st.floats(0, 2) | st.just(math.nan), st.text("ab", max_size=2))
 PROPERTIES = st.dictionaries(st.sampled_from(["a", "b", "c"]), VALUES)
 CLAIMS = st.dictionaries(st.tuples(st.sampled_from("vw"), st.integers(0, 2)), PROPERTIES).map(
-    lambda claims: sorted(([*claim, about] for claim, about in claims.items()), key=dump_file.text_of)
+    lambda claims: sorted(([*claim, about] for claim, about in claims.items()), key=file_format.text_of)
 )
 PROPOSALS = st.builds(
     lambda state, finished, created, claims, properties: {
@@ -350,7 +350,7 @@ def test_merging_knows_no_order(drawn):
         return merged(kind, one, other)
 
     def text(record):
-        return dump_file.text_of(record)
+        return file_format.text_of(record)
 
     assert text(both(a, a)) == text(a)
     assert text(both(a, b)) == text(both(b, a))
@@ -365,7 +365,7 @@ def test_merged_results_must_agree(first, second):
         for value in (first, second)
     )
     if first == second:
-        assert dump_file.text_of(merged("evaluation", one, other)) == dump_file.text_of(one)
+        assert file_format.text_of(merged("evaluation", one, other)) == file_format.text_of(one)
     else:
         with pytest.raises(ArchiveError, match="two copies of the study 'one' went on apart"):
             merged("evaluation", one, other)

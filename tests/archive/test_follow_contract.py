@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from archive.dump import dump
 from archive.errors import UnknownNameError
-from archive.load import load
+from archive.exchange.dump import dump
+from archive.exchange.load import load
 from archive.store.records import Result
 from archive.store.snapshots import Follower
 from tests.archive.stores import cells, evaluate, propose, study, suggest

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from archive import load_nasbench101
 from archive.architecture import codec
 from archive.errors import UsageError
-from archive.load_nasbench101 import crc32c, findings, masked_crc
-from archive.load_results import add
+from archive.exchange.importers import nasbench101
+from archive.exchange.importers.external import add
+from archive.exchange.importers.nasbench101 import crc32c, findings, masked_crc
 from archive.store.records import Evaluation
 
 MATRIX = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
@@ -90,9 +90,9 @@ def test_the_checksum_is_castagnolis():
 @given(st.binary(max_size=300))
 def test_the_compiled_checksum_is_the_plain_one(data):
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(load_nasbench101, "_LONG", 300)
+        patched.setattr(nasbench101, "_LONG", 300)
         plain = crc32c(data)
-        patched.setattr(load_nasbench101, "_LONG", -1)
+        patched.setattr(nasbench101, "_LONG", -1)
         assert crc32c(data) == plain
 
 

@@ -14,8 +14,8 @@ import torch
 
 from archive.architecture import codec
 from archive.errors import UsageError
-from archive.load_nasbench201 import findings, read
-from archive.load_results import add
+from archive.exchange.importers.external import add
+from archive.exchange.importers.nasbench201 import findings, read
 
 CELLS = (
     "|nor_conv_3x3~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~1|skip_connect~2|",

@@ -8,12 +8,13 @@ from dataclasses import replace
 import optuna
 import pytest
 
-from archive import load_optuna, spaces
+from archive import spaces
 from archive.agents.decisions import decisions_of, from_choices
 from archive.architecture import codec
 from archive.archive import Archive
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
-from archive.load_optuna import import_study, open_study
+from archive.exchange.importers import optuna as load_optuna
+from archive.exchange.importers.optuna import import_study, open_study
 from archive.store.records import State, Study
 from tests.archive.stores import Forgetful, cells, propose
 

@@ -10,8 +10,8 @@ import pytest
 
 from archive.architecture import codec
 from archive.archive import Archive
-from archive.load_results import add
-from archive.load_table import findings
+from archive.exchange.importers.external import add
+from archive.exchange.importers.table import findings
 from archive.trainer import tasks
 from tests.archive.stores import Forgetful, count
 from tests.support import data_lines

@@ -10,7 +10,7 @@ import pytest
 from archive.architecture import codec
 from archive.archive import Archive
 from archive.errors import SchemaVersionError
-from archive.load import load
+from archive.exchange.load import load
 from archive.store import conversions, schema
 from archive.store.records import Result
 from tests.archive.dumped import dumped

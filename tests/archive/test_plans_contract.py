@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive import load_statements
+from archive.exchange import statements
 from archive.queue import admission, claims, leases, successive_halving
 from archive.store import (
     architectures,
@@ -72,7 +72,7 @@ STATEMENTS = {
     "paused trainings": successive_halving.PAUSED,
     "promoted ones": successive_halving.PROMOTED,
     "a worker": participants.WORKER,
-    **{f"load: {name.lower()}": getattr(load_statements, name) for name in LOADED},
+    **{f"load: {name.lower()}": getattr(statements, name) for name in LOADED},
 }
 
 

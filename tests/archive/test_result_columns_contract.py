@@ -6,10 +6,11 @@ import math
 
 import pytest
 
-from archive import frames, load
+from archive import frames
 from archive.agents import basis
-from archive.dump import dump
 from archive.errors import QueryError
+from archive.exchange import load
+from archive.exchange.dump import dump
 from archive.queries import columnar, saved
 from archive.store import result_columns
 from archive.store.evaluations import Evaluations

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from archive import dump, load
 from archive.errors import LeaseLostError
+from archive.exchange import dump, load
 from archive.queue import event_log
 from archive.queue.proposals import Proposals
 from archive.queue.successive_halving import Rungs

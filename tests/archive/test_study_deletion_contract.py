@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from archive.dump import dump
 from archive.errors import UnknownNameError
-from archive.load import load
+from archive.exchange.dump import dump
+from archive.exchange.load import load
 from archive.store import study_deletion
 from archive.store.records import Checkpoint, Result, Study
 from archive.store.retention import Policy

@@ -10,7 +10,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:
-    from archive.load_optuna import Read
+    from archive.exchange.importers.optuna import Read
     from archive.spaces.base import Space
 
 ATTRIBUTE = "architecture"

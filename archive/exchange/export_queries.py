@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture import codec
-from archive.dump_file import text_of
-from archive.dump_records import SHAPES, Record
-from archive.dump_values import CLAIM_OWN
 from archive.errors import UnknownNameError
+from archive.exchange.file_format import text_of
+from archive.exchange.record_schema import SHAPES, Record
+from archive.exchange.validators import CLAIM_OWN
 from archive.store import architectures
 from archive.store.architectures import batched
 from archive.store.properties import CURVE, proposal_id

@@ -27,7 +27,7 @@ import numpy as np
 
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
-from archive.load_results import Finding
+from archive.exchange.importers.external import Finding
 from archive.store.records import Result
 
 TASK = "nb101"

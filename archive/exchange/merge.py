@@ -20,9 +20,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from archive.dump_file import text_of
-from archive.dump_records import Record
 from archive.errors import StudyConflictError
+from archive.exchange.file_format import text_of
+from archive.exchange.record_schema import Record
 from archive.store.records import State
 
 _SAME_STUDY = ("task", "protocol", "space", "space_config")

@@ -1,6 +1,6 @@
 """How records of a dump get into the database: a batch of records is one transaction, which may run again.
 
-What is there is read, merged with what the file says (`archive.dump_merging`), and written where that changes
+What is there is read, merged with what the file says (`archive.exchange.merge`), and written where that changes
 anything. Nodes that others write to as well are locked first: studies by those who add proposals, networks by those
 who add distances.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archive import dump_reading as reading
-from archive import load_statements as statements
-from archive.dump_file import text_of
-from archive.dump_merging import merged
-from archive.dump_records import SHAPES, Record, architecture_of
+from archive.exchange import export_queries as reading
+from archive.exchange import statements
+from archive.exchange.file_format import text_of
+from archive.exchange.merge import merged
+from archive.exchange.record_schema import SHAPES, Record, architecture_of
 from archive.store import architectures
 from archive.store.evaluations import task_id
 from archive.store.participants import agent_id
@@ -24,7 +24,7 @@ from archive.store.records import State
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.dump_reading import Ask
+    from archive.exchange.export_queries import Ask
 
 Batch = Sequence[tuple[str, Record]]
 

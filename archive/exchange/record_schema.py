@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
-from archive.dump_values import (
+from archive.errors import ArchiveError, UsageError
+from archive.exchange.validators import (
     is_basis,
     is_checkpoint,
     is_claims,
@@ -46,7 +47,6 @@ from archive.dump_values import (
     is_whole,
     is_wholes,
 )
-from archive.errors import ArchiveError, UsageError
 from archive.store.properties import CURVE, EPOCH, METRIC
 from archive.store.records import State
 

@@ -17,11 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archive import dump_records as records
-from archive.dump_file import MOST_BYTES, Contents, DumpReader, Record, text_of
-from archive.dump_reading import asking
 from archive.errors import UsageError
-from archive.load_writing import compare, identity, store
+from archive.exchange import record_schema as records
+from archive.exchange.apply import compare, identity, store
+from archive.exchange.export_queries import asking
+from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader, Record, text_of
 from archive.store.properties import from_json, to_json
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from archive.errors import TrainingError
-from archive.load_results import Finding
+from archive.exchange.importers.external import Finding
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
-from archive.load_results import Finding
+from archive.exchange.importers.external import Finding
 from archive.store.records import Result
 
 OBJECTIVE = "valid_accuracy"

@@ -5,7 +5,7 @@
 
 A study brings its proposals with their results, states and basis, agents, workers, networks, what those were made
 from, their stored distances, and the studies that it started warm from. Weights stay where they are; their addresses
-and digests are part. Only names are held in memory. Equal archives give equal files; `archive.load` reads them back.
+and digests are part. Only names are held in memory. Equal archives give equal files; `archive.exchange.load` reads them back.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import dump_reading as reading
-from archive.dump_file import DumpWriter, Record
-from archive.dump_records import check
 from archive.errors import UsageError
+from archive.exchange import export_queries as reading
+from archive.exchange.file_format import DumpWriter, Record
+from archive.exchange.record_schema import check
 from archive.store import schema
 from archive.store.architectures import batched
 

@@ -1,7 +1,7 @@
 """The file of a dump: compressed lines of JSON that say where they begin, what they hold, and where they end.
 
     line 1      {"dump": "nas-archive", "version": 1, "schema": 1, "release": "0.1.0", "studies": ["one"]}
-    line 2 …    {"record": "study", …}                   each kind is described in `archive.dump_records`
+    line 2 …    {"record": "study", …}                   each kind is described in `archive.exchange.record_schema`
     last line   {"counts": {"study": 1, …}, "sha256": "…"}      of every byte before this line
 
 The same archive gives the same bytes: a file holds neither its own date nor its name. A file appears under its name
@@ -26,7 +26,7 @@ from typing import IO, Any, Self
 
 from archive import __version__
 from archive.errors import UsageError
-from archive.new_file import part_of, publish
+from archive.exchange.new_file import part_of, publish
 
 FORMAT = "nas-archive"
 VERSION = 1

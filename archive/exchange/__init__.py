@@ -1,0 +1,1 @@
+"""Archives as files: dump, load, and importers of external results. Imports the queue and the store."""

@@ -1,0 +1,1 @@
+"""Importers of external results: tables, benchmark files, Optuna studies."""
