@@ -9,7 +9,7 @@ import numpy as np
 
 from archive.agents.dpp import KDPP
 from archive.agents.surrogates.base import Array
-from archive.figures import Figure
+from archive.measurement import Figure
 
 
 def measure(items: int = 1_000, k: int = 10, samples: int = 20, seed: int = 0) -> list[Figure]:

@@ -12,9 +12,9 @@ from archive import spaces
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble import Ensemble
 from archive.architecture.graph import Architecture
-from archive.figures import Figure
 from archive.kernels.embedding import matrix, vocabulary
 from archive.kernels.paths import PathEncoding
+from archive.measurement import Figure
 
 
 def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200, seed: int = 0) -> list[Figure]:

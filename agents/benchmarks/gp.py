@@ -26,9 +26,9 @@ from archive.agents.surrogates.fitted_gp import FittedGP
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture, Layer
-from archive.figures import Figure
 from archive.kernels.base import Components
 from archive.kernels.covariance import exponential
+from archive.measurement import Figure
 
 COORDINATES = (6, 10, 4)
 STARTS = 5

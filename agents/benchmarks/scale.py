@@ -29,7 +29,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
-from archive.figures import Figure
+from archive.measurement import Figure
 from archive.queries import saved
 from archive.server import embedded
 from archive.settings import Settings

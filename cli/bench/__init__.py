@@ -52,7 +52,7 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
         figures = measure_scale(architectures, None if own.embedded else own, notify=print_message)
         _print({"scale": figures}, as_json)
         return
-    from archive.benchmark_store import measure
+    from archive.benchmarks.store import measure
 
     _print({"store": measure(table)}, as_json)
 
@@ -159,7 +159,7 @@ def surrogates(
 def agents(as_json: bool) -> None:
     """Measure mutations, and the seconds that agents take to decide."""
     from archive.agents.benchmarks.proposals import measure
-    from archive.benchmark_spaces import measure as measure_spaces
+    from archive.benchmarks.spaces import measure as measure_spaces
 
     _print({"spaces": measure_spaces(), "agents": measure()}, as_json)
 

@@ -13,10 +13,10 @@ import time
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.figures import Figure
 from archive.kernels.arc import Arc, places
 from archive.kernels.benchmarks.samples import best_seconds
 from archive.kernels.conditional import ArcCovariance, Differences, pseudo_metric
+from archive.measurement import Figure
 from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
 
 DIFFERENCE = "<= 1e-9"

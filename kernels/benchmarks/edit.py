@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
-from archive.figures import Figure
 from archive.kernels.benchmarks.samples import best_seconds, walk
 from archive.kernels.bourgain import Bourgain
 from archive.kernels.edit import EditDistance
 from archive.kernels.edit_sequence import Sequenced
+from archive.measurement import Figure
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.figures import Figure
 from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
 from archive.kernels.base import Floats
 from archive.kernels.benchmarks.samples import best_seconds, draw
@@ -22,6 +21,7 @@ from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabu
 from archive.kernels.hamming import Hamming
 from archive.kernels.paths import PathEncoding, encoding_size
 from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.measurement import Figure
 
 SPACES = ("nasbench101", "nasbench201")
 DIFFERENCE = 1e-9

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import UsageError
-from archive.figures import Figure
 from archive.kernels.benchmarks.samples import best_seconds, walk
 from archive.kernels.otmann import OTMANN, PreparedNetwork, Variant
 from archive.kernels.penalties import penalties
+from archive.measurement import Figure
 
 Floats = NDArray[np.float64]
 

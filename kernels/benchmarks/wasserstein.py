@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.figures import Figure
 from archive.kernels.base import Distance
 from archive.kernels.benchmarks.samples import best_seconds, draw
 from archive.kernels.gromov_wasserstein import GromovWasserstein
 from archive.kernels.pot import pot
 from archive.kernels.wasserstein import Wasserstein
+from archive.measurement import Figure
 
 SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 DIFFERENCE = "<= 1e-9"

@@ -8,25 +8,25 @@ import math
 
 import pytest
 
-from archive import benchmark_store
+from archive.benchmarks import store
 from archive.errors import UsageError
 
 
 @pytest.fixture
 def small(monkeypatch):
-    monkeypatch.setattr(benchmark_store, "ARCHITECTURES", 6)
-    monkeypatch.setattr(benchmark_store, "PROPOSALS", 8)
-    monkeypatch.setattr(benchmark_store, "PAIRS", 10)
+    monkeypatch.setattr(store, "ARCHITECTURES", 6)
+    monkeypatch.setattr(store, "PROPOSALS", 8)
+    monkeypatch.setattr(store, "PAIRS", 10)
 
 
 def test_every_figure_is_measured(small, tmp_path):
-    rows = [row for _, row in zip(range(20), benchmark_store._made_up_table(), strict=False)]
+    rows = [row for _, row in zip(range(20), store._made_up_table(), strict=False)]
     table = tmp_path / "table.csv.gz"
     with gzip.open(table, "wt") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    found = benchmark_store.measure(table)
+    found = store.measure(table)
     names = " | ".join(row.name for row in found)
     for word in (
         "cold start",
@@ -44,9 +44,9 @@ def test_every_figure_is_measured(small, tmp_path):
 
 def test_a_table_that_is_not_there(tmp_path):
     with pytest.raises(UsageError, match="table"):
-        benchmark_store.measure(tmp_path / "none.csv")
+        store.measure(tmp_path / "none.csv")
 
 
 def test_the_made_up_table_has_every_cell():
-    cells = {row["arch_str"] for row in benchmark_store._made_up_table()}
+    cells = {row["arch_str"] for row in store._made_up_table()}
     assert len(cells) == 15_625

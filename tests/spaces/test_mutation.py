@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archive import spaces
 from archive.architecture.graph import Architecture
-from archive.benchmark_spaces import measure
+from archive.benchmarks.spaces import measure
 from archive.errors import InvalidArchitectureError
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers.every import EVERY, every

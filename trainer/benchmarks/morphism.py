@@ -19,7 +19,7 @@ from statistics import fmean
 import torch
 
 from archive.architecture.graph import Architecture, Layer
-from archive.figures import Figure
+from archive.measurement import Figure
 from archive.spaces import morphism
 from archive.trainer import beginning, inheriting, tasks
 from archive.trainer.build import Network

@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from archive.architecture.graph import Architecture
 from archive.errors import SettingsError
-from archive.figures import Figure
+from archive.measurement import Figure
 from archive.trainer import tasks
 from archive.trainer.benchmarks import starts
 from archive.trainer.benchmarks.starts import chain

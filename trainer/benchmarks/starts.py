@@ -10,7 +10,7 @@ import torch
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import TrainingError
-from archive.figures import Figure
+from archive.measurement import Figure
 from archive.trainer import tasks
 from archive.trainer.job import Epoch, Job
 from archive.trainer.worker import Trial

@@ -27,7 +27,7 @@ from archive import connect, settings, spaces
 from archive.architecture.graph import Architecture
 from archive.archive import Archive
 from archive.database.connection import Connection
-from archive.figures import Figure
+from archive.measurement import Figure
 from archive.queue.updates import Completion, Report
 from archive.server import embedded
 from archive.settings import Settings

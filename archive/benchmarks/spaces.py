@@ -8,7 +8,7 @@ import numpy as np
 
 from archive import spaces
 from archive.architecture.graph import Architecture
-from archive.figures import Figure
+from archive.measurement import Figure
 
 _SIZES = ((20, 30), (31, 45), (46, 60))
 

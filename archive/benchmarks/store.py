@@ -27,7 +27,7 @@ from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.errors import UsageError
 from archive.exchange.importers.external import Finding, add
-from archive.figures import Figure
+from archive.measurement import Figure
 from archive.server import embedded
 from archive.store import schema
 from archive.store.records import Result, Study

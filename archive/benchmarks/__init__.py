@@ -1,0 +1,1 @@
+"""Benchmarks of the store and the spaces, for `archive bench`."""
