@@ -24,7 +24,7 @@ from archive.errors import UsageError
 from archive.store.records import State
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Evaluation, Proposal
 

@@ -28,7 +28,7 @@ from archive.errors import UsageError
 from archive.store.records import Proposal, Result, State
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Evaluation
     from archive.store.records import Study as Record

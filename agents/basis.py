@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive import collector
+from archive import gc_pause
 from archive.agents import fidelity
 from archive.agents.base import History, Observation, Pending, Suggestion
 from archive.agents.sources import observation, split
@@ -35,7 +35,7 @@ from archive.architecture.graph import Architecture
 from archive.store.records import Evaluation, Proposal, State
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import Study
 
 Basis = Mapping[str, Any]
@@ -44,7 +44,7 @@ STREAMS = 2**31
 """Number of the random streams that searches which meet choose from; 0 is none of them."""
 
 
-@collector.paused()
+@gc_pause.paused()
 def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
     """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
     # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from archive.agents.sources import same_task
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import Evaluation, Proposal
 
 

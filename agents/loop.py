@@ -19,7 +19,7 @@ from archive.errors import SearchError
 from archive.store.records import State
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
 

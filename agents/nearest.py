@@ -20,7 +20,7 @@ from archive.kernels.base import Distance
 from archive.kernels.index import Found, component_of
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 OF_STUDY = """
 MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)

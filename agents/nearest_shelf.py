@@ -25,7 +25,7 @@ from archive.kernels.base import Distance
 from archive.kernels.index import Index, index
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 Keys = NDArray[np.bytes_]
 

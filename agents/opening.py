@@ -12,7 +12,7 @@ from archive.queue.successive_halving import Rungs
 if TYPE_CHECKING:
     from archive.agents.asking import Study as AskAndTell
     from archive.agents.base import Agent
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Direction, Study
 

@@ -22,7 +22,7 @@ from archive.kernels.base import PairDistance
 from archive.kernels.stored import SPACES, kinds, worth_storing
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.kernels.gram import Gram
 
 __all__ = ["ALL_PAIRS", "NEAREST", "SPACES", "Keeper"]

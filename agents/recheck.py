@@ -26,7 +26,7 @@ from archive.store.properties import from_json
 from archive.store.records import Evaluation, Proposal
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 AGENT = "MATCH (a:Agent {id: $id}) RETURN a.kind, a.config"
 

@@ -31,7 +31,7 @@ from archive.agents.base import Agent
 if TYPE_CHECKING:
     from archive.agents.base import History, Suggestion
     from archive.agents.pairwise import Keeper
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import Proposal, Study
 
 MOST_SPARE = 8

@@ -20,7 +20,7 @@ from archive.store.records import State
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import Study
 
 Sources = Sequence[str] | Literal["all"]

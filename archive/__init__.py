@@ -15,20 +15,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from archive.api import Archive as Archive
+    from archive.api import connect as connect
     from archive.architecture.graph import Architecture as Architecture
     from archive.architecture.graph import Layer as Layer
-    from archive.archive import Archive as Archive
-    from archive.archive import connect as connect
     from archive.errors import ArchiveError as ArchiveError
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Archive": "archive.archive",
+    "Archive": "archive.api",
     "ArchiveError": "archive.errors",
     "Architecture": "archive.architecture.graph",
     "Layer": "archive.architecture.graph",
-    "connect": "archive.archive",
+    "connect": "archive.api",
 }
 
 __all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect"]

@@ -21,7 +21,7 @@ from archive.store.records import Evaluation, State
 if TYPE_CHECKING:
     import pandas as pd
 
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.database.user_query import QueryResult
 
 _EVALUATION = (

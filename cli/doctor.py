@@ -18,7 +18,7 @@ COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Say what is installed, which server is used, whether it is healthy, and what to do."""
-    from archive.health import examine
+    from archive.doctor import examine
     from archive.settings import load
 
     checks = list(examine(load(**settings_of(ctx))))

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from archive import cores
+from archive import cpu_count
 from archive.errors import SettingsError, TrainingError, UsageError
 from archive.settings import Settings, environment
 from archive.trainer.history_gc import trainer_logs
@@ -94,7 +94,7 @@ class LocalTrainers:
         if self.device:
             command += ["--device", self.device]
         if len(self.processes) > 1:
-            command += ["--threads", str(max(1, cores.available() // len(self.processes)))]
+            command += ["--threads", str(max(1, cpu_count.available() // len(self.processes)))]
         path = self._log(slot)
         if path.exists() and path.stat().st_size > MOST_BYTES:
             path.replace(path.with_name(f"{path.name}.1"))

@@ -22,7 +22,7 @@ from rich.text import Text
 from archive.cli.main import settings_of
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 Part = str | tuple[str, str]
 """A text, or a text with its style."""
@@ -39,7 +39,7 @@ def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
     from archive.database import driver
 
     driver.load()
-    from archive.archive import connect
+    from archive.api import connect
 
     return connect(**settings_of(ctx), **overrides)
 

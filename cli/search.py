@@ -16,7 +16,7 @@ from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, Source
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
 

@@ -10,7 +10,7 @@ from archive.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Study
     from archive.trainer.access import Access

@@ -14,7 +14,7 @@ from archive.cli.search_asked import agent_of
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.store.records import State, Study
     from archive.store.snapshots import Snapshot
     from archive.trainer.tabular import TabularTask

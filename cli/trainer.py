@@ -16,7 +16,7 @@ from archive.cli.render import json_option, open_archive, print_json, print_mess
 from archive.errors import StoreUnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.queue.workers import WorkerStatus
     from archive.trainer.daemon import Trainer
 

@@ -26,7 +26,7 @@ from typing import ClassVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cores
+from archive import cpu_count
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import PairDistance, check_one_space
@@ -79,7 +79,7 @@ class EditDistance(PairDistance[Sequenced]):
             raise UsageError(f"layers must be one of {', '.join(get_args(Comparison))}, got {layers!r}")
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be >= 1, got {threads}")
-        self.threads = threads or cores.available()
+        self.threads = threads or cpu_count.available()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cores
+from archive import cpu_count
 from archive.kernels.l1_parts import Lookup, Part, Steps, Vector, of_steps, of_vectors
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ def fill(out: Floats, parts: Sequence[tuple[float, Part]], *, symmetric: bool) -
 
 
 def _for_all(work: Callable[[int], None], begins: range, size: int) -> None:
-    threads = cores.available()
+    threads = cpu_count.available()
     if threads == 1 or size < SMALL:
         for begin in begins:
             work(begin)

@@ -25,7 +25,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cores
+from archive import cpu_count
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
@@ -105,7 +105,7 @@ class OTMANN(PairDistance[PreparedNetwork]):
             raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be >= 1, got {threads}")
-        self.threads = threads or cores.available()
+        self.threads = threads or cpu_count.available()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from archive import cores
+from archive import cpu_count
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
@@ -107,7 +107,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
             raise UsageError(f"solver must be one of {', '.join(get_args(Solver))}, got {solver!r}")
         if threads is not None and threads < 1:
             raise UsageError(f"threads must be >= 1, got {threads}")
-        self.threads = threads or cores.available()
+        self.threads = threads or cpu_count.available()
 
     @property
     def components(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from tests.servers import neo4j_server
 from tests.support import data_dir
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 CHOSEN = os.environ.get("ARCHIVE_TEST_SERVERS", "")
 SERVERS = [name.strip() for name in CHOSEN.split(",") if name.strip()] or ["embedded", "neo4j"]
@@ -125,7 +125,7 @@ def connection(migrated_connection: Connection) -> Connection:
 @pytest.fixture
 def archive(connection: Connection) -> Archive:
     """An archive without data, on each server."""
-    from archive.archive import Archive
+    from archive.api import Archive
 
     return Archive(connection)
 

@@ -28,7 +28,7 @@ from archive.trainer.task import Task
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from archive.archive import Archive
+    from archive.api import Archive
 
 log = logging.getLogger("archive.trainer")
 

@@ -44,7 +44,7 @@ from archive.trainer.worker import Trial
 from archive.trainer.workplace import Workplace
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 log = logging.getLogger("archive.trainer")
 

@@ -16,7 +16,7 @@ from archive.queue import cleanup
 from archive.trainer import states, triallog
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 
 @dataclass

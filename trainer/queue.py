@@ -30,7 +30,7 @@ from archive.trainer.options import Options
 from archive.trainer.outbox import Ending, Outbox
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 T = TypeVar("T")
 Key = tuple[str, str]

@@ -17,7 +17,7 @@ from archive.store.retention import Policy
 from archive.trainer import weights
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 BATCH = 50
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive import cores
+from archive import cpu_count
 from archive.errors import SettingsError, StoreError
 from archive.queue import successive_halving
 from archive.store.records import Claim, Study
@@ -31,7 +31,7 @@ from archive.trainer.tasks import Task
 from archive.trainer.worker import resolve_device
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 log = logging.getLogger("archive.trainer")
 
@@ -148,4 +148,4 @@ class Workplace:
     def _threads(self) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:
             return None
-        return self._options.threads or max(1, cores.available() // self._options.slots)
+        return self._options.threads or max(1, cpu_count.available() // self._options.slots)

@@ -25,8 +25,8 @@ from archive.agents import loop
 from archive.agents.base import Suggestion
 from archive.agents.nearest import Nearest
 from archive.agents.searcher import Searcher
+from archive.api import Archive
 from archive.architecture.graph import Architecture, Layer
-from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.measurement import Figure

@@ -36,7 +36,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Result
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 TARGET = "nb201-cifar100"
 

@@ -38,7 +38,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from archive import cores, kernels
+from archive import cpu_count, kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
 from archive.agents.surrogates.ensemble_training import Shape, Singles, plan, predict, train
 from archive.agents.surrogates.threads import one_thread
@@ -106,7 +106,7 @@ class Ensemble(Surrogate):
             raise UsageError(f"device must be auto, cpu or cuda, got {device!r}")
         self.members, self.layers, self.width = members, layers, width
         self.epochs, self.rate, self.batch = epochs, rate, batch
-        self.threads = threads or cores.available()
+        self.threads = threads or cpu_count.available()
         self.device = device
 
     def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedEnsemble:

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from archive import settings
+from archive.api import Archive
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
-from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.errors import UsageError
 from archive.exchange.importers.external import Finding, add

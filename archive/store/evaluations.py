@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from archive import collector
+from archive import gc_pause
 from archive.database.statements import write_all
 from archive.errors import UsageError
 from archive.store import result_columns
@@ -159,13 +159,13 @@ class Evaluations:
         self._connection = connection
         self._architectures = architectures
 
-    @collector.paused()
+    @gc_pause.paused()
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
         found = result_columns.read(self._connection, names, _WHOLE)
         return self._with_networks([row for one in found for row in _rows_of(one, _WHOLE)])
 
-    @collector.paused()
+    @gc_pause.paused()
     def to_learn_from(self, names: Sequence[str], objective: str) -> list[Evaluation]:
         """Return the evaluations of these studies by study and number, with only what a search agent learns from.
 

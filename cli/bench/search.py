@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive import __version__, cores
+from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
@@ -17,7 +17,7 @@ from archive.errors import SearchError, UsageError
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import Plan
     from archive.agents.benchmarks.search.regret import Standing, Trace
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.settings import Settings
 
 
@@ -86,7 +86,7 @@ def search(
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.search.plan import Plan
     from archive.agents.benchmarks.search.run import register
-    from archive.archive import connect
+    from archive.api import connect
 
     if plot is not None:
         plots.check(plot)
@@ -107,7 +107,7 @@ def search(
         known: dict[tuple[str, str], set[str]] = defaultdict(set)
         for who, problem, agent in agents:
             known[problem.label, who.name].add(register(archive, agent))
-        rows, failed = _compare(archive, settings, wanted, known, processes or cores.available())
+        rows, failed = _compare(archive, settings, wanted, known, processes or cpu_count.available())
     if plot is not None and rows:
         plots.draw(rows, plot)
     _show(wanted, rows, as_json)

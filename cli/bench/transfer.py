@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archive import __version__, cores
+from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError
@@ -16,7 +16,7 @@ from archive.errors import SearchError
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import Job
     from archive.agents.benchmarks.transfer import Plan, Row
-    from archive.archive import Archive
+    from archive.api import Archive
     from archive.settings import Settings
 
 
@@ -57,7 +57,7 @@ def transfer(
     """
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.transfer import COLD, SCENARIOS, Plan, alter, rows
-    from archive.archive import connect
+    from archive.api import connect
 
     plan = Plan(
         who=contestant(agent),
@@ -68,7 +68,7 @@ def transfer(
         run=f"{run_name}-transfer" + (f"-{shrink}" if shrink > 1 else ""),
         shrink=shrink,
     )
-    settings, most = bench_settings(ctx), processes or cores.available()
+    settings, most = bench_settings(ctx), processes or cpu_count.available()
     with connect(settings) as archive:
         _search(archive, settings, plan.sources(), most, "sources")
         alter(archive, plan)

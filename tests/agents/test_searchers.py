@@ -13,7 +13,7 @@ from archive.agents import basis, loop
 from archive.agents.base import Agent, History
 from archive.agents.opening import study as open_study
 from archive.agents.recheck import recheck
-from archive.archive import Archive
+from archive.api import Archive
 from archive.store.records import Result, State
 
 pytestmark = pytest.mark.every_server

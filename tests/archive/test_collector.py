@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from archive import collector
+from archive import gc_pause
 
 
 @pytest.fixture(autouse=True)
@@ -17,16 +17,16 @@ def collecting():
 
 
 def test_it_rests_within_and_works_again_afterwards():
-    with collector.paused():
+    with gc_pause.paused():
         assert not gc.isenabled()
-        with collector.paused():
+        with gc_pause.paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
 def test_it_works_again_after_an_error():
-    @collector.paused()
+    @gc_pause.paused()
     def fails():
         assert not gc.isenabled()
         raise ValueError
@@ -39,6 +39,6 @@ def test_it_works_again_after_an_error():
 
 def test_who_had_it_off_finds_it_off():
     gc.disable()
-    with collector.paused():
+    with gc_pause.paused():
         pass
     assert not gc.isenabled()

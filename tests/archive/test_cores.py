@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from archive import cores
+from archive import cpu_count
 
 V2 = "31 24 0:28 {top} {point} rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "33 24 0:30 {top} {point} rw,nosuid - cgroup cgroup rw,cpu,cpuacct\n"
@@ -67,7 +67,7 @@ def v1(at, group, top="/", **quotas):
     ],
 )
 def test_quotas_of_version_2(tmp_path, group, top, quotas, expected):
-    assert cores.available(v2(tmp_path, group, top, **quotas)) == expected
+    assert cpu_count.available(v2(tmp_path, group, top, **quotas)) == expected
 
 
 @pytest.mark.parametrize(
@@ -82,25 +82,25 @@ def test_quotas_of_version_2(tmp_path, group, top, quotas, expected):
     ],
 )
 def test_quotas_of_version_1(tmp_path, group, top, quotas, expected):
-    assert cores.available(v1(tmp_path, group, top, **quotas)) == expected
+    assert cpu_count.available(v1(tmp_path, group, top, **quotas)) == expected
 
 
 def test_an_affinity_below_the_quota_decides(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 5})
-    assert cores.available(v2(tmp_path, "/", root="400000 100000")) == 2
+    assert cpu_count.available(v2(tmp_path, "/", root="400000 100000")) == 2
 
 
 def test_a_system_without_such_files_has_no_quota(tmp_path, monkeypatch):
-    assert cores.available(tmp_path) == 16
+    assert cpu_count.available(tmp_path) == 16
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cores.available(tmp_path) == 1
+    assert cpu_count.available(tmp_path) == 1
 
 
 def test_no_part_counts_cores_by_itself():
     """One place knows how: another count would ignore affinity and quotas."""
     folders = ("archive", "agents", "kernels", "trainer", "cli")
-    root = Path(cores.__file__).parent.parent
+    root = Path(cpu_count.__file__).parent.parent
     counting = {
         str(path.relative_to(root))
         for folder in folders

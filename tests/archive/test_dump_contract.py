@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from archive.archive import connect
+from archive.api import connect
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
 from archive.exchange.load import load

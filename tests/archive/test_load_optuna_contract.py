@@ -10,8 +10,8 @@ import pytest
 
 from archive import spaces
 from archive.agents.decisions import decisions_of, from_choices
+from archive.api import Archive
 from archive.architecture import codec
-from archive.archive import Archive
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange.importers import optuna as load_optuna
 from archive.exchange.importers.optuna import import_study, open_study

@@ -8,8 +8,8 @@ from collections import defaultdict
 
 import pytest
 
+from archive.api import Archive
 from archive.architecture import codec
-from archive.archive import Archive
 from archive.exchange.importers.external import add
 from archive.exchange.importers.table import findings
 from archive.trainer import tasks

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from archive.api import Archive
 from archive.architecture import codec
-from archive.archive import Archive
 from archive.errors import SchemaVersionError
 from archive.exchange.load import load
 from archive.store import conversions, schema

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from archive.archive import connect
+from archive.api import connect
 from archive.errors import SettingsError
 
 

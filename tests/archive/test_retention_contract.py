@@ -91,7 +91,7 @@ def test_shared_weights_are_kept_for_any_of_their_evaluations(archive):
 
 
 def test_reserving_and_forgetting_at_once_is_one_or_the_other(archive, open_connection):
-    from archive.archive import Archive
+    from archive.api import Archive
 
     train(archive, [0.5])
     archive.query("MATCH (e:Evaluation) SET e.created = e.created - 7200000", write=True)

@@ -14,8 +14,8 @@ import pytest
 
 from archive import settings, spaces
 from archive.agents.recheck import recheck
+from archive.api import connect
 from archive.architecture import codec
-from archive.archive import connect
 from archive.cli import main
 from archive.server import embedded
 from archive.settings import environment

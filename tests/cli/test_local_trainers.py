@@ -34,7 +34,7 @@ def started(monkeypatch):
 
 def test_cores_are_shared_out_as_far_as_they_may_be_used(started, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 128)
-    monkeypatch.setattr("archive.cores.available", lambda: 8)
+    monkeypatch.setattr("archive.cpu_count.available", lambda: 8)
     with LocalTrainers(4, "study", load(home=tmp_path, environment={})):
         pass
     assert {command[command.index("--threads") + 1] for command, _ in started} == {"2"}

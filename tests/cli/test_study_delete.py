@@ -7,7 +7,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from archive.archive import Archive
+from archive.api import Archive
 from archive.cli.main import archive as command
 from tests.archive.stores import cells, evaluate, propose
 

@@ -31,7 +31,7 @@ from typing import Any
 import psutil
 
 from archive import connect, settings
-from archive.archive import Archive
+from archive.api import Archive
 from archive.database.connection import Connection
 from archive.settings import Settings, environment
 from archive.store import schema

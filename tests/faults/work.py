@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archive import spaces
+from archive.api import Archive
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
-from archive.archive import Archive
 from archive.store.records import Study
 
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from archive import connect, settings, spaces
+from archive.api import Archive
 from archive.architecture.graph import Architecture
-from archive.archive import Archive
 from archive.database.connection import Connection
 from archive.measurement import Figure
 from archive.queue.updates import Completion, Report

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from archive import spaces
 from archive.agents.benchmarks.search.plan import Job
 from archive.agents.benchmarks.search.run import search
-from archive.archive import connect
+from archive.api import connect
 from archive.errors import ArchiveError, SearchError, StoreError
 from archive.settings import Settings
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -21,7 +21,7 @@ from archive.agents.benchmarks.search.plan import Job
 from archive.agents.benchmarks.search.shares import Share, maker, shares
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 Floats = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from archive.spaces.base import Space
 from archive.store.records import Result, Study
 
 if TYPE_CHECKING:
-    from archive.archive import Archive
+    from archive.api import Archive
 
 Answered = Sequence[tuple[Suggestion, Result | str]]
 

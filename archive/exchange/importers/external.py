@@ -20,7 +20,7 @@ from archive.store.records import Direction, Result
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-    from archive.archive import Archive
+    from archive.api import Archive
 
 BATCH = 250
 

@@ -30,7 +30,7 @@ from archive.store.records import Direction, Result, Study
 if TYPE_CHECKING:
     import optuna
 
-    from archive.archive import Archive
+    from archive.api import Archive
 
 KIND = "optuna"
 BATCH = 200

@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from archive import cores
+from archive import cpu_count
 from archive.errors import ArchiveError
 from archive.server import embedded
 from archive.settings import Settings
@@ -72,7 +72,7 @@ def _packages() -> Iterator[Check]:
 def _devices() -> Check:
     # Looking for the driver's device file costs nothing; asking torch would cost seconds.
     gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
-    return Check("devices", "ok", f"{cores.available()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}")
+    return Check("devices", "ok", f"{cpu_count.available()} cores, {gpus or 'no'} NVIDIA GPU{'s' if gpus > 1 else ''}")
 
 
 def _folder(home: Path) -> Check:
@@ -103,7 +103,7 @@ def _address(settings: Settings) -> Check:
 
 
 def _store(settings: Settings) -> Iterator[Check]:
-    from archive.archive import connect
+    from archive.api import connect
 
     before = embedded.status(settings) if settings.embedded else None
     if before is not None and before.state == "failed":
