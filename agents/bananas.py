@@ -35,10 +35,10 @@ from archive.agents.surrogates.warped import Warped
 from archive.agents.transfer import helped
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
-from archive.kernels.embedding import Embedded, EmbeddedDistance
-from archive.kernels.paths import PathEncoding
-from archive.kernels.profile import Profile
-from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.paths import PathEncoding
+from archive.kernels.features.topology import Profile
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
 

@@ -37,7 +37,7 @@ from archive.agents.dpp import KDPP
 from archive.agents.surrogates.base import Array, Fitted, Posterior
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.spectrum import repair
+from archive.kernels.covariance.spectrum import repair
 
 # Share of the mean variance that each candidate has for itself in a k-DPP. Covariances of low rank (five networks
 # give rank four) have no subsets of more candidates otherwise.

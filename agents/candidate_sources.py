@@ -28,7 +28,7 @@ from archive.agents.candidates import Candidate, Rank, Ranked, distinct_candidat
 from archive.agents.listing import Listing, members_of
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.path_graph import live
+from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 # Members that are ranked at a time, so that memory does not grow with the space.

@@ -6,7 +6,7 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
 |-------------|-----------------------------------------------------------------------------------------|--------|
 | x           | codes (`archive.spaces.conditional`), NaN where a parameter does not exist              | (n, D) |
 | group       | parameters that share hyperparameters: those of one kind, or each by itself             | (D,)   |
-| omega, rho  | of the Arc kernel (`archive.kernels.conditional`), one of each a group                  | (G,)   |
+| omega, rho  | of the Arc kernel (`archive.kernels.covariance.arc`), one of each a group                  | (G,)   |
 | beta        | inverse squared length scales, one a group                                              | (G,)   |
 | theta       | log(alpha, omega …, rho …), log(alpha, beta …) or log(a, b)                             | (p,)   |
 
@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.surrogates.base import Array
-from archive.kernels.conditional import OMEGA, RHO, choice_coordinates
-from archive.kernels.covariance import ALPHA
+from archive.kernels.covariance.arc import OMEGA, RHO, choice_coordinates
+from archive.kernels.covariance.base import ALPHA
 
 Integers = NDArray[np.int64]
 

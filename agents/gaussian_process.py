@@ -33,7 +33,7 @@ from archive.agents.surrogates.noise import LearnedNoise
 from archive.agents.surrogates.registry import covariance_of
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 from archive.spaces.base import Space
 
 

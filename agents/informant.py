@@ -39,7 +39,7 @@ from archive.agents.surrogates.fitted_gp import FittedGP
 from archive.agents.surrogates.informed_gp import Against
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
-from archive.kernels.path_graph import live
+from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 MOST = 1000

@@ -10,7 +10,7 @@
 | M      | members                                                                      | scalar              |
 | p      | names of features of a component                                             | scalar              |
 | y      | the members' vectors of a component, whichever is smaller:                   |                     |
-|        | transposed and dense, or their entries (`archive.kernels.l1_parts.Entries`)  | (p, M) or (entries) |
+|        | transposed and dense, or their entries (`archive.kernels.features.l1.parts.Entries`)  | (p, M) or (entries) |
 
 Memory, measured: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000,
 of which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
@@ -34,11 +34,11 @@ from archive import cache
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.kernels import l1_parts
 from archive.kernels.base import Distance
-from archive.kernels.embedding import Embedded, EmbeddedDistance
-from archive.kernels.tree_wasserstein import TreeWasserstein
-from archive.kernels.tree_wasserstein_degrees import cumulated
+from archive.kernels.distances.tree_wasserstein.degrees import cumulated
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.l1 import parts as l1_parts
 from archive.spaces.base import Space
 
 MOST_LISTED = 50_000

@@ -26,8 +26,8 @@ from archive.agents.stacked import Stacked
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
+from archive.kernels.features.path_graph import live
 from archive.kernels.gram import Gram
-from archive.kernels.path_graph import live
 from archive.spaces.base import Space
 
 if TYPE_CHECKING:

@@ -35,9 +35,9 @@ from archive.agents.surrogates.likelihood import GivenTheta, Inference
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.noise import FixedNoise, LearnedNoise, Noise
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.covariance import exponential
-from archive.kernels.edit import EditDistance
-from archive.kernels.edit_sequence import Comparison
+from archive.kernels.covariance.base import exponential
+from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit.sequence import Comparison
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 

@@ -22,8 +22,8 @@ from archive.agents.surrogates.likelihood import Inference
 from archive.agents.surrogates.noise import Noise
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Components
-from archive.kernels.bourgain import Bourgain
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
+from archive.kernels.distances.bourgain import Bourgain
 
 Floats = NDArray[np.float64]
 

@@ -16,9 +16,9 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.kernels.covariance import nasbot_covariance
+from archive.kernels.covariance.base import nasbot_covariance
+from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
-from archive.kernels.otmann import OTMANN
 from archive.spaces.base import Space
 
 

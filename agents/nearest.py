@@ -2,7 +2,7 @@
 
     network ──> index of its space and the kernel (`archive.agents.nearest_shelf`) ──> the k nearest
 
-Exact up to 20,000 architectures, and beyond wherever a bound can tell; an answer says which (`archive.kernels.index`).
+Exact up to 20,000 architectures, and beyond wherever a bound can tell; an answer says which (`archive.kernels.search.index`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from archive.agents.nearest_shelf import Keys, Shelf
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import Distance
-from archive.kernels.index import Found, component_of
+from archive.kernels.search.index import Found, component_of
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -1,6 +1,6 @@
 """The index of one kernel and space of an archive, kept up to date, in memory and in a file.
 
-    archive ── architectures not seen before ──> prepared ──> index (archive.kernels.index)
+    archive ── architectures not seen before ──> prepared ──> index (archive.kernels.search.index)
                                                                  │  ^
                                                                  v  │
                                    a file for kernel, settings, space and archive (archive.cache)
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from archive import cache
 from archive.errors import InvalidArchitectureError
 from archive.kernels.base import Distance
-from archive.kernels.index import Index, index
+from archive.kernels.search.index import Index, index
 
 if TYPE_CHECKING:
     from archive.api import Archive

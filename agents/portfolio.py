@@ -44,7 +44,7 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.transfer import Transfer
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.kernels.path_graph import live
+from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 # Networks that stand for a space when the first of a search are chosen: of its list, or drawn.

@@ -38,14 +38,14 @@ from archive.agents.surrogates.registry import covariance_of
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
-from archive.kernels.covariance import Bound, Covariance, Exponential, Sum, exponential
-from archive.kernels.embedding import EmbeddedDistance
-from archive.kernels.otmann import OTMANN
-from archive.kernels.path_graph import label, live_layers
-from archive.kernels.paths import PathEncoding
-from archive.kernels.profile import Profile
-from archive.kernels.tree_wasserstein import TreeWasserstein
-from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.kernels.covariance.base import Bound, Covariance, Exponential, Sum, exponential
+from archive.kernels.distances.otmann import OTMANN
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.path_graph import label, live_layers
+from archive.kernels.features.paths import PathEncoding
+from archive.kernels.features.topology import Profile
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
 CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "outline", "structure")

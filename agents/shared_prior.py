@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.kernels.covariance import Bound, Covariance
+from archive.kernels.covariance.base import Bound, Covariance
 
 
 @final

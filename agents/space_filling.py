@@ -23,7 +23,7 @@ from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.fitted_gp import Pairwise
 from archive.agents.surrogates.gp import GaussianProcess
 from archive.architecture.graph import Architecture
-from archive.kernels.covariance import Covariance
+from archive.kernels.covariance.base import Covariance
 
 # Share of the prior variance.
 NOISE = 0.01

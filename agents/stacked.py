@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from archive.agents.listing import Listing
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
-from archive.kernels import l1_blocks
 from archive.kernels.base import Components, Distance
-from archive.kernels.embedding import EmbeddedDistance
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.l1 import blocks
 from archive.kernels.gram import Gram
-from archive.kernels.tree_wasserstein import TreeWasserstein
 
 # Bytes of rows to keep: 2,900 known networks of NAS-Bench-201 with five components.
 MOST_BYTES = 2**29
@@ -145,7 +145,7 @@ class Stacked:
         vectors = (vectors for kind in self.kinds for vectors in self.listing.vectors(kind))
         for out, each in zip(stack, vectors, strict=True):
             part = each.between(rows, rows if columns is None else columns)
-            l1_blocks.fill(out, [(1.0, part)], symmetric=columns is None)
+            blocks.fill(out, [(1.0, part)], symmetric=columns is None)
         return stack
 
     def _components(self, stack: Array) -> Components:

@@ -41,7 +41,7 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.informed_gp import InformedGP
 from archive.agents.surrogates.warped import Shifted, Warped
 from archive.architecture.graph import Architecture
-from archive.kernels.path_graph import live
+from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 TOP = 3

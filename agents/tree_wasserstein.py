@@ -14,7 +14,7 @@ Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parall
 Shares forget how many layers there are: of cells that repeat a motif once and twice they make one. So the size of a
 network is a component of its own. Paths from input to output are the n-grams of all n at once, anchored at both ends
 (section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal. Profiles
-(`archive.kernels.profile`) say how deep, wide and large a cell is, which n-grams say of cells of known n-grams only.
+(`archive.kernels.features.topology`) say how deep, wide and large a cell is, which n-grams say of cells of known n-grams only.
 
 The quality is that of `tw-kdpp`. It enters the determinant of a sample squared, so that the default's batches are drawn
 with EI^10: nearly the candidates of greatest EI, but for those that are alike. The paper begins with a random tenth of
@@ -33,9 +33,9 @@ from archive.agents.model_based import ModelBased
 from archive.agents.recorded import record
 from archive.agents.transfer import helped
 from archive.kernels.base import Distance
-from archive.kernels.paths import PathEncoding
-from archive.kernels.profile import Profile
-from archive.kernels.tree_wasserstein import TreeWasserstein
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.paths import PathEncoding
+from archive.kernels.features.topology import Profile
 from archive.spaces.base import Space
 
 

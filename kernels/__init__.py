@@ -10,24 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
-    from archive.kernels.arc import Arc
     from archive.kernels.base import Components, Distance, PairDistance
-    from archive.kernels.bourgain import Bourgain
-    from archive.kernels.conditional import ArcCovariance, Differences
-    from archive.kernels.cosine import Cosine
-    from archive.kernels.covariance import Covariance, Exponential, Product, Sum, exponential, nasbot_covariance
-    from archive.kernels.edit import EditDistance
-    from archive.kernels.embedding import Embedded, EmbeddedDistance
-    from archive.kernels.gram import Gram
-    from archive.kernels.gromov_wasserstein import GromovWasserstein, GromovWassersteinWarning
-    from archive.kernels.hamming import Hamming
-    from archive.kernels.otmann import OTMANN
-    from archive.kernels.paths import PathEncoding
-    from archive.kernels.power_exponential import PowerExponential
-    from archive.kernels.profile import Profile
-    from archive.kernels.registry import get, names
-    from archive.kernels.spectrum import (
+    from archive.kernels.covariance.arc import ArcCovariance, Differences
+    from archive.kernels.covariance.base import (
+        Covariance,
+        Exponential,
+        Product,
+        Sum,
+        exponential,
+        nasbot_covariance,
+    )
+    from archive.kernels.covariance.cosine import Cosine
+    from archive.kernels.covariance.power_exponential import PowerExponential
+    from archive.kernels.covariance.spectrum import (
         Definiteness,
         IndefiniteKernelWarning,
         Repair,
@@ -35,10 +30,22 @@ if TYPE_CHECKING:
         is_positive_semidefinite,
         repair,
     )
-    from archive.kernels.stationary import Stationary
-    from archive.kernels.tree_wasserstein import TreeWasserstein
-    from archive.kernels.wasserstein import Wasserstein
-    from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+    from archive.kernels.covariance.stationary import Stationary
+    from archive.kernels.distances.bourgain import Bourgain
+    from archive.kernels.distances.edit.distance import EditDistance
+    from archive.kernels.distances.gromov_wasserstein import GromovWasserstein, GromovWassersteinWarning
+    from archive.kernels.distances.otmann import OTMANN
+    from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+    from archive.kernels.distances.wasserstein import Wasserstein
+    from archive.kernels.features.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
+    from archive.kernels.features.arc import Arc
+    from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+    from archive.kernels.features.hamming import Hamming
+    from archive.kernels.features.paths import PathEncoding
+    from archive.kernels.features.topology import Profile
+    from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
+    from archive.kernels.gram import Gram
+    from archive.kernels.registry import get, names
 
 __all__ = [
     "OTMANN",
@@ -83,23 +90,23 @@ __all__ = [
 ]
 
 _HOMES = {
-    "adjacency": (
+    "features.adjacency": (
         "AdjacencyEncoding",
         "ContinuousAdjacencyEncoding",
     ),
-    "arc": ("Arc",),
+    "features.arc": ("Arc",),
     "base": (
         "Components",
         "Distance",
         "PairDistance",
     ),
-    "bourgain": ("Bourgain",),
-    "conditional": (
+    "distances.bourgain": ("Bourgain",),
+    "covariance.arc": (
         "ArcCovariance",
         "Differences",
     ),
-    "cosine": ("Cosine",),
-    "covariance": (
+    "covariance.cosine": ("Cosine",),
+    "covariance.base": (
         "Covariance",
         "Exponential",
         "Product",
@@ -107,26 +114,26 @@ _HOMES = {
         "exponential",
         "nasbot_covariance",
     ),
-    "edit": ("EditDistance",),
-    "embedding": (
+    "distances.edit.distance": ("EditDistance",),
+    "features.embedding": (
         "Embedded",
         "EmbeddedDistance",
     ),
     "gram": ("Gram",),
-    "gromov_wasserstein": (
+    "distances.gromov_wasserstein": (
         "GromovWasserstein",
         "GromovWassersteinWarning",
     ),
-    "hamming": ("Hamming",),
-    "otmann": ("OTMANN",),
-    "paths": ("PathEncoding",),
-    "power_exponential": ("PowerExponential",),
-    "profile": ("Profile",),
+    "features.hamming": ("Hamming",),
+    "distances.otmann": ("OTMANN",),
+    "features.paths": ("PathEncoding",),
+    "covariance.power_exponential": ("PowerExponential",),
+    "features.topology": ("Profile",),
     "registry": (
         "get",
         "names",
     ),
-    "spectrum": (
+    "covariance.spectrum": (
         "Definiteness",
         "IndefiniteKernelWarning",
         "Repair",
@@ -134,10 +141,10 @@ _HOMES = {
         "is_positive_semidefinite",
         "repair",
     ),
-    "stationary": ("Stationary",),
-    "tree_wasserstein": ("TreeWasserstein",),
-    "wasserstein": ("Wasserstein",),
-    "weisfeiler_lehman": ("WeisfeilerLehman",),
+    "covariance.stationary": ("Stationary",),
+    "distances.tree_wasserstein.distance": ("TreeWasserstein",),
+    "distances.wasserstein": ("Wasserstein",),
+    "features.weisfeiler_lehman": ("WeisfeilerLehman",),
 }
 
 

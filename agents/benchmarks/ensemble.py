@@ -12,8 +12,8 @@ from archive import spaces
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble import Ensemble
 from archive.architecture.graph import Architecture
-from archive.kernels.embedding import matrix, vocabulary
-from archive.kernels.paths import PathEncoding
+from archive.kernels.features.embedding import matrix, vocabulary
+from archive.kernels.features.paths import PathEncoding
 from archive.measurement import Figure
 
 

@@ -27,7 +27,7 @@ from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture, Layer
 from archive.kernels.base import Components
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 from archive.measurement import Figure
 
 COORDINATES = (6, 10, 4)

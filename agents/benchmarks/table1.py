@@ -34,8 +34,8 @@ from archive.agents.surrogates import ensemble_training as training
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.ensemble import Ensemble
 from archive.errors import SettingsError, UsageError
-from archive.kernels.embedding import matrix
-from archive.kernels.paths import PathEncoding, every_path
+from archive.kernels.features.embedding import matrix
+from archive.kernels.features.paths import PathEncoding, every_path
 from archive.measurement import Figure
 from archive.spaces.tables.reader import Table
 

@@ -33,7 +33,7 @@ from archive.agents.surrogates.repeats import Repeats
 from archive.agents.surrogates.threads import one_thread
 from archive.agents.surrogates.transforms import Transform
 from archive.architecture.graph import Architecture
-from archive.kernels.covariance import Covariance
+from archive.kernels.covariance.base import Covariance
 
 _log = logging.getLogger(__name__)
 

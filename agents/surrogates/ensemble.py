@@ -46,7 +46,7 @@ from archive.agents.surrogates.transforms import Scale
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import check_one_space
-from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 
 # Believed scores are never taken for exact, even where the members know all observations by heart.
 LEAST_NOISE = 1e-3

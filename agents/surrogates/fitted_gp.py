@@ -17,7 +17,7 @@ from archive.agents.surrogates.transforms import Scale
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError, UsageError
 from archive.kernels.base import Components
-from archive.kernels.covariance import Bound, Covariance
+from archive.kernels.covariance.base import Bound, Covariance
 
 
 class Pairwise(Protocol):

@@ -18,7 +18,7 @@ Notation:
     log p(y)    -1/2 y^T a - sum log L_ii - n/2 log 2pi  (Rasmussen & Williams, 2006, eq. 2.30)
 
 Covariances made of distances may be indefinite, and at a few hundred networks NASBOT's are. `condition_repaired` then
-takes the positive part of K and Q c for c (`archive.kernels.spectrum`). The alternatives were measured on 300 networks
+takes the positive part of K and Q c for c (`archive.kernels.covariance.spectrum`). The alternatives were measured on 300 networks
 of each space: raising the noise until K passes, or repairing K and keeping c, ranked other networks far worse.
 """
 
@@ -33,7 +33,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from archive.agents.surrogates.base import Array
 from archive.errors import NotPositiveDefiniteError, NumericalError
-from archive.kernels.spectrum import repair, surely_positive_semidefinite
+from archive.kernels.covariance.spectrum import repair, surely_positive_semidefinite
 
 LOG_TWO_PI = float(np.log(2.0 * np.pi))
 

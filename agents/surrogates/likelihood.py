@@ -31,7 +31,7 @@ from archive.agents.surrogates.box import Box
 from archive.agents.surrogates.gp import LOG_TWO_PI, log_likelihood, try_cholesky
 from archive.agents.surrogates.repeats import Integers, Repeats
 from archive.errors import UsageError
-from archive.kernels.covariance import Bound, Covariance
+from archive.kernels.covariance.base import Bound, Covariance
 
 
 class Likelihood:

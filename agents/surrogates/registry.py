@@ -12,10 +12,10 @@ from archive.agents.surrogates.fitted_gp import Pairwise
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.base import Distance
-from archive.kernels.covariance import Covariance, exponential, nasbot_covariance
-from archive.kernels.embedding import EmbeddedDistance
+from archive.kernels.covariance.base import Covariance, exponential, nasbot_covariance
+from archive.kernels.distances.otmann import OTMANN
+from archive.kernels.features.embedding import EmbeddedDistance
 from archive.kernels.gram import Gram
-from archive.kernels.otmann import OTMANN
 
 
 def names() -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class Vocabulary:
             tables, which hold networks that are partly or wholly disconnected.
         decisions: Whether every path ends in a decision layer (softmax or linear) before the output.
         tree: Which operations are alike: a rooted tree whose leaves are operations, nested, with the lengths of its
-            edges (`archive.kernels.tree_wasserstein_operations`). None for a tree of the groups.
+            edges (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree of the groups.
         common: Each operation's name in NAS-Bench-101, None for an identity: the words in which cells of several spaces
             are compared. None where they are compared with cells of their own space only.
     """

@@ -13,9 +13,9 @@ import time
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.kernels.arc import Arc, places
 from archive.kernels.benchmarks.samples import best_seconds
-from archive.kernels.conditional import ArcCovariance, Differences, pseudo_metric
+from archive.kernels.covariance.arc import ArcCovariance, Differences, pseudo_metric
+from archive.kernels.features.arc import Arc, places
 from archive.measurement import Figure
 from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
 

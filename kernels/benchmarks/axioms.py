@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from archive import kernels
 from archive.architecture.graph import Architecture
 from archive.kernels.benchmarks.samples import SPACES, relabelled, walk
-from archive.kernels.embedding import EmbeddedDistance
+from archive.kernels.features.embedding import EmbeddedDistance
 from archive.measurement import Figure
 
 Floats = NDArray[np.float64]

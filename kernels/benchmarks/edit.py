@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
 from archive.kernels.benchmarks.samples import best_seconds, walk
-from archive.kernels.bourgain import Bourgain
-from archive.kernels.edit import EditDistance
-from archive.kernels.edit_sequence import Sequenced
+from archive.kernels.distances.bourgain import Bourgain
+from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit.sequence import Sequenced
 from archive.measurement import Figure
 
 Floats = NDArray[np.float64]

@@ -14,13 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
 from archive.kernels.base import Floats
 from archive.kernels.benchmarks.samples import best_seconds, draw
-from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.hamming import Hamming
-from archive.kernels.paths import PathEncoding, encoding_size
-from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.kernels.features.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
+from archive.kernels.features.hamming import Hamming
+from archive.kernels.features.paths import PathEncoding, encoding_size
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.measurement import Figure
 
 SPACES = ("nasbench101", "nasbench201")

@@ -23,8 +23,8 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import UsageError
 from archive.kernels.benchmarks.samples import best_seconds, walk
-from archive.kernels.otmann import OTMANN, PreparedNetwork, Variant
-from archive.kernels.penalties import penalties
+from archive.kernels.distances.otmann import OTMANN, PreparedNetwork, Variant
+from archive.kernels.distances.penalties import penalties
 from archive.measurement import Figure
 
 Floats = NDArray[np.float64]

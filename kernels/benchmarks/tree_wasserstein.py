@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary as operations_of
-from archive.kernels.embedding import Embedded, matrix, vocabulary
-from archive.kernels.tree_wasserstein import TreeWasserstein
-from archive.kernels.tree_wasserstein_degrees import cumulated, degrees
-from archive.kernels.tree_wasserstein_ngrams import Gram, gram_path, ngrams
-from archive.kernels.tree_wasserstein_operations import default_tree
+from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.distances.tree_wasserstein.ngrams import Gram, gram_path, ngrams
+from archive.kernels.distances.tree_wasserstein.operation_trees import default_tree
+from archive.kernels.features.embedding import Embedded, matrix, vocabulary
 from archive.measurement import Figure
 
 Floats = NDArray[np.float64]

@@ -17,9 +17,9 @@ import numpy as np
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Distance
 from archive.kernels.benchmarks.samples import best_seconds, draw
-from archive.kernels.gromov_wasserstein import GromovWasserstein
-from archive.kernels.pot import pot
-from archive.kernels.wasserstein import Wasserstein
+from archive.kernels.distances.gromov_wasserstein import GromovWasserstein
+from archive.kernels.distances.pot import pot
+from archive.kernels.distances.wasserstein import Wasserstein
 from archive.measurement import Figure
 
 SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")

@@ -21,7 +21,7 @@ from archive.agents.opening import open_study
 from archive.agents.surrogates.hyperposterior import Schedule
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.conditional import ArcCovariance, differences
+from archive.kernels.covariance.arc import ArcCovariance, differences
 from archive.queue.proposals import Result
 from archive.spaces.conditional import Categorical
 from archive.spaces.layerwise import chain

@@ -12,8 +12,8 @@ from archive.agents.surrogates import transforms
 from archive.agents.surrogates.ensemble import Ensemble
 from archive.agents.surrogates.warped import Warped
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.paths import PathEncoding
-from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
+from archive.kernels.features.paths import PathEncoding
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 
 from .listed import known, score, small_table
 

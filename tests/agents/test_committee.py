@@ -17,7 +17,7 @@ from archive.agents.surrogates.gp import GaussianProcess
 from archive.agents.surrogates.likelihood import GivenTheta
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.errors import UsageError
-from archive.kernels.covariance import Exponential
+from archive.kernels.covariance.base import Exponential
 
 from .gp_points import Differences, points, smooth
 

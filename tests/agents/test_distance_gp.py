@@ -13,9 +13,9 @@ from archive.agents.surrogates.gp import GaussianProcess
 from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
 from archive.agents.surrogates.transforms import Scale
 from archive.errors import NumericalError
-from archive.kernels.covariance import nasbot_covariance
+from archive.kernels.covariance.base import nasbot_covariance
+from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
-from archive.kernels.otmann import OTMANN
 
 from .conftest import grown
 

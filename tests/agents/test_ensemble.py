@@ -12,7 +12,7 @@ from archive import spaces
 from archive.agents.surrogates import ensemble_training as training
 from archive.agents.surrogates.ensemble import Ensemble
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
-from archive.kernels.embedding import EmbeddedDistance
+from archive.kernels.features.embedding import EmbeddedDistance
 
 
 class Counts(EmbeddedDistance):

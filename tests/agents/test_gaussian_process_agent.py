@@ -17,7 +17,7 @@ from archive.agents.gaussian_process import (
 )
 from archive.agents.shared_prior import Shared
 from archive.errors import UnknownNameError
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 
 from .listed import known, score, small_table
 

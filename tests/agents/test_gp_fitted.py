@@ -13,7 +13,7 @@ from archive.agents.surrogates.likelihood import GivenTheta
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.noise import FixedNoise, LearnedNoise
 from archive.errors import NumericalError, UnknownNameError, UsageError
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 
 from .gp_points import Differences, Point, points, smooth
 

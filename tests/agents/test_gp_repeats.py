@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from archive.agents.surrogates.gp import GaussianProcess
 from archive.agents.surrogates.likelihood import Likelihood
 from archive.agents.surrogates.repeats import Repeats
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 
 from .gp_points import Differences, points, smooth
 

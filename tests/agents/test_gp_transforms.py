@@ -13,7 +13,7 @@ from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.transforms import Scale
 from archive.errors import UnknownNameError
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 
 from .gp_points import Differences, points, smooth
 

@@ -12,7 +12,7 @@ from archive.agents.informant import Group, SourceModel
 from archive.agents.surrogates.distance_gp import DistanceGP
 from archive.agents.surrogates.informed_gp import COUPLINGS, NOISES, ORIGIN, UNIT, InformedGP
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
-from archive.kernels.covariance import exponential
+from archive.kernels.covariance.base import exponential
 
 from .gp_points import Differences, points, smooth
 

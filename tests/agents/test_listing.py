@@ -15,12 +15,12 @@ from archive.agents.base import History
 from archive.agents.listing import Listing, members_of
 from archive.agents.portfolio_members import Operations
 from archive.agents.stacked import Stacked, listable
-from archive.kernels import l1_parts
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.l1 import parts
+from archive.kernels.features.path_graph import live
+from archive.kernels.features.topology import Profile
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.kernels.gram import Gram
-from archive.kernels.path_graph import live
-from archive.kernels.profile import Profile
-from archive.kernels.tree_wasserstein import TreeWasserstein
-from archive.kernels.weisfeiler_lehman import WeisfeilerLehman
 
 from .conftest import Chains
 from .listed import known, score, small_table
@@ -72,7 +72,7 @@ def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, 
     kind = KINDS[name]()
     rows = [3, 17, 3, 40]
     expected = kind.distances([members[at] for at in rows], members).stack
-    monkeypatch.setattr(l1_parts, "is_dense", lambda p, entries: dense)
+    monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
     found = np.zeros_like(expected)
     for out, vectors in zip(found, Listing(members).vectors(kind), strict=True):
         vectors.rows(rows).add(1.0, False, 0, len(rows), out)

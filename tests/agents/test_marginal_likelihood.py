@@ -13,7 +13,7 @@ from archive.agents.surrogates.likelihood import GivenTheta, Likelihood
 from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.repeats import Repeats
 from archive.errors import NumericalError, UsageError
-from archive.kernels.covariance import Bound, Covariance, Exponential, exponential
+from archive.kernels.covariance.base import Bound, Covariance, Exponential, exponential
 
 from .gp_points import Differences, points, smooth
 

@@ -15,8 +15,8 @@ from archive.agents.stacked import Stacked
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
 from archive.architecture import codec
 from archive.errors import UsageError
-from archive.kernels.path_graph import live
-from archive.kernels.tree_wasserstein import TreeWasserstein
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.path_graph import live
 
 from .conftest import observed
 from .listed import Listed, small_table

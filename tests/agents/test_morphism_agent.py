@@ -15,8 +15,8 @@ from archive.agents.morphism_tree import Moves, Tree, accepted, moves_of
 from archive.agents.surrogates.likelihood import GivenTheta
 from archive.agents.surrogates.noise import FixedNoise
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.bourgain import Bourgain
-from archive.kernels.edit import EditDistance
+from archive.kernels.distances.bourgain import Bourgain
+from archive.kernels.distances.edit.distance import EditDistance
 from archive.kernels.gram import Gram
 
 from .conftest import grown, observed

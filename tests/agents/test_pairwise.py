@@ -9,8 +9,8 @@ from archive import agents, kernels, spaces
 from archive.agents import pairwise
 from archive.agents.base import History, Observation
 from archive.agents.pairwise import Keeper
+from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
-from archive.kernels.otmann import OTMANN
 from archive.kernels.stored import kinds, worth_storing
 from tests.archive.stores import count
 

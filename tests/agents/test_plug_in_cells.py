@@ -20,8 +20,8 @@ from archive.agents.portfolio_members import defaults, model
 from archive.architecture import codec
 from archive.architecture.operations import Operation, define, vocabulary
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.paths import PathEncoding
-from archive.kernels.tree_wasserstein_operations import default_tree
+from archive.kernels.distances.tree_wasserstein.operation_trees import default_tree
+from archive.kernels.features.paths import PathEncoding
 from archive.spaces.base import Space
 
 from . import motifs

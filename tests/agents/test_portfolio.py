@@ -11,7 +11,7 @@ from archive.agents.portfolio import Portfolio
 from archive.agents.portfolio_members import Operations, Raised, defaults, model
 from archive.agents.space_filling import most_telling
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.covariance import Exponential, exponential
+from archive.kernels.covariance.base import Exponential, exponential
 from tests.spaces.strategies import relabelled
 
 from .conftest import grown, observed

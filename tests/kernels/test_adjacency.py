@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from archive.architecture.codec import from_nasbench201, to_nasbench101
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding, every_entry
-from archive.kernels.embedding import matrix, vocabulary
+from archive.kernels.features.adjacency import AdjacencyEncoding, ContinuousAdjacencyEncoding, every_entry
+from archive.kernels.features.embedding import matrix, vocabulary
 from tests.kernels import oracle
 from tests.spaces.strategies import CELL_LABELS, cells, members, relabelled, space_of
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.arc import Arc, places
-from archive.kernels.stationary import Stationary
+from archive.kernels.covariance.stationary import Stationary
+from archive.kernels.features.arc import Arc, places
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

@@ -7,7 +7,7 @@ import pytest
 
 from archive.errors import UsageError
 from archive.kernels.benchmarks import otmann as benchmark
-from archive.kernels.otmann import OTMANN
+from archive.kernels.distances.otmann import OTMANN
 from tests.kernels import oracle
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::SyntaxWarning")

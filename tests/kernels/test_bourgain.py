@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive.errors import NumericalError, UsageError
-from archive.kernels.bourgain import Bourgain
-from archive.kernels.edit import EditDistance
-from archive.kernels.spectrum import is_positive_semidefinite
+from archive.kernels.covariance.spectrum import is_positive_semidefinite
+from archive.kernels.distances.bourgain import Bourgain
+from archive.kernels.distances.edit.distance import EditDistance
 from tests.spaces.strategies import cells
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
-from archive.kernels.conditional import ABSENT, ArcCovariance, Differences, embedding, pseudo_metric
+from archive.kernels.covariance.arc import ABSENT, ArcCovariance, Differences, embedding, pseudo_metric
 from archive.spaces.conditional import Categorical, Conditional, Real, When, perceptrons
 
 # Two layers' worth of the paper's example, with a choice and a parameter two conditions deep.

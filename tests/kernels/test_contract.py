@@ -69,4 +69,4 @@ def test_importing_loads_no_compiler():
     code = "import sys; from archive import kernels; kernels.get('otmann'); print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"numba", "scipy", "ot", "torch"} & set(found)
-    assert "archive.kernels.otmann" in found
+    assert "archive.kernels.distances.otmann" in found

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from archive.errors import UsageError
-from archive.kernels.cosine import Cosine
-from archive.kernels.covariance import Exponential, Product, Sum, exponential, nasbot_covariance
-from archive.kernels.power_exponential import PowerExponential
-from archive.kernels.spectrum import is_positive_semidefinite
+from archive.kernels.covariance.base import Exponential, Product, Sum, exponential, nasbot_covariance
+from archive.kernels.covariance.cosine import Cosine
+from archive.kernels.covariance.power_exponential import PowerExponential
+from archive.kernels.covariance.spectrum import is_positive_semidefinite
 
 COVARIANCES = {
     "laplacian": Exponential([0, 1]),

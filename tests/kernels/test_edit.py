@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.edit import EditDistance
-from archive.kernels.edit_sequence import BREAK, MAX_SKIPS, SKIP, sequence, sequenced
+from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit.sequence import BREAK, MAX_SKIPS, SKIP, sequence, sequenced
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

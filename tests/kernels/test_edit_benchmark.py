@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive.kernels.benchmarks import edit as benchmark
-from archive.kernels.edit import EditDistance
+from archive.kernels.distances.edit.distance import EditDistance
 from tests.kernels import oracle
 
 

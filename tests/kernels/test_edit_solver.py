@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from archive.kernels import edit_solver
-from archive.kernels.edit import EditDistance
-from archive.kernels.edit_sequence import sequence
+from archive.kernels.distances.edit import solver
+from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.edit.sequence import sequence
 from tests.spaces.strategies import cells, members
 
 
@@ -77,11 +77,11 @@ skip_sets = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integer
 @given(skip_sets, skip_sets)
 def test_skips_in_common_need_no_matching(first, second):
     table = np.array(sorted(first) + sorted(second), np.int64).reshape(-1, 3)
-    room = edit_solver.workspace(0, max(len(first), len(second)))
+    room = solver.workspace(0, max(len(first), len(second)))
     m, n = len(first), len(table)
     expected = pytest.approx(skips_distance(first, second), rel=1e-12, abs=1e-12)
-    assert edit_solver._skips(0, m, m, n, table, room) == expected
-    assert edit_solver._skips(m, n, 0, m, table, room) == expected
+    assert solver._skips(0, m, m, n, table, room) == expected
+    assert solver._skips(m, n, 0, m, table, room) == expected
 
 
 @st.composite
@@ -97,19 +97,19 @@ def costs(draw):
 @given(costs())
 def test_assignment(cost):
     rows, columns = cost.shape
-    room = edit_solver.workspace(0, columns)
+    room = solver.workspace(0, columns)
     room.cost[:rows, :columns] = cost
-    found = edit_solver._assign(rows, columns, room)
+    found = solver._assign(rows, columns, room)
     assert found == pytest.approx(cost[linear_sum_assignment(cost)].sum(), rel=1e-12, abs=1e-12)
     assert sorted(set(room.match[1:]) - {0}) == list(range(1, rows + 1))
 
 
 def test_large_assignment():
     rng = np.random.default_rng(0)
-    room = edit_solver.workspace(0, 120)
+    room = solver.workspace(0, 120)
     room.cost[:] = rng.integers(0, 30, (120, 120)) / 30
     expected = room.cost[linear_sum_assignment(room.cost)].sum()
-    assert edit_solver._assign(120, 120, room) == pytest.approx(expected, rel=1e-12)
+    assert solver._assign(120, 120, room) == pytest.approx(expected, rel=1e-12)
 
 
 sequences = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0, 2.0, 5.0])), max_size=14)
@@ -128,5 +128,5 @@ def test_common_ends_need_no_programme(first, second):
     # Widths of 0 are absent ones: equal to each other, and 1 apart from all others.
     expected = layers_distance(*([Plain((kind, width == 0), width) for kind, width in one] for one in (first, second)))
     m, n = len(first), len(rows)
-    found = edit_solver._layers(0, m, m, n, kinds, np.ones(n), attributes, np.empty(15))
+    found = solver._layers(0, m, m, n, kinds, np.ones(n), attributes, np.empty(15))
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from archive.errors import InvalidArchitectureError
-from archive.kernels import l1_blocks, l1_parts
-from archive.kernels.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
+from archive.kernels.features.l1 import blocks, parts
 from tests.kernels import oracle
 
 NORMS = {"l1": "cityblock", "l2": "euclidean"}
@@ -50,9 +50,9 @@ def laid_out(vectors: list[dict[str, float]], p: int) -> np.ndarray:
     return dense
 
 
-def filled(part: l1_parts.Part, m: int, n: int, symmetric: bool, weight: float = 1.0) -> np.ndarray:
+def filled(part: parts.Part, m: int, n: int, symmetric: bool, weight: float = 1.0) -> np.ndarray:
     out = np.zeros((m, n))
-    l1_blocks.fill(out, [(weight, part)], symmetric=symmetric)
+    blocks.fill(out, [(weight, part)], symmetric=symmetric)
     return out
 
 
@@ -66,14 +66,14 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
     place = {f"f{k}": k for k in range(p)}
     expected = cdist(laid_out(x, p), laid_out(y, p), NORMS[norm]) if m and n else np.zeros((m, n))
     within = cdist(laid_out(x, p), laid_out(x, p), NORMS[norm]) if m else np.zeros((0, 0))
-    entries = [l1_parts._entries_of_vectors(side, place) for side in (x, y)]
-    dense = [l1_parts.dense(side, place) for side in (x, y)]
+    entries = [parts._entries_of_vectors(side, place) for side in (x, y)]
+    dense = [parts.dense(side, place) for side in (x, y)]
     euclidean = norm == "l2"
     for part, gram in (
-        (l1_parts.Sparse(*entries, euclidean), l1_parts.Sparse(entries[0], entries[0], euclidean)),
+        (parts.Sparse(*entries, euclidean), parts.Sparse(entries[0], entries[0], euclidean)),
         (
-            l1_parts.Dense(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
-            l1_parts.Dense(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
+            parts.Dense(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
+            parts.Dense(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
         ),
     ):
         np.testing.assert_allclose(filled(part, m, n, False), expected, rtol=1e-12, atol=1e-12)
@@ -90,8 +90,8 @@ def test_blocks_wider_than_a_tile_on_several_threads(monkeypatch, norm, threads,
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(threads)))
     rng = np.random.default_rng(m)
     x, y = sparse(rng, m, p, most), sparse(rng, n, p, most)
-    part, gram = (l1_blocks.vectors(x, side, euclidean=norm == "l2") for side in (y, None))
-    assert isinstance(part, l1_parts.Dense if p == 9 else l1_parts.Sparse)
+    part, gram = (blocks.vectors(x, side, euclidean=norm == "l2") for side in (y, None))
+    assert isinstance(part, parts.Dense if p == 9 else parts.Sparse)
     both = [laid_out(side, p) for side in (x, y)]
     np.testing.assert_allclose(filled(part, m, n, False, 0.5), 0.5 * cdist(*both, NORMS[norm]), rtol=1e-12)
     found = filled(gram, m, m, True)
@@ -103,14 +103,14 @@ def test_copies_are_looked_up():
     rng = np.random.default_rng(1)
     few = sparse(rng, 7, 20, 10)
     many = [dict(reversed(few[at].items())) for at in rng.integers(0, 7, size=50)]
-    part = l1_blocks.vectors(many, few)
-    assert isinstance(part, l1_parts.Lookup)
+    part = blocks.vectors(many, few)
+    assert isinstance(part, parts.Lookup)
     assert part.table.shape == (7, 7)
     expected = cdist(laid_out(many, 20), laid_out(few, 20), "cityblock")
     np.testing.assert_allclose(filled(part, 50, 7, False), expected, rtol=1e-12, atol=1e-12)
 
 
-def steps_of(rng: np.random.Generator, most: int) -> l1_parts.Steps:
+def steps_of(rng: np.random.Generator, most: int) -> parts.Steps:
     places = np.unique(rng.integers(1, 2 * most, size=rng.integers(1, most + 1)) / rng.integers(1, most + 1))
     values = np.cumsum(rng.random(len(places)))
     return tuple(places.tolist()), (*(values[:-1] / values[-1]).tolist(), 1.0)
@@ -122,24 +122,24 @@ def test_areas_between_step_functions(seed, most):
     rng = np.random.default_rng(seed)
     x, y = ([steps_of(rng, most) for _ in range(6)] for _ in range(2))
 
-    def area(f: l1_parts.Steps, g: l1_parts.Steps) -> float:
+    def area(f: parts.Steps, g: parts.Steps) -> float:
         cuts = sorted({*f[0], *g[0]})
         at = [[([0.0, *h[1]])[sum(place <= cut for place in h[0])] for cut in cuts] for h in (f, g)]
         return sum(abs(a - b) * (right - left) for a, b, left, right in zip(*at, cuts, cuts[1:], strict=False))
 
     expected = [[area(f, g) for g in y] for f in x]
-    merged = l1_parts.Stepped(l1_parts._entries_of_steps(x), l1_parts._entries_of_steps(y))
-    for part in (merged, l1_blocks.steps(x, y)):
+    merged = parts.Stepped(parts._entries_of_steps(x), parts._entries_of_steps(y))
+    for part in (merged, blocks.steps(x, y)):
         np.testing.assert_allclose(filled(part, 6, 6, False), expected, rtol=1e-12, atol=1e-14)
-    gram = filled(l1_parts.Stepped(merged.x, merged.x), 6, 6, True)
+    gram = filled(parts.Stepped(merged.x, merged.x), 6, 6, True)
     np.testing.assert_array_equal(gram, gram.T)
     assert not gram.diagonal().any()
 
 
 def test_many_different_places_are_merged():
     functions = [((1 / n, 1.0), (0.5, 1.0)) for n in range(2, 700)]
-    part = l1_blocks.steps(functions)
-    assert isinstance(part, l1_parts.Stepped)
+    part = blocks.steps(functions)
+    assert isinstance(part, parts.Stepped)
     found = filled(part, 698, 698, True)
     places = np.array([places[0] for places, _ in functions])
     np.testing.assert_allclose(found, np.abs(np.subtract.outer(places, places)) / 2, atol=1e-15)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import Components, Distance
+from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
-from archive.kernels.otmann import OTMANN
 from tests.kernels import oracle
 from tests.spaces.strategies import relabelled
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels import gromov_wasserstein as module
-from archive.kernels.gromov_wasserstein import GromovWasserstein, GromovWassersteinWarning
+from archive.kernels.distances import gromov_wasserstein as module
+from archive.kernels.distances.gromov_wasserstein import GromovWasserstein, GromovWassersteinWarning
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

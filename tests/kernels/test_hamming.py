@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from archive.architecture.codec import from_nasbench201, to_nasbench101, to_nasbench201
 from archive.errors import UsageError
-from archive.kernels.hamming import Hamming
+from archive.kernels.features.hamming import Hamming
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive import kernels
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError
-from archive.kernels.otmann import NU_STR, OTMANN
+from archive.kernels.distances.otmann import NU_STR, OTMANN
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
-from archive.kernels.path_lengths import path_lengths
+from archive.kernels.distances.path_lengths import path_lengths
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members
 

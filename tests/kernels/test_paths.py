@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError, UsageError
-from archive.kernels import paths
-from archive.kernels.embedding import matrix, vocabulary
-from archive.kernels.path_graph import label
-from archive.kernels.paths import PathEncoding, encoding_size, every_path, number_of_paths, path_counts
+from archive.kernels.features import paths
+from archive.kernels.features.embedding import matrix, vocabulary
+from archive.kernels.features.path_graph import label
+from archive.kernels.features.paths import PathEncoding, encoding_size, every_path, number_of_paths, path_counts
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled, space_of
 

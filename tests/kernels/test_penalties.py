@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive.architecture.operations import CNN, Operation, define, vocabulary
-from archive.kernels.penalties import penalties
+from archive.kernels.distances.penalties import penalties
 from tests.kernels import oracle
 
 SPACES = ["cnn", "mlp", "nasbench101", "nasbench201"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
-from archive.kernels.profile import Profile
+from archive.kernels.features.topology import Profile
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

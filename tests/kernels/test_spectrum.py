@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive.errors import NumericalError
-from archive.kernels.spectrum import (
+from archive.kernels.covariance.spectrum import (
     IndefiniteKernelWarning,
     definiteness,
     is_positive_semidefinite,

@@ -12,8 +12,8 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import RBF, Matern
 
 from archive.errors import UsageError
-from archive.kernels.covariance import Exponential
-from archive.kernels.stationary import Stationary, correlation
+from archive.kernels.covariance.base import Exponential
+from archive.kernels.covariance.stationary import Stationary, correlation
 
 PROFILES = ("rbf", "matern32", "matern52")
 every = pytest.mark.parametrize("profile", PROFILES)

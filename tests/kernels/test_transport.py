@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from archive.kernels import transport
+from archive.kernels.distances import transport
 from tests.kernels import oracle
 
 sizes = st.integers(0, 7)

@@ -17,10 +17,10 @@ from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.tree_wasserstein import TreeWasserstein
-from archive.kernels.tree_wasserstein_degrees import degrees
-from archive.kernels.tree_wasserstein_ngrams import gram_path, ngrams
-from archive.kernels.tree_wasserstein_operations import OperationTree, default_tree
+from archive.kernels.distances.tree_wasserstein.degrees import degrees
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.distances.tree_wasserstein.ngrams import gram_path, ngrams
+from archive.kernels.distances.tree_wasserstein.operation_trees import OperationTree, default_tree
 from tests.kernels import oracle
 from tests.spaces.strategies import CELL_LABELS, cells, generators, members, relabelled, space_of
 from tests.support import golden
@@ -312,7 +312,7 @@ def test_paths_beyond_number_are_counted():
 
 
 def test_too_many_ngrams(monkeypatch):
-    monkeypatch.setattr("archive.kernels.tree_wasserstein_ngrams.MOST", 42)
+    monkeypatch.setattr("archive.kernels.distances.tree_wasserstein.ngrams.MOST", 42)
     with pytest.raises(InvalidArchitectureError, match="2-grams must be at most 42 over all layers, got more; lower n"):
         TreeWasserstein().prepare(oracle.long_chain(40, 0))
 

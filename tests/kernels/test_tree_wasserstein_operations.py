@@ -9,8 +9,8 @@ import pytest
 from archive.architecture import operations
 from archive.architecture.operations import Operation, vocabulary
 from archive.errors import UsageError
-from archive.kernels.tree_wasserstein import TreeWasserstein
-from archive.kernels.tree_wasserstein_operations import OperationTree, default_tree
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.distances.tree_wasserstein.operation_trees import OperationTree, default_tree
 from tests.kernels import oracle
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import layer_masses
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError
-from archive.kernels.wasserstein import NU_STR, Wasserstein
+from archive.kernels.distances.wasserstein import NU_STR, Wasserstein
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 

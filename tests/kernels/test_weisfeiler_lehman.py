@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from archive import kernels
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.path_graph import label, live_layers
-from archive.kernels.weisfeiler_lehman import WeisfeilerLehman, subtree_counts
+from archive.kernels.features.path_graph import label, live_layers
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman, subtree_counts
 from tests.kernels import oracle
 from tests.spaces.strategies import cells, members, relabelled
 
@@ -144,7 +144,7 @@ def test_dead_layers_do_not_matter():
 
 def test_names_do_not_depend_on_the_process():
     code = (
-        "from archive.architecture.graph import Architecture, Layer; from archive.kernels.weisfeiler_lehman import subtree_counts;"
+        "from archive.architecture.graph import Architecture, Layer; from archive.kernels.features.weisfeiler_lehman import subtree_counts;"
         "layers = [Layer('ip'), *[Layer('leaky-relu', 8)] * 30, Layer('linear'), Layer('op')];"
         "chain = Architecture('mlp', layers, [(u, u + 1) for u in range(32)] + [(0, 4), (3, 9)]);"
         "print(*sorted(subtree_counts(chain, 9)), sep='\\n')"

@@ -1,0 +1,295 @@
+"""Covariances made of distances: exp(-sum_i beta_i d_i^p), their sums and products, and gradients.
+
+| symbol  | meaning                                                            | shape          |
+|---------|--------------------------------------------------------------------|----------------|
+| d       | components of a distance, stacked (`Components.stack`)             | (c, m, n)      |
+| theta   | logarithms of the parameters, flat: theta = log(alpha, beta_1, …)  | (parameters,)  |
+| K       | covariance                                                         | (m, n)         |
+| dK      | dK / dtheta, one layer a parameter                                 | (parameters, m, n) |
+
+NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2) over the
+unnormalised and the normalised OTMANN distances. None of this is known to be positive semi-definite: see
+`archive.kernels.covariance.spectrum`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.errors import UsageError
+
+Floats = NDArray[np.float64]
+
+# Widest useful range of alpha when scores are standardised, and of beta in units of 1 / (median of d^p): at the
+# lower end a component is ignored, at the upper end all networks are strangers to each other.
+ALPHA = (1e-2, 1e1)
+BETA = (1e-3, 1e2)
+
+
+class Covariance(ABC):
+    """A covariance as a function of distances and of a flat vector of log-parameters. Immutable."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters, in the order of theta."""
+
+    @abstractmethod
+    def bounds(self, stack: Floats) -> Floats:
+        """Return the box that theta is sought in.
+
+        Args:
+            stack: (c, m, n) distances of the observations, which set the scale of the betas; components without any
+                positive distance count as of scale 1.
+
+        Returns:
+            (parameters, 2) float64, lower and upper.
+        """
+
+    @abstractmethod
+    def variance(self, theta: Floats) -> float:
+        """Return the covariance at distance 0, which is the prior variance of every network."""
+
+    @abstractmethod
+    def bind(self, stack: Floats) -> Bound:
+        """Return the covariance of one block, ready for many values of theta.
+
+        Args:
+            stack: (c, m, n) distances; they must not change afterwards.
+
+        Raises:
+            UsageError: The stack has too few components.
+        """
+
+    def value(self, stack: Floats, theta: Floats) -> Floats:
+        """Return K for (c, m, n) distances and (parameters,) log-parameters: (m, n) float64.
+
+        Raises:
+            UsageError: theta has another length, or the stack too few components.
+        """
+        return self.bind(stack).value(theta)
+
+    def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
+        """Return K and dK: (m, n) and (parameters, m, n) float64; arguments as in `value`.
+
+        `Bound.value_and_layers` holds one layer at a time, which is what large blocks need.
+        """
+        value, layers = self.bind(stack).value_and_layers(theta)
+        return value, np.stack(list(layers))
+
+    def __add__(self, other: Covariance) -> Sum:
+        """Return the sum; its theta is both thetas, one after the other."""
+        return Sum((self, other))
+
+    def __mul__(self, other: Covariance) -> Product:
+        """Return the product; its theta is both thetas, one after the other."""
+        return Product((self, other))
+
+    def _check(self, theta: Floats) -> Floats:
+        checked = np.asarray(theta, dtype=np.float64)
+        if checked.shape != (len(self.names),):
+            raise UsageError(f"theta must hold {len(self.names)} parameters, got shape {checked.shape}")
+        return checked
+
+
+class Bound(ABC):
+    """A covariance on one block of distances: what does not depend on theta is computed once. Immutable."""
+
+    @abstractmethod
+    def value(self, theta: Floats) -> Floats:
+        """Return K at (parameters,) log-parameters: (m, n) float64, a new array."""
+
+    @abstractmethod
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        """Return K, and dK as an iterator of one (m, n) layer a parameter, made when asked for.
+
+        The layers may be K itself; neither may be changed before the iterator is exhausted.
+        """
+
+
+class Exponential(Covariance):
+    """alpha * exp(-sum_i beta_i d_i^p) over some of the components.
+
+    Args:
+        components: Positions in the stack; one beta for each.
+        power: p, in (0, 2].
+        label: Added to the names of the parameters, to tell two terms apart.
+
+    Raises:
+        UsageError: An argument is out of range.
+    """
+
+    def __init__(self, components: Sequence[int], power: float = 1.0, label: str = "") -> None:
+        """Check the arguments."""
+        self.components, self.power, self.label = tuple(components), float(power), label
+        if not self.components or min(self.components) < 0:
+            raise UsageError(f"components must be one or more positions >= 0, got {self.components}")
+        if not 0 < self.power <= 2:
+            raise UsageError(f"power must be in (0, 2], got {power}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return `alpha` and a `beta` for each component."""
+        return (f"alpha{self.label}", *(f"beta{self.label}[{at}]" for at in range(len(self.components))))
+
+    def bounds(self, stack: Floats) -> Floats:
+        """Scale the betas to the median distances."""
+        scales = [np.median(powers[powers > 0]) if (powers > 0).any() else 1.0 for powers in self._powers(stack)]
+        betas = [np.log(np.array(BETA) / scale) for scale in scales]
+        return np.array([np.log(ALPHA), *betas])
+
+    def variance(self, theta: Floats) -> float:
+        """Return alpha."""
+        return float(np.exp(self._check(theta)[0]))
+
+    def bind(self, stack: Floats) -> Bound:
+        """Raise the distances to the power p."""
+        return _BoundExponential(self, self._powers(stack))
+
+    def _powers(self, stack: Floats) -> Floats:
+        if max(self.components) >= len(stack):
+            raise UsageError(f"the covariance needs component {max(self.components)}, got a stack of {len(stack)}")
+        first, size = self.components[0], len(self.components)
+        contiguous = self.components == tuple(range(first, first + size))
+        # A slice is a view: thousands of networks have gigabytes of distances.
+        chosen = stack[first : first + size] if contiguous else stack[list(self.components)]
+        return chosen if self.power == 1 else chosen * chosen if self.power == 2 else chosen**self.power
+
+
+class _BoundExponential(Bound):
+    def __init__(self, covariance: Exponential, powers: Floats) -> None:
+        self.covariance, self.powers = covariance, powers
+
+    def value(self, theta: Floats) -> Floats:
+        log_alpha, *log_betas = self.covariance._check(theta)
+        value: Floats = np.exp(log_alpha - np.tensordot(np.exp(log_betas), self.powers, axes=1))
+        return value
+
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        value = self.value(theta)
+        betas = np.exp(self.covariance._check(theta)[1:])
+        falls = (-beta * power * value for beta, power in zip(betas, self.powers, strict=True))
+        return value, chain([value], falls)
+
+
+class _Combination(Covariance):
+    """Several covariances of one stack; theta is theirs, one after the other."""
+
+    def __init__(self, terms: Sequence[Covariance]) -> None:
+        self.terms = tuple(terms)
+        if not self.terms:
+            raise UsageError("terms must be one or more covariances, got none")
+        self._ends = np.cumsum([len(term.names) for term in self.terms])[:-1]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the terms' names; where two are equal, say which term each belongs to."""
+        names = [name for term in self.terms for name in term.names]
+        if len(set(names)) == len(names):
+            return tuple(names)
+        return tuple(f"{at}.{name}" for at, term in enumerate(self.terms) for name in term.names)
+
+    def bounds(self, stack: Floats) -> Floats:
+        """Return the terms' bounds."""
+        return np.concatenate([term.bounds(stack) for term in self.terms])
+
+    def _split(self, theta: Floats) -> list[Floats]:
+        return np.split(self._check(theta), self._ends)
+
+
+class Sum(_Combination):
+    """The sum of covariances.
+
+    Args:
+        terms: What to add up.
+    """
+
+    def variance(self, theta: Floats) -> float:
+        """Add up."""
+        return sum(term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True))
+
+    def bind(self, stack: Floats) -> Bound:
+        """Bind each term."""
+        return _BoundSum(self, stack)
+
+
+class Product(_Combination):
+    """The product of covariances.
+
+    Of the terms' alphas only the product can be learned; fix the others by equal bounds or leave them to the prior.
+
+    Args:
+        terms: What to multiply.
+    """
+
+    def variance(self, theta: Floats) -> float:
+        """Multiply."""
+        return float(np.prod([term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True)]))
+
+    def bind(self, stack: Floats) -> Bound:
+        """Bind each term."""
+        return _BoundProduct(self, stack)
+
+
+class _BoundCombination(Bound):
+    def __init__(self, whole: _Combination, stack: Floats) -> None:
+        self.whole, self.terms = whole, tuple(term.bind(stack) for term in whole.terms)
+
+    def _values(self, theta: Floats) -> list[Floats]:
+        return [term.value(part) for term, part in zip(self.terms, self.whole._split(theta), strict=True)]
+
+    def _values_and_layers(self, theta: Floats) -> tuple[list[Floats], list[Iterator[Floats]]]:
+        parts = zip(self.terms, self.whole._split(theta), strict=True)
+        values, layers = zip(*(term.value_and_layers(part) for term, part in parts), strict=True)
+        return list(values), list(layers)
+
+
+class _BoundSum(_BoundCombination):
+    def value(self, theta: Floats) -> Floats:
+        total: Floats = np.sum(self._values(theta), axis=0)
+        return total
+
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        values, layers = self._values_and_layers(theta)
+        return np.sum(values, axis=0), chain.from_iterable(layers)
+
+
+class _BoundProduct(_BoundCombination):
+    def value(self, theta: Floats) -> Floats:
+        product: Floats = np.prod(self._values(theta), axis=0)
+        return product
+
+    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
+        # Each layer is multiplied by the values of the other terms: dividing the product by one's own may be 0 / 0.
+        values, layers = self._values_and_layers(theta)
+        return np.prod(values, axis=0), (
+            layer * np.prod([value for other, value in enumerate(values) if other != at], axis=0)
+            for at, own in enumerate(layers)
+            for layer in own
+        )
+
+
+def exponential(components: int, power: float = 1.0, label: str = "") -> Exponential:
+    """Return alpha exp(-sum_i beta_i d_i^p) over the first components: eq. (25) of tree-Wasserstein at p = 1.
+
+    Args:
+        components: How many; each has a beta of its own (automatic relevance determination).
+        power: p, in (0, 2].
+        label: Added to the names of the parameters.
+    """
+    return Exponential(range(components), power, label)
+
+
+def nasbot_covariance(nu: int = 4) -> Sum:
+    """Return eq. (4) of NASBOT for the stack of an OTMANN distance.
+
+    Args:
+        nu: How many nu_str the stack was computed for: the first `nu` components are unnormalised (p = 1), the next
+            `nu` normalised (p = 2). With 4 there are 10 parameters; the noise variance is the surrogate's.
+    """
+    return Sum((Exponential(range(nu), 1.0), Exponential(range(nu, 2 * nu), 2.0, "_normalised")))

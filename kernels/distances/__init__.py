@@ -1,0 +1,1 @@
+"""Distances between architectures that compare two networks at a time: transport, edits, trees."""

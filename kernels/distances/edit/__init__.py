@@ -1,0 +1,1 @@
+"""The edit distance of network morphism (Auto-Keras)."""

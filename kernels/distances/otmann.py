@@ -1,0 +1,204 @@
+"""OTMANN: the optimal transport distance between neural architectures of NASBOT.
+
+Kandasamy, Neiswanger, Schneider, Poczos, Xing: Neural Architecture Search with Bayesian Optimisation and Optimal
+Transport (2018), program (3), theorem 3 and appendix A.3.
+
+| symbol   | meaning                                                                     | shape        |
+|----------|-----------------------------------------------------------------------------|--------------|
+| lm       | layer masses (`archive.architecture.layer_mass`)                                               | (n,)         |
+| M        | label penalties (`archive.kernels.distances.penalties`)                               | (labels,) x2 |
+| delta    | path lengths from ip and to op (`archive.kernels.distances.path_lengths`)             | (n, f)       |
+| C_str    | mean over groups of 1/6 sum over {sp, lp, rw} x {ip, op} of |delta - delta'| | (n1, n2)     |
+| Z        | mass matched between layers                                                 | (n1, n2)     |
+| tm       | total mass of a network                                                     | scalar       |
+
+    d(G1, G2) = min over Z of  <Z, M + nu_str C_str> + unmatched mass,      normalised: d / (tm(G1) + tm(G2))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import cpu_count
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
+from archive.errors import InvalidArchitectureError, NumericalError, UsageError
+from archive.kernels.base import PairDistance, check_one_space
+from archive.kernels.distances.penalties import Penalties, penalties
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Variant = Literal["appendix", "main_text", "code"]
+
+NU_STR = (0.1, 0.2, 0.4, 0.8)
+MASSES: dict[str, dict[str, float]] = {
+    "appendix": {"fc_factor": 0.1, "res_factor": 2.0, "floor": 0.0},
+    "main_text": {"fc_factor": 1.0, "res_factor": 2.0, "floor": 0.0},
+    "code": {"fc_factor": 0.1, "res_factor": 1.0, "floor": 100.0},
+}
+# Below this many pairs, handing work to a second thread costs more than it saves.
+PAIRS_A_THREAD = 64
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedNetwork:
+    """What OTMANN keeps of one network: its layers with mass, sorted by family of labels.
+
+    Attributes:
+        key: The architecture's key.
+        space: The architecture's space.
+        masses: (n,) float64, all positive.
+        labels: (n,) int64, rows of the label penalties.
+        places: (n, f) float64, path lengths scaled so that C_str is their L1 distance.
+        blocks: (families + 1,) int64, where each family begins.
+        total: Sum of the masses.
+    """
+
+    key: str
+    space: str
+    masses: Floats
+    labels: Integers
+    places: Floats
+    blocks: Integers
+    total: float
+
+
+class OTMANN(PairDistance[PreparedNetwork]):
+    """The cheapest matching of the computation of one network to that of another, exactly.
+
+    With the penalties of every variant the unnormalised distance is a pseudo-metric: symmetric, 0 for equal networks,
+    and it keeps the triangle inequality (theorem 3); different networks can be at distance 0 (the paper's figure 3).
+    The normalised distance is symmetric and lies in [0, 1] but breaks the triangle inequality. Neither is known to be
+    negative definite, so that exp(-beta d^p) may be indefinite: see `archive.kernels.covariance.spectrum`.
+
+    Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a layer for each
+    nu_str; all nu_str share one pass. Choose it for networks of differing size and wiring whose layers have units.
+
+    Args:
+        variant: `"appendix"` (A.3: fc masses x 0.1, C_str averaged over groups of layers), `"main_text"` (section 3:
+            neither) or `"code"` (what the authors released: other penalties, res masses not doubled, masses of input,
+            output and decision layers at least 100).
+        nu_str: Weights of the structural cost, each >= 0; one component of either kind for each.
+        threads: Threads for large blocks; None for the processors this process may use.
+
+    Raises:
+        UsageError: An argument is out of range.
+    """
+
+    name: ClassVar[str] = "otmann"
+
+    def __init__(
+        self, variant: Variant = "appendix", nu_str: Iterable[float] = NU_STR, threads: int | None = None
+    ) -> None:
+        """Check the arguments."""
+        self.variant, self.nu_str = variant, tuple(float(nu) for nu in nu_str)
+        if variant not in get_args(Variant):
+            raise UsageError(f"variant must be one of {', '.join(get_args(Variant))}, got {variant!r}")
+        if not self.nu_str or not all(0 <= nu < np.inf for nu in self.nu_str):
+            raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads must be >= 1, got {threads}")
+        self.threads = threads or cpu_count.available()
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `otmann:NU` for each nu_str, then `otmann_normalised:NU`."""
+        return tuple(f"{name}:{nu:g}" for name in ("otmann", "otmann_normalised") for nu in self.nu_str)
+
+    @property
+    def unnormalised(self) -> int:
+        """Return the number of nu_str."""
+        return len(self.nu_str)
+
+    def prepare(self, architecture: Architecture) -> PreparedNetwork:
+        """Weigh the layers, measure the paths, and sort by family; layers without mass cannot matter and go."""
+        from archive.kernels.distances.path_lengths import path_lengths
+
+        table = self._penalties(architecture.space)
+        labels = np.array([table.index[layer.op] for layer in architecture.layers], np.int64)
+        masses = np.array(layer_masses(architecture, **MASSES[self.variant]))
+        if not np.isfinite(masses).all():
+            raise InvalidArchitectureError("the mass of a layer is not finite", int(np.argmin(np.isfinite(masses))))
+        counted = table.counted[labels]
+        places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
+        order = np.argsort(table.family[labels], kind="stable")
+        order = order[masses[order] > 0]
+        blocks = np.searchsorted(table.family[labels[order]], np.append(np.unique(table.family), len(table.family)))
+        return PreparedNetwork(
+            architecture.key,
+            architecture.space,
+            masses[order],
+            labels[order],
+            places[order],
+            blocks.astype(np.int64),
+            float(masses.sum()),
+        )
+
+    def pairs(self, networks: Sequence[PreparedNetwork], pairs: Integers) -> Floats:
+        """Solve the pairs in compiled batches, on several threads when there are many."""
+        k, q = len(self.nu_str), len(pairs)
+        if not q:
+            return np.zeros((2 * k, 0))
+        check_one_space(networks)
+        ascending = np.argsort(self.nu_str, kind="stable")
+        batch = _Batch(networks, self._penalties(networks[0].space), np.array(self.nu_str)[ascending])
+        unnormalised = np.empty((k, q))
+        unnormalised[ascending] = self._solve(batch, pairs)
+        totals = np.array([network.total for network in networks])
+        both = totals[pairs[:, 0]] + totals[pairs[:, 1]]
+        # Two networks that do nothing have mass 0 and distance 0, normalised too.
+        normalised = unnormalised / np.where(both > 0, both, 1.0)
+        return np.concatenate([unnormalised, np.minimum(normalised, 1.0)])
+
+    def _solve(self, batch: _Batch, pairs: Integers) -> Floats:
+        if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
+            return batch.solve(pairs)
+        # More parts than threads, as pairs of large networks take long and may stand together.
+        parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
+        with ThreadPoolExecutor(self.threads) as pool:
+            return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
+
+    def _penalties(self, space: str) -> Penalties:
+        return penalties(vocabulary(space), released_code=self.variant == "code", groups=self.variant != "main_text")
+
+
+class _Batch:
+    """Prepared networks laid end to end, as the compiled solver takes them."""
+
+    def __init__(self, networks: Sequence[PreparedNetwork], table: Penalties, nu_str: Floats) -> None:
+        self.masses = np.concatenate([network.masses for network in networks])
+        self.labels = np.concatenate([network.labels for network in networks])
+        self.places = np.concatenate([network.places for network in networks])
+        starts = np.cumsum([0, *(len(network.masses) for network in networks[:-1])])
+        self.blocks = np.stack([network.blocks for network in networks]) + starts[:, None]
+        self.widest = int(np.diff(self.blocks, axis=1).max())
+        self.penalties, self.nu_str = table.matrix, nu_str
+
+    def solve(self, pairs: Integers) -> Floats:
+        """Return (k, q) unnormalised distances."""
+        from archive.kernels.distances import transport
+
+        out = np.empty((len(self.nu_str), len(pairs)))
+        arcs, tree = transport.workspace(self.widest, self.widest)
+        failed = transport.solve_pairs(
+            np.ascontiguousarray(pairs),
+            self.masses,
+            self.labels,
+            self.places,
+            self.blocks,
+            self.penalties,
+            self.nu_str,
+            arcs,
+            tree,
+            out,
+        )
+        if failed >= 0:
+            raise NumericalError(f"the transport of pair {tuple(pairs[failed])} did not come to an end")
+        return out

@@ -1,0 +1,270 @@
+"""Tree-Wasserstein: optimal transport between networks' n-grams and degrees, in closed form.
+
+Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021),
+section 2 and appendix F.
+
+| symbol  | meaning                                                                                        |
+|---------|------------------------------------------------------------------------------------------------|
+| omega   | measure of one network: shares of its n-grams (3), or of its degrees by place (4)              |
+| w_e     | length of an edge e of the tree of n-grams, or of the line of places                           |
+| Gamma_e | the nodes below e                                                                              |
+| alpha   | weights of the components, >= 0 and of sum 1                                                   |
+| lambda  | alpha / sigma_l^2 (25), what a covariance exp(-sum_i lambda_i W_i) learns                      |
+
+    W(omega, nu) = sum over e of  w_e |omega(Gamma_e) - nu(Gamma_e)|      (2)
+    d_NN         = sum over i of  alpha_i W_i                             (5)
+
+By (2), W is the L1 distance of the vectors (w_e omega(Gamma_e))_e, so a block of pairs is a matter of subtraction.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
+from archive.errors import InvalidArchitectureError, UsageError
+from archive.kernels.base import Components, Distance, check_one_space
+from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees, widths
+from archive.kernels.distances.tree_wasserstein.ngrams import Gram, gram_path, ngrams
+from archive.kernels.distances.tree_wasserstein.operation_trees import ENDS, OperationTree, default_tree
+from archive.kernels.features.embedding import Embedded
+
+if TYPE_CHECKING:
+    from archive.kernels.features.l1.parts import Part, Steps
+
+Floats = NDArray[np.float64]
+
+LONGEST = 8
+# n-grams whose paths to the root are remembered.
+PATHS = 100_000
+
+
+@final
+class TreeWasserstein(Distance[Embedded]):
+    """The cheapest way to turn the n-grams, or the degrees, of one network into those of another along a tree.
+
+    Components: for each n the Wasserstein distance of the shares of n-grams on the tree of operations; the Wasserstein
+    distances on a line of indegrees and of outdegrees, each layer at its relative depth. Each is a pseudo-metric
+    (proposition 1): networks that share their n-grams and degrees are at distance 0. Each is negative definite, so that
+    exp(-sum_i beta_i W_i) is a covariance for all beta_i >= 0, and learning the beta learns alpha_i / sigma_l^2.
+
+    Preparing costs O(edges * distinct n-grams); a pair costs O(nodes of the tree in use), some nanoseconds. Choose it
+    where many pairs are needed, for cells without units, or where a surrogate needs a true covariance.
+
+    Input, output and decision layers belong to every network and are in no default tree, so they enter the
+    degrees only. Every other layer counts once, whatever its units: shares say nothing of size. For `cnn` and `mlp`,
+    where networks differ in little else, `sizes` adds two components of the same kind: the Wasserstein distance of the
+    distributions of log2(units) over layers, and |log2 (1 + mass)| apart, mass as in `archive.architecture.layer_mass` without the ends.
+    A network without n-grams has its mass at the root of the tree.
+
+    Args:
+        n: Length of the n-grams, 1 to 8, or several: one component each. 1 is the paper's TW, 2 its TW-2G.
+        tree: The operation tree as JSON, see `archive.kernels.distances.tree_wasserstein.operation_trees`; None for the
+            space's. It says what is counted: all processing operations have to be in it, ends and decisions may.
+        weights: alpha, one a component, >= 0 and of sum 1: the one component is then d_NN. None keeps them apart.
+        sizes: Whether to add the components of size.
+        functional: Whether to leave out layers that no path from input to output passes, before anything else. The
+            paper keeps them; on NAS-Bench-201, where they are frequent, leaving them out ranks unseen cells far better.
+
+    Raises:
+        UsageError: An argument is out of range, or the tree is not a tree.
+    """
+
+    name: ClassVar[str] = "tree-wasserstein"
+
+    def __init__(
+        self,
+        n: int | Iterable[int] = (1, 2),
+        tree: Mapping[str, Any] | Sequence[Sequence[Any]] | None = None,
+        weights: Iterable[float] | None = None,
+        sizes: bool = False,
+        functional: bool = False,
+    ) -> None:
+        """Check the arguments."""
+        self.n = (n,) if isinstance(n, int) else tuple(n)
+        whole = all(isinstance(length, int) and 1 <= length <= LONGEST for length in self.n)
+        if not self.n or not whole or len(set(self.n)) < len(self.n):
+            raise UsageError(f"n must be one or more different lengths from 1 to {LONGEST}, got {n!r}")
+        self.tree = None if tree is None else OperationTree(tree)
+        self.sizes, self.functional = bool(sizes), bool(functional)
+        self.weights = None if weights is None else self._checked_weights(weights)
+        if self.weights is not None and abs(sum(self.weights) - 1) > 1e-9:
+            raise UsageError(f"weights must sum to 1, got {self.weights} of sum {sum(self.weights):g}")
+        self._paths: dict[tuple[OperationTree, Gram], tuple[tuple[str, float], ...]] = {}
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the distances that `weights` weigh."""
+        size = ("units", "mass") if self.sizes else ()
+        return (*(f"{n}gram" for n in self.n), "indegree", "outdegree", *size)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `tree_wasserstein:PART` for each part; with weights `tree_wasserstein` alone."""
+        if self.weights is not None:
+            return ("tree_wasserstein",)
+        return tuple(f"tree_wasserstein:{part}" for part in self.parts)
+
+    @property
+    def unnormalised(self) -> int:
+        """Return the number of components; the paper normalises none."""
+        return len(self.components)
+
+    def prepare(self, architecture: Architecture) -> Embedded:
+        """Return the measures: of n-grams as w_e omega(Gamma_e) by node, of degrees and units as mass by place."""
+        tree = self.tree or default_tree(architecture.space)
+        operations = tree.operations(vocabulary(architecture.space))
+        network = _functional(architecture) if self.functional else architecture
+        grams = [self._embedded_ngrams(network, n, tree, operations) for n in self.n]
+        size = (widths(network), _mass(network)) if self.sizes else ()
+        return Embedded(architecture.key, architecture.space, (*grams, *degrees(network), *size))
+
+    def distances(
+        self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None = None
+    ) -> Components:
+        """Subtract distinct embeddings, on all processors."""
+        if self.weights is not None:
+            return Components.of_stack(self.combined(first, second, self.weights)[None], 1)
+        rows, columns = self._sides(first, second)
+        stack = np.zeros((len(self.parts), len(rows), len(rows if columns is None else columns)))
+        self._fill([(block, [(1.0, at)]) for at, block in enumerate(stack)], rows, columns)
+        return Components.of_stack(stack, len(stack))
+
+    def combined(
+        self,
+        first: Sequence[Embedded | Architecture],
+        second: Sequence[Embedded | Architecture] | None = None,
+        weights: Iterable[float] | None = None,
+    ) -> Floats:
+        """Return a weighted sum of the parts without keeping them: memory for the result alone.
+
+        Args:
+            first: m networks, prepared or not.
+            second: n networks; None stands for `first` and halves the work.
+            weights: One for each part, finite and >= 0, of any sum; None for the distance's own, or equal
+                ones of sum 1.
+
+        Returns:
+            (m, n) float64.
+
+        Raises:
+            UsageError: The weights are out of range, or not one for each part.
+            InvalidArchitectureError: The networks are of different spaces.
+        """
+        rows, columns = self._sides(first, second)
+        given = self.weights if weights is None else self._checked_weights(weights)
+        chosen = given or (1 / len(self.parts),) * len(self.parts)
+        out = np.zeros((len(rows), len(rows if columns is None else columns)))
+        self._fill([(out, [(weight, at) for at, weight in enumerate(chosen) if weight])], rows, columns)
+        return out
+
+    def _checked_weights(self, weights: Iterable[float]) -> tuple[float, ...]:
+        try:
+            checked = tuple(float(weight) for weight in weights)
+        except (TypeError, ValueError):
+            raise UsageError(
+                f"weights must be numbers, one each for {', '.join(self.parts)}, got {weights!r}"
+            ) from None
+        if len(checked) != len(self.parts) or not all(0 <= weight < math.inf for weight in checked):
+            raise UsageError(f"weights must be finite and >= 0, one each for {', '.join(self.parts)}, got {checked}")
+        return checked
+
+    def _embedded_ngrams(
+        self, architecture: Architecture, n: int, tree: OperationTree, operations: frozenset[str]
+    ) -> dict[str, float]:
+        counts = ngrams(architecture, n, operations)
+        total = sum(counts.values())
+        below: dict[tuple[str, float], int] = {}
+        for gram, count in counts.items():
+            for edge in self._path(gram, tree):
+                below[edge] = below.get(edge, 0) + count
+        # Counts are whole numbers up to here: the order of the layers changes no bit.
+        return {name: weight * (count / total) for (name, weight), count in sorted(below.items()) if weight}
+
+    def _path(self, gram: Gram, tree: OperationTree) -> tuple[tuple[str, float], ...]:
+        known = self._paths.get((tree, gram))
+        if known is None:
+            if len(self._paths) > PATHS:
+                self._paths.clear()
+            known = self._paths[tree, gram] = tuple(gram_path(gram, tree))
+        return known
+
+    def _sides(
+        self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None
+    ) -> tuple[list[Embedded], list[Embedded] | None]:
+        rows = [self._prepared(network) for network in first]
+        columns = None if second is None else [self._prepared(network) for network in second]
+        check_one_space([*rows, *(columns or ())])
+        return rows, columns
+
+    def _prepared(self, network: Embedded | Architecture) -> Embedded:
+        return self.prepare(network) if isinstance(network, Architecture) else network
+
+    def _fill(
+        self,
+        blocks: Sequence[tuple[Floats, Sequence[tuple[float, int]]]],
+        rows: Sequence[Embedded],
+        columns: Sequence[Embedded] | None,
+    ) -> None:
+        from archive.kernels.features.l1 import blocks as l1_blocks
+
+        for out, chosen in blocks:
+            if out.size:
+                parts = [(weight, self._part(at, rows, columns)) for weight, at in chosen]
+                l1_blocks.fill(out, parts, symmetric=columns is None)
+
+    def _part(self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None) -> Part:
+        from archive.kernels.features.l1 import blocks as l1_blocks
+
+        features = [[network.features[at] for network in side] for side in (rows, columns or ())]
+        if self.parts[at] in ("indegree", "outdegree", "units"):
+            functions = [_cumulated_once(side) for side in features]
+            return l1_blocks.steps(functions[0], None if columns is None else functions[1])
+        return l1_blocks.vectors(features[0], None if columns is None else features[1])
+
+
+def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
+    """Return the distribution functions; thousands of cells share a few measures."""
+    known: dict[tuple[tuple[str, float], ...], Steps] = {}
+    functions = []
+    for measure in measures:
+        key = tuple(measure.items())
+        if key not in known:
+            known[key] = cumulated(measure)
+        functions.append(known[key])
+    return functions
+
+
+def _functional(architecture: Architecture) -> Architecture:
+    """Return the part of a network that lies on paths from input to output, and the ends."""
+    n = len(architecture.layers)
+    below, above = {0}, {n - 1}
+    for u, parents in enumerate(architecture.parents):
+        if not below.isdisjoint(parents):
+            below.add(u)
+    for u in range(n - 1, -1, -1):
+        if not above.isdisjoint(architecture.children[u]):
+            above.add(u)
+    kept = sorted((below & above) | {0, n - 1})
+    if len(kept) == n:
+        return architecture
+    position = {old: new for new, old in enumerate(kept)}
+    edges = [(position[t], position[h]) for t, h in architecture.edges if t in position and h in position]
+    return Architecture(architecture.space, [architecture.layers[old] for old in kept], edges)
+
+
+def _mass(architecture: Architecture) -> dict[str, float]:
+    words = vocabulary(architecture.space)
+    masses = zip(architecture.layers, layer_masses(architecture), strict=True)
+    # The exact sum, as rounding must not depend on the order of the layers.
+    total = math.fsum(mass for layer, mass in masses if words[layer.op].group not in ENDS)
+    if not math.isfinite(total):
+        raise InvalidArchitectureError(f"the mass of the layers must be finite, got {total}")
+    return {"log2": math.log2(1 + total)} if total else {}

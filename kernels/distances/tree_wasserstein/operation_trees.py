@@ -1,0 +1,185 @@
+"""Operation trees: which operations are alike, as a rooted tree whose edge lengths are a metric of operations.
+
+Section 2.2 and appendix F of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`): similar operations
+share a group, and edges are shorter the farther they are from the root.
+
+| symbol | meaning                                                                        |
+|--------|--------------------------------------------------------------------------------|
+| r      | the root; it is no operation and has no name of its own                        |
+| w_v    | length of the edge from v to its parent                                        |
+| d_T    | d_T(s, t): length of the path between two operations                           |
+
+A user writes a tree as JSON, nested or as a list of edges:
+
+    {"conv": {"weight": 0.9, "children": {"conv1x1": 0.1, "conv3x3": 0.1}}, "pool": 1.0}
+    [["root", "conv", 0.9], ["conv", "conv1x1", 0.1], ["conv", "conv3x3", 0.1], ["root", "pool", 1.0]]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from archive.architecture.operations import Vocabulary, vocabulary
+from archive.errors import UsageError
+
+Edge = tuple[str | None, str, float]
+
+ENDS = ("input", "output", "decision")
+
+
+class Node(NamedTuple):
+    """One node below the root.
+
+    Attributes:
+        name: Its name; that of an operation where mass can lie.
+        weight: Length of the edge to its parent.
+        below: Greatest distance from it to a node under it, 0 for a leaf.
+    """
+
+    name: str
+    weight: float
+    below: float
+
+
+class OperationTree:
+    """A checked operation tree. Immutable.
+
+    Args:
+        tree: A nested mapping of names to lengths, or to a mapping with `weight` and `children`; or a list of edges
+            `[parent, child, length]`.
+
+    Raises:
+        UsageError: It is not a tree with lengths >= 0; the message names the node at fault.
+    """
+
+    def __init__(self, tree: Mapping[str, Any] | Sequence[Sequence[Any]]) -> None:
+        """Check the tree and keep the path to each node."""
+        nested = isinstance(tree, Mapping)
+        edges = list(_nested_edges(tree)) if nested else list(_listed_edges(tree))  # type: ignore[arg-type]
+        parents = _checked_parents(edges)
+        root = None if nested else _root(parents)
+        paths = {name: _path(name, parents, root) for name in parents if name != root}
+        weights = {child: weight for _, child, weight in edges}
+        below = dict.fromkeys(paths, 0.0)
+        for names in paths.values():
+            length = 0.0
+            for name in reversed(names):
+                below[name] = max(below[name], length)
+                length += weights[name]
+        self.paths: dict[str, tuple[Node, ...]] = {
+            name: tuple(Node(at, weights[at], below[at]) for at in names) for name, names in paths.items()
+        }
+
+    def operations(self, words: Vocabulary) -> frozenset[str]:
+        """Return the operations of a vocabulary that are counted: those in the tree.
+
+        Raises:
+            UsageError: One is missing that is neither input, output nor a decision layer.
+        """
+        for name, operation in words.operations.items():
+            if operation.group not in ENDS and name not in self.paths:
+                known = ", ".join(self.paths)
+                raise UsageError(f"tree must have every operation of {words.name}, missing {name!r} (it has {known})")
+        return frozenset(words.operations).intersection(self.paths)
+
+
+def default_tree(space: str) -> OperationTree:
+    """Return the tree of a space.
+
+    For a space whose vocabulary has none: a node of weight 0.9 for each group of several operations, 0.1 from there to
+    each; 1 to an operation that is alone in its group, and to those of cells, whose group says nothing.
+    """
+    return _tree(vocabulary(space))
+
+
+@cache
+def _tree(words: Vocabulary) -> OperationTree:
+    if words.tree is not None:
+        return OperationTree(words.tree)
+    tree: dict[str, Any] = {}
+    for name, operation in words.operations.items():
+        if operation.group in ENDS:
+            continue
+        if operation.group == "cell" or words.of_group(operation.group) == (name,):
+            tree[name] = 1.0
+        else:
+            # Braces keep the group `fc` and an operation `fc` apart.
+            tree.setdefault(f"{{{operation.group}}}", {"weight": 0.9, "children": {}})["children"][name] = 0.1
+    return OperationTree(tree)
+
+
+def _nested_edges(tree: Mapping[str, Any], parent: str | None = None, above: tuple[int, ...] = ()) -> Iterator[Edge]:
+    if id(tree) in above:
+        raise UsageError(f"tree must have no cycle, but {parent!r} contains itself")
+    for name, value in tree.items():
+        if not isinstance(value, Mapping):
+            yield parent, _name(name), _weight(name, value)
+            continue
+        unknown = sorted(map(str, set(value) - {"weight", "children"}))
+        if unknown or "weight" not in value:
+            what = f"unknown {unknown[0]!r}" if unknown else "no weight"
+            raise UsageError(f"tree node {name!r} must be a length or have a weight and children, got {what}")
+        yield parent, _name(name), _weight(name, value["weight"])
+        children = value.get("children", {})
+        if not isinstance(children, Mapping):
+            raise UsageError(f"children of the tree node {name!r} must be a mapping, got {children!r}")
+        yield from _nested_edges(children, name, (*above, id(tree)))
+
+
+def _listed_edges(tree: Sequence[Sequence[Any]]) -> Iterator[Edge]:
+    if isinstance(tree, str) or not isinstance(tree, Sequence):
+        raise UsageError(f"tree must be a nested mapping or a list of edges, got {tree!r}")
+    for edge in tree:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 3:
+            raise UsageError(f"an edge of the tree must be [parent, child, length], got {edge!r}")
+        yield _name(edge[0]), _name(edge[1]), _weight(edge[1], edge[2])
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise UsageError(f"a tree node must have a name, got {name!r}")
+    return name
+
+
+def _weight(name: Any, weight: Any) -> float:
+    try:
+        length = math.nan if isinstance(weight, (bool, str)) else float(weight)
+    except (TypeError, ValueError):
+        length = math.nan
+    if not 0 <= length < math.inf:
+        raise UsageError(f"weight of the tree node {name!r} must be a finite number >= 0, got {weight!r}")
+    return length
+
+
+def _checked_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
+    """Return the parent of every node but the root; its children's parent is None, or the root by name."""
+    parents: dict[str, str | None] = {}
+    for parent, child, _ in edges:
+        if child in parents:
+            raise UsageError(f"tree node {child!r} must have one parent, got {parents[child]!r} and {parent!r}")
+        parents[child] = parent
+    if not parents:
+        raise UsageError("tree must have at least one operation, got none")
+    return parents
+
+
+def _root(parents: Mapping[str, str | None]) -> str | None:
+    roots = sorted({parent for parent in parents.values() if parent is not None and parent not in parents})
+    if len(roots) > 1:
+        raise UsageError(f"tree must be connected, but neither {roots[0]!r} nor {roots[1]!r} has a parent")
+    return roots[0] if roots else None
+
+
+def _path(name: str, parents: Mapping[str, str | None], root: str | None) -> list[str]:
+    """Return the nodes from below the root to a node."""
+    path: list[str] = []
+    at: str | None = name
+    while at is not None and at != root:
+        if at in path:
+            raise UsageError(f"tree must have no cycle, but {at!r} is above itself")
+        path.append(at)
+        at = parents[at]
+    return path[::-1]

@@ -1,0 +1,229 @@
+"""The Wasserstein distance between the layers of two networks: all of one network's layers moved onto the other's.
+
+Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021),
+section 4.1: the baseline BO-OT, optimal transport with the cost of NASBOT (Kandasamy et al., 2018).
+
+| symbol | meaning                                                                            | shape    |
+|--------|------------------------------------------------------------------------------------|----------|
+| a, b   | weights of the layers, positive, adding up to 1                                    | (n,)     |
+| M      | label penalties of NASBOT, at most 1 (`archive.kernels.distances.penalties`)                 | (n1, n2) |
+| C_str  | structural cost of NASBOT: mean difference of path lengths from ip and to op       | (n1, n2) |
+| Z      | weight moved from layer to layer                                                   | (n1, n2) |
+
+    W(G1, G2) = min over Z >= 0 of <Z, min(M, 1) + nu_str C_str>     with  Z 1 = a,  Z^T 1 = b
+
+NASBOT never matches layers of different families, at infinite cost; a plain transport must move every layer somewhere,
+hence the 1. On cells it is the 0/1 cost between operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import cpu_count
+from archive.architecture.graph import Architecture
+from archive.architecture.layer_mass import layer_masses
+from archive.architecture.operations import vocabulary
+from archive.errors import InvalidArchitectureError, NumericalError, UsageError
+from archive.kernels.base import PairDistance, check_one_space
+from archive.kernels.distances.penalties import Penalties, penalties
+from archive.kernels.distances.pot import pot
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Weights = Literal["uniform", "mass"]
+Solver = Literal["compiled", "pot"]
+
+NU_STR = (0.1, 0.2, 0.4, 0.8)
+# Below this many pairs, handing work to a second thread costs more than it saves.
+PAIRS_A_THREAD = 64
+
+
+@dataclass(frozen=True, eq=False)
+class WeighedLayers:
+    """The layers of one network as a distribution; layers that no cost tells apart are one.
+
+    Attributes:
+        key: The architecture's key.
+        space: The architecture's space.
+        weights: (n,) float64, positive, adding up to 1.
+        labels: (n,) int64, rows of the label penalties.
+        places: (n, f) float64, path lengths scaled so that C_str is their L1 distance.
+    """
+
+    key: str
+    space: str
+    weights: Floats
+    labels: Integers
+    places: Floats
+
+
+class Wasserstein(PairDistance[WeighedLayers]):
+    """The cheapest way to move one network's layers onto another's, exactly: optimal transport, no layer left out.
+
+    The ground cost is a pseudo-metric of layers, so each component is a pseudo-metric of networks: symmetric, 0 for
+    equal networks, and it keeps the triangle inequality; networks can be at distance 0 that differ, with uniform
+    weights those that differ in units only. It is not negative definite in general, so that exp(-beta d^p) may be
+    indefinite: see `archive.kernels.covariance.spectrum`.
+
+    Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a layer for each
+    nu_str; all nu_str share one pass. Choose it as the baseline of OTMANN that ignores how large networks are: a
+    network and one that repeats each of its layers side by side are close.
+
+    Args:
+        nu_str: Weights of the structural cost, each >= 0; one component for each.
+        weights: `"uniform"`, all layers alike as in tree-Wasserstein, or `"mass"`, shares of the computation as in
+            OTMANN; a network without any mass has uniform weights.
+        solver: `"compiled"`, or `"pot"`: `ot.emd2` of the library POT, pair by pair, as the paper has it. Both are
+            exact; they differ by rounding and in speed.
+        threads: Threads for large blocks; None for the processors this process may use.
+
+    Raises:
+        UsageError: An argument is out of range.
+    """
+
+    name: ClassVar[str] = "wasserstein"
+
+    def __init__(
+        self,
+        nu_str: Iterable[float] = NU_STR,
+        weights: Weights = "uniform",
+        solver: Solver = "compiled",
+        threads: int | None = None,
+    ) -> None:
+        """Check the arguments."""
+        self.nu_str, self.weights, self.solver = tuple(float(nu) for nu in nu_str), weights, solver
+        if not self.nu_str or not all(0 <= nu < np.inf for nu in self.nu_str):
+            raise UsageError(f"nu_str must be one or more finite numbers >= 0, got {self.nu_str}")
+        if weights not in get_args(Weights):
+            raise UsageError(f"weights must be one of {', '.join(get_args(Weights))}, got {weights!r}")
+        if solver not in get_args(Solver):
+            raise UsageError(f"solver must be one of {', '.join(get_args(Solver))}, got {solver!r}")
+        if threads is not None and threads < 1:
+            raise UsageError(f"threads must be >= 1, got {threads}")
+        self.threads = threads or cpu_count.available()
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `wasserstein:NU` for each nu_str."""
+        return tuple(f"{self.name}:{nu:g}" for nu in self.nu_str)
+
+    @property
+    def unnormalised(self) -> int:
+        """Return the number of nu_str: nothing is normalised, as the weights are."""
+        return len(self.nu_str)
+
+    def prepare(self, architecture: Architecture) -> WeighedLayers:
+        """Weigh the layers, measure the paths, and merge layers of equal label and place."""
+        from archive.kernels.distances.path_lengths import path_lengths
+
+        table = _penalties(architecture.space)
+        labels = np.array([table.index[layer.op] for layer in architecture.layers], np.int64)
+        counted = table.counted[labels]
+        places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
+        # The order of the layers found here depends on labels and places alone, and on no relabelling.
+        distinct, which = np.unique(np.column_stack([labels, places]), axis=0, return_inverse=True)
+        weights = np.bincount(which.ravel(), weights=self._weigh(architecture))
+        weighed = weights > 0
+        return WeighedLayers(
+            architecture.key,
+            architecture.space,
+            weights[weighed] / weights.sum(),
+            distinct[weighed, 0].astype(np.int64),
+            np.ascontiguousarray(distinct[weighed, 1:]),
+        )
+
+    def _weigh(self, architecture: Architecture) -> Floats:
+        if self.weights == "mass":
+            masses = np.array(layer_masses(architecture))
+            if not np.isfinite(masses.sum()):
+                raise InvalidArchitectureError("the mass of the network is not finite")
+            if masses.any():
+                return masses
+        return np.ones(len(architecture.layers))
+
+    def pairs(self, networks: Sequence[WeighedLayers], pairs: Integers) -> Floats:
+        """Solve the pairs in compiled batches, on several threads when there are many, or one by one by POT."""
+        if not len(pairs):
+            return np.zeros((len(self.nu_str), 0))
+        check_one_space(networks)
+        # The first of a pair is the one of the smaller key, so that no digit depends on the order of the arguments.
+        keys = np.array([network.key for network in networks])
+        swapped = keys[pairs[:, 0]] > keys[pairs[:, 1]]
+        ordered = np.where(swapped[:, None], pairs[:, ::-1], pairs)
+        if self.solver == "pot":
+            found = [transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered]
+            return np.array(found).T
+        return self._solve(_Batch(networks, self.nu_str), np.ascontiguousarray(ordered))
+
+    def _solve(self, batch: _Batch, pairs: Integers) -> Floats:
+        if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
+            return batch.solve(pairs)
+        parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
+        with ThreadPoolExecutor(self.threads) as pool:
+            return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
+
+
+class _Batch:
+    """Prepared networks laid end to end, as the compiled solver of OTMANN takes them.
+
+    That solver may leave weight unmatched at 1 on either side. Costs scaled to at most 1 make it match everything,
+    as both sides weigh 1 in total.
+    """
+
+    def __init__(self, networks: Sequence[WeighedLayers], nu_str: Sequence[float]) -> None:
+        self.order = np.argsort(nu_str, kind="stable")
+        places = np.concatenate([network.places for network in networks])
+        self.scale = 1.0 + max(nu_str) * float(np.ptp(places, axis=0).sum())
+        self.nu_str = np.array(nu_str)[self.order] / self.scale
+        self.costs = np.minimum(_penalties(networks[0].space).matrix, 1.0) / self.scale
+        self.places = places
+        self.weights = np.concatenate([network.weights for network in networks])
+        self.labels = np.concatenate([network.labels for network in networks])
+        sizes = [len(network.weights) for network in networks]
+        ends = np.cumsum([0, *sizes]).astype(np.int64)
+        self.blocks = np.ascontiguousarray(np.stack([ends[:-1], ends[1:]], axis=1))
+        self.widest = max(sizes)
+
+    def solve(self, pairs: Integers) -> Floats:
+        """Return (k, q) distances."""
+        from archive.kernels.distances import transport
+
+        found = np.empty((len(self.nu_str), len(pairs)))
+        arcs, tree = transport.workspace(self.widest, self.widest)
+        failed = transport.solve_pairs(
+            pairs, self.weights, self.labels, self.places, self.blocks, self.costs, self.nu_str, arcs, tree, found
+        )
+        if failed >= 0:
+            raise NumericalError(f"the transport of pair {tuple(pairs[failed])} did not come to an end")
+        distances = np.empty_like(found)
+        distances[self.order] = self.scale * found
+        return distances
+
+
+def transport_by_pot(first: WeighedLayers, second: WeighedLayers, nu_str: Sequence[float]) -> list[float]:
+    """Return the distance of one pair for each nu_str, by `ot.emd2`.
+
+    Raises:
+        NumericalError: POT gives no optimum.
+    """
+    ot = pot()
+    label = np.minimum(_penalties(first.space).matrix, 1.0)[np.ix_(first.labels, second.labels)]
+    structure = np.abs(first.places[:, None] - second.places[None]).sum(axis=2)
+    found = []
+    for nu in nu_str:
+        cost, log = ot.emd2(first.weights, second.weights, label + nu * structure, numItermax=10_000_000, log=True)
+        if log["warning"]:
+            raise NumericalError(f"optimal transport by POT: {log['warning']}")
+        found.append(max(float(cost), 0.0))
+    return found
+
+
+def _penalties(space: str) -> Penalties:
+    return penalties(vocabulary(space))

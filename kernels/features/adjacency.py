@@ -1,0 +1,179 @@
+"""The adjacency encodings: which vertex feeds which, and the operation of each, in a fixed order of the vertices.
+
+White, Neiswanger, Savani: BANANAS, section 4 and ablations (1) and (2) of section 5.1; the continuous one is from Ying
+et al., NAS-Bench-101 (2019).
+
+| symbol  | meaning                                                           | NB101   | NB201  |
+|---------|-------------------------------------------------------------------|---------|--------|
+| A_uv    | 1 if vertex u feeds vertex v; feature `u→v`                       | 21      | 0      |
+| O_uo    | 1 if vertex u has operation o; feature `u=o`                      | 5 x 3   | 6 x 5  |
+| k       | number of edges; feature `edges`, in the continuous encoding only | 1       | 1      |
+
+Vertices stand in canonical order (`Architecture.canonical`), which the paper calls arbitrary: all relabellings of a
+network share it, but one more edge may change the place of every vertex. The input is `ip`, the output `op`, the others
+`1`, `2`, ...; the output has a name of its own so that edges into it are the same features in networks of any size.
+
+A cell of `nasbench201` is a complete graph with operations on its six edges, `none` among them: its features are the
+operations of the edges, `0-1=none`, those of the table's string that `codec.to_nasbench201` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, NamedTuple, final
+
+from archive.architecture.codec import to_nasbench201
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
+from archive.errors import CodecError, InvalidArchitectureError
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.path_graph import check_flag, check_whole, label
+
+_NB201 = "nasbench201"
+_NB201_NONE = "none"
+_NB201_EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")
+
+
+class Table(NamedTuple):
+    """A network in the order of its encoding.
+
+    Attributes:
+        edges: Names of the adjacency entries that are 1.
+        operations: Place to operation, input and output left out.
+        edge_count: Number of edges.
+    """
+
+    edges: tuple[str, ...]
+    operations: Mapping[str, str]
+    edge_count: int
+
+
+@final
+class AdjacencyEncoding(EmbeddedDistance):
+    """The Euclidean distance of adjacency matrices with one-hot operations.
+
+    d = sqrt(sum_uv (A_uv - A'_uv)^2 + sum_uo (O_uo - O'_uo)^2): the square root of the number of entries that differ,
+    where another operation counts 2. A metric of cells, as the encoding describes them exactly; a pseudo-metric where
+    layers have units, as units do not count, or only as bins. exp(-beta d) and exp(-beta d^2) are positive
+    semi-definite.
+
+    Preparing costs what the canonical order costs, usually O(edges * log(layers)). Choose it as the baseline that it is
+    in BANANAS, or for a fixed vertex order as in NAS-Bench-201; elsewhere similar networks may have very different
+    matrices. BANANAS, section 4 and ablation (1) of section 5.1.
+
+    Args:
+        attributes: Put binned units and strides into the operations (`archive.kernels.features.path_graph.label`).
+
+    Raises:
+        UsageError: A setting is out of range.
+    """
+
+    name: ClassVar[str] = "adjacency"
+    norm: ClassVar[Literal["l1", "l2"]] = "l2"
+
+    def __init__(self, attributes: bool = False) -> None:
+        """Check the arguments."""
+        self.attributes = check_flag("attributes", attributes)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `adjacency`."""
+        return (self.name,)
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return the entries that are 1.
+
+        Raises:
+            InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+        """
+        return (_entries(table(architecture, self.attributes)),)
+
+
+@final
+class ContinuousAdjacencyEncoding(EmbeddedDistance):
+    """The Euclidean distance of NAS-Bench-101's continuous adjacency encodings.
+
+    There a point is a number in [0, 1] for each pair of vertices, the operations, and the number k of edges; it stands
+    for the cell whose edges are the k largest entries. Many points stand for one cell, and this takes the corner that
+    BANANAS' code takes: 1 for an edge, 0 for none, and k. So d^2 is the squared adjacency distance plus (k - k')^2.
+
+    A metric where the adjacency distance is one, and positive semi-definite in the same way and at the same
+    cost. Choose it over the plain encoding where the number of edges matters by itself. BANANAS, ablation (2) of
+    section 5.1.
+
+    Args:
+        attributes: Put binned units and strides into the operations (`archive.kernels.features.path_graph.label`).
+
+    Raises:
+        UsageError: A setting is out of range.
+    """
+
+    name: ClassVar[str] = "adjacency-continuous"
+    norm: ClassVar[Literal["l1", "l2"]] = "l2"
+
+    def __init__(self, attributes: bool = False) -> None:
+        """Check the arguments."""
+        self.attributes = check_flag("attributes", attributes)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `adjacency-continuous`."""
+        return (self.name,)
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return the entries that are not 0.
+
+        Raises:
+            InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+        """
+        found = table(architecture, self.attributes)
+        return ({**_entries(found), "edges": float(found.edge_count)},)
+
+
+def table(architecture: Architecture, attributes: bool = False) -> Table:
+    """Put a network in the order of its encoding.
+
+    Raises:
+        InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+    """
+    if architecture.space == _NB201:
+        return _nasbench201_table(architecture)
+    canonical = architecture.canonical
+    last = len(canonical.layers) - 1
+    places = [INPUT, *map(str, range(1, last)), OUTPUT]
+    edges = tuple(f"{places[u]}→{places[v]}" for u, v in canonical.edges)
+    operations = {places[u]: label(canonical.layers[u], attributes) for u in range(1, last)}
+    return Table(edges, operations, len(edges))
+
+
+def every_entry(space: str, vertices: int = 7) -> tuple[str, ...]:
+    """Name every feature that the adjacency encoding of a space can have: 21 + 15 for cells of seven vertices.
+
+    Args:
+        space: Name of a vocabulary.
+        vertices: Vertices of the largest network, input and output included; `nasbench201` has no choice.
+
+    Raises:
+        UnknownNameError: No vocabulary has this name.
+    """
+    words = vocabulary(space)
+    labels = [label(Layer(op)) for op in words.operations if op not in (INPUT, OUTPUT)]
+    if space == _NB201:
+        return tuple(f"{edge}={op}" for edge in _NB201_EDGES for op in (_NB201_NONE, *labels))
+    inner = [str(u) for u in range(1, check_whole("vertices", vertices) - 1)]
+    places = [INPUT, *inner, OUTPUT]
+    edges = [f"{u}→{v}" for at, u in enumerate(places) for v in places[at + 1 :]]
+    return (*edges, *(f"{u}={op}" for u in inner for op in labels))
+
+
+def _entries(found: Table) -> dict[str, float]:
+    return dict.fromkeys((*found.edges, *(f"{place}={op}" for place, op in found.operations.items())), 1.0)
+
+
+def _nasbench201_table(architecture: Architecture) -> Table:
+    try:
+        text = to_nasbench201(architecture)
+    except CodecError as error:
+        raise InvalidArchitectureError(str(error)) from None
+    found = [part.partition("~")[0] for part in text.replace("+", "").split("|") if part]
+    return Table((), dict(zip(_NB201_EDGES, found, strict=True)), sum(op != _NB201_NONE for op in found))

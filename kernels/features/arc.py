@@ -1,0 +1,107 @@
+"""The Arc kernel on architectures: layers are hyperparameters that exist only where a network is deep and wide enough.
+
+Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). `archive.kernels.covariance.arc` has
+the kernel on configurations, its notation and its formulas; here the parameters are read off the network.
+
+| symbol  | meaning                                                                                    |
+|---------|--------------------------------------------------------------------------------------------|
+| place   | (p, s): layers whose longest path from the input has p hops; s counts them                 |
+| op      | categorical parameter of a place: operation and stride of its layer                        |
+| units   | real parameter of a place: log of the units, between the logs of least and greatest        |
+| omega   | what it costs that only one network has a layer at a place                                 |
+| rho     | how much it costs, beside that, that both have one but a different one                     |
+
+The paper names general graphs as future work, so the convention is ours. Of the layers with the same p, the order is by
+operation, stride, units: no relabelling changes it, and equal layers may change places without changing any feature.
+Input and output are the same in all networks and no parameters. A layer that nothing feeds has p = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT
+from archive.errors import UsageError
+from archive.kernels.covariance.arc import choice_coordinates
+from archive.kernels.features.embedding import EmbeddedDistance
+
+UNITS = (8, 1024)
+
+
+class Arc(EmbeddedDistance):
+    """Layers compared place by place: whether they exist, what they do, and how many units they have.
+
+    For either kind of parameter, d = sqrt(sum over places of d_i^2), and d_i is the paper's pseudo-metric: 0 where
+    neither network has the parameter, omega where one has it, and omega sqrt(2) sqrt(1 - cos(pi rho t)) where both do,
+    with t = 1/2 for different operations and t = |difference of log units| / (log greatest - log least). With rho = 1 a
+    different operation counts, squared, as much as one layer too few and one too many.
+
+    Both components are Euclidean distances of embeddings, hence pseudo-metrics, and every covariance of them in
+    `archive.kernels.covariance.stationary` is positive semi-definite. Networks that differ in their wiring only can be at
+    distance 0. Preparing costs O(edges), a pair O(layers). Choose it for networks that are chains or nearly so; cells,
+    where wiring is half of the matter, have better kernels.
+
+    Args:
+        omega: Cost of a parameter that one network lacks, > 0.
+        rho: In (0, 1].
+        units: Least and greatest number of units; beyond them units count as these. By default NASBOT's domain.
+
+    Raises:
+        UsageError: An argument is out of range.
+    """
+
+    name: ClassVar[str] = "arc"
+    norm: ClassVar[Literal["l1", "l2"]] = "l2"
+
+    def __init__(self, omega: float = 1.0, rho: float = 1.0, units: tuple[int, int] = UNITS) -> None:
+        """Check the arguments."""
+        self.omega, self.rho, self.units = float(omega), float(rho), tuple(units)
+        if not 0 < self.omega < math.inf:
+            raise UsageError(f"omega must be a finite number > 0, got {omega}")
+        if not 0 < self.rho <= 1:
+            raise UsageError(f"rho must be in (0, 1], got {rho}")
+        if len(self.units) != 2 or not 1 <= self.units[0] < self.units[1]:
+            raise UsageError(f"units must be two ascending numbers >= 1, got {units}")
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return the two kinds of parameters."""
+        return ("arc:operation", "arc:units")
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Embed each parameter on its own coordinates."""
+        operations: dict[str, float] = {}
+        units: dict[str, float] = {}
+        shared, own = choice_coordinates(self.rho)
+        for place, layer in places(architecture).items():
+            operations[place] = self.omega * shared
+            operations[f"{place} {layer.op}/{layer.stride}"] = self.omega * own
+            if layer.units is not None:
+                angle = math.pi * self.rho * self.code(layer.units)
+                units[f"{place} sin"] = self.omega * math.sin(angle)
+                units[f"{place} cos"] = self.omega * math.cos(angle)
+        return operations, units
+
+    def code(self, units: int) -> float:
+        """Return where a number of units stands between least and greatest, in [0, 1] on a log scale."""
+        least, greatest = self.units
+        clipped = min(max(units, least), greatest)
+        return math.log(clipped / least) / math.log(greatest / least)
+
+
+def places(architecture: Architecture) -> dict[str, Layer]:
+    """Return the layers between input and output by their place, `"p.s"`."""
+    hops: list[int] = []
+    found: dict[int, list[Layer]] = {}
+    for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
+        hops.append(0 if layer.op == INPUT else 1 + max((hops[p] for p in parents), default=0))
+        if layer.op not in (INPUT, OUTPUT):
+            found.setdefault(hops[-1], []).append(layer)
+    return {
+        f"{p}.{s}": layer
+        for p, layers in sorted(found.items())
+        for s, layer in enumerate(sorted(layers, key=lambda one: (one.op, one.stride, one.units or 0)))
+    }

@@ -1,0 +1,1 @@
+"""Compiled rows and blocks of weighted L1 and Euclidean distances."""

@@ -1,0 +1,194 @@
+"""The path encoding of BANANAS: which sequences of operations lead from the input to the output.
+
+White, Neiswanger, Savani: BANANAS: Bayesian Optimization with Neural Architectures for Neural Architecture Search,
+section 4.
+
+| symbol | meaning                                                              | value                             |
+|--------|----------------------------------------------------------------------|-----------------------------------|
+| q      | operations of the space, input and output not counted                | 3 (NB101), 8 (DARTS, zero too)    |
+| n      | most operations on a path                                            | 5 (NB101), 4 (DARTS)              |
+| sum    | possible paths, q^0 + ... + q^n, for each end they lead between       | 364 (NB101), 4 * 4681 = 18724     |
+| x_s    | 1 if some path has the label sequence s (or how many paths have it)  | by name, `ip→conv3→op`            |
+
+Features are sparse and go by name, so that spaces without a largest network have them too, and a sequence that no
+network has costs nothing. `every_path` names all features of a cell space, in a fixed order, for models that need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import ClassVar, Literal, final
+
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
+from archive.errors import InvalidArchitectureError, UsageError
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.path_graph import check_flag, check_whole, hops_to_output, label
+
+ARROW = "→"
+
+# Networks of 60 layers, far into a search, have about 100 label sequences and take 1,000 hops.
+MOST_SEQUENCES = 10_000
+MOST_HOPS = 1_000_000
+# Beyond it, float64 does not tell a number of paths from the next.
+MOST_PATHS = 2**53
+# Named features; DARTS has 18,724.
+MOST_NAMES = 100_000
+
+# Operations, most operations on a path, and (input, output) pairs of all cells together, as the paper counts them.
+# A path through a NAS-Bench-201 cell passes at most three of its edges, which are the layers here.
+CELLS = {"nasbench101": (3, 5, 1), "nasbench201": (4, 3, 1), "darts": (8, 4, 4)}
+
+
+@final
+class PathEncoding(EmbeddedDistance):
+    """The number of label sequences that lead from input to output in one network but not in the other.
+
+    d(x, y) = sum_s |x_s - y_s|: the Hamming distance of binary path encodings, or the L1 distance of counts of paths.
+    A pseudo-metric: networks of equal label sequences are at distance 0, and what is not on a path from input to
+    output does not matter. exp(-beta d) is positive semi-definite for every beta > 0.
+
+    Preparing walks all prefixes of label sequences once, with the layers that each can end in: a few hops a sequence
+    and layer. The number of sequences is exponential in the number of branches in a row, so that it is bounded. Choose
+    it for cells; for networks of tens of layers, a long path differs from another in almost every mutation, and
+    `length` or another distance does better. BANANAS, section 4 and ablations (3) and (4) of section 5.1.
+
+    In `nasbench201`, layers are the edges of the cell; an operation `none` is an absent layer.
+
+    Args:
+        counts: Count the paths of each sequence, rather than asking whether there is one.
+        length: Leave out paths of more operations than this, input and output not counted; None keeps all. Long
+            paths are the unlikely ones, and the ones that say least: this is BANANAS' truncated encoding. On
+            NAS-Bench-101, 3 leaves 40 of 364 features.
+        attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`). The paper's cells
+            have none; without them, networks that differ in units alone are at distance 0.
+
+    Raises:
+        UsageError: A setting is out of range.
+    """
+
+    name: ClassVar[str] = "path"
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+
+    def __init__(self, counts: bool = False, length: int | None = None, attributes: bool = False) -> None:
+        """Check the arguments."""
+        self.counts, self.attributes = check_flag("counts", counts), check_flag("attributes", attributes)
+        self.length = None if length is None else check_whole("length", length)
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `path`."""
+        return (self.name,)
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return the label sequences of all paths, by name.
+
+        Raises:
+            InvalidArchitectureError: There are more paths than the limits of this module allow.
+        """
+        paths = path_counts(architecture, self.length, self.attributes)
+        if not self.counts:
+            return (dict.fromkeys(paths, 1.0),)
+        if max(paths.values(), default=0) > MOST_PATHS:
+            raise InvalidArchitectureError(
+                "more than 2^53 paths have the same labels; set counts to false, or a length"
+            )
+        return ({name: float(count) for name, count in paths.items()},)
+
+
+def path_counts(architecture: Architecture, length: int | None = None, attributes: bool = False) -> dict[str, int]:
+    """Count the paths from input to output by the sequence of their labels.
+
+    Args:
+        architecture: The network.
+        length: Most operations on a path; None for any number.
+        attributes: Whether labels tell units and strides.
+
+    Returns:
+        Sequence, as in `ip→conv3→conv3→op`, to number of paths; empty where none leads to the output.
+
+    Raises:
+        InvalidArchitectureError: More than 10,000 sequences, or more than 1,000,000 hops to find them.
+    """
+    last = len(architecture.layers) - 1
+    labels = [label(layer, attributes) for layer in architecture.layers]
+    hops_left = hops_to_output(architecture)
+    most = last if length is None else length
+    found: dict[str, int] = {}
+    path: list[str] = []
+    # Prefixes of equal labels are walked together: each entry is one prefix, with the layers that it can end in and the
+    # number of ways to each.
+    stack: list[tuple[int, str, dict[int, int]]] = [(0, labels[0], {0: 1})]
+    hops = 0
+    while stack:
+        depth, step, ends = stack.pop()
+        path[depth:] = [step]
+        ahead: dict[str, dict[int, int]] = {}
+        complete = 0
+        for u, ways in ends.items():
+            for v in architecture.children[u]:
+                left = hops_left[v]
+                if v == last:
+                    complete += ways
+                elif left is not None and depth + left <= most:
+                    near = ahead.setdefault(labels[v], {})
+                    near[v] = near.get(v, 0) + ways
+            hops += len(architecture.children[u])
+        if complete:
+            found[ARROW.join([*path, labels[last]])] = complete
+        if hops > MOST_HOPS or len(found) > MOST_SEQUENCES:
+            raise InvalidArchitectureError(_too_many(hops, length))
+        stack.extend((depth + 1, text, near) for text, near in ahead.items())
+    return found
+
+
+def number_of_paths(operations: int, length: int, ends: int = 1) -> int:
+    """Return how many features a path encoding has: `ends` * sum of operations^i for i = 0 ... length."""
+    return ends * sum(int(operations**i) for i in range(length + 1))
+
+
+def encoding_size(space: str, length: int | None = None) -> int:
+    """Return the size of the path encoding of a cell space: 364 for `nasbench101`, 18,724 for `darts`.
+
+    Args:
+        space: `nasbench101`, `nasbench201` or `darts`.
+        length: Where the encoding is truncated, in operations; None for not at all.
+
+    Raises:
+        UsageError: The networks of the space have no bound on their paths.
+    """
+    operations, longest, ends = _cell(space)
+    return number_of_paths(operations, longest if length is None else min(check_whole("length", length), longest), ends)
+
+
+def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
+    """Name every feature that a path encoding of a space can have, short paths first.
+
+    Args:
+        space: Name of a vocabulary.
+        length: Most operations on a path; None takes the longest of a cell space.
+
+    Raises:
+        UsageError: The paths have no bound, or there are more than 100,000 names.
+        UnknownNameError: No vocabulary has this name.
+    """
+    words = vocabulary(space)
+    longest = _cell(space)[1] if length is None else check_whole("length", length)
+    labels = [label(Layer(op)) for op in words.operations if op not in (INPUT, OUTPUT)]
+    # Powers of a large length are not worth computing in order to refuse them.
+    if longest > MOST_NAMES or number_of_paths(len(labels), longest) > MOST_NAMES:
+        raise UsageError(f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}")
+    return tuple(ARROW.join([INPUT, *steps, OUTPUT]) for i in range(longest + 1) for steps in product(labels, repeat=i))
+
+
+def _cell(space: str) -> tuple[int, int, int]:
+    if space not in CELLS:
+        raise UsageError(f"space must be one whose paths are bounded ({', '.join(CELLS)}), got {space!r}")
+    return CELLS[space]
+
+
+def _too_many(hops: int, length: int | None) -> str:
+    much = f"more than {MOST_HOPS:,} hops" if hops > MOST_HOPS else f"more than {MOST_SEQUENCES:,} label sequences"
+    shorter = "smaller length than" if length is not None else "length, got"
+    return f"too many paths from input to output ({much}); set a {shorter} {length}"

@@ -1,0 +1,99 @@
+"""Sparse features of many networks in a few arrays: the distances of one network from all of them, in milliseconds.
+
+For each component, entries laid end to end (`archive.kernels.features.l1.parts.Entries`): of a feature vector the number of the
+feature and its value, of a measure on a line the places and the distribution function. Features are numbered in the
+order in which they were met; the names are kept beside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.kernels.base import Distance
+from archive.kernels.distances.tree_wasserstein.degrees import cumulated
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.l1.parts import Entries
+from archive.kernels.search.packed import Arrays, join
+
+Floats = NDArray[np.float64]
+
+_LINES = ("indegree", "outdegree", "units")
+_SIDES = ("starts", "places", "values")
+
+
+def add(distance: Distance[Any], arrays: Arrays, networks: Sequence[Embedded]) -> Arrays:
+    """Return the arrays with further networks at their end.
+
+    Args:
+        distance: An `EmbeddedDistance` or `TreeWasserstein`.
+        arrays: What this function returned before, or nothing.
+        networks: Prepared networks.
+    """
+    joined: Arrays = {}
+    for at, on_a_line in enumerate(_on_lines(distance)):
+        names = _names(arrays, at)
+        entries = _entries([network.features[at] for network in networks], names, on_a_line)
+        own: Arrays = {f"{at}.{side}": getattr(entries, side) for side in _SIDES}
+        there = {name: array for name, array in arrays.items() if name in own}
+        joined.update(join(there, own) if there else own)
+        joined[f"{at}.names"] = np.frombuffer(json.dumps(list(names)).encode(), np.uint8)
+    return joined
+
+
+def distances(distance: Distance[Any], arrays: Arrays, network: Embedded, component: int | None) -> Floats:
+    """Return (n,) distances of a prepared network from all that were added: one component, or the mean of all.
+
+    With weights of its own, a distance is their weighted sum.
+    """
+    from archive.kernels.features.l1 import rows as l1
+
+    lines = _on_lines(distance)
+    weights = np.full(len(lines), 1 / len(lines))
+    if isinstance(distance, TreeWasserstein) and distance.weights is not None:
+        weights = np.array(distance.weights)
+    elif component is not None:
+        weights = np.eye(len(lines))[component]
+    out = np.zeros((1, len(arrays["0.starts"]) - 1 if arrays else 0))
+    euclidean = isinstance(distance, EmbeddedDistance) and distance.norm == "l2"
+    for at, on_a_line in enumerate(lines if out.size else ()):
+        if not weights[at]:
+            continue
+        y = Entries(*(arrays[f"{at}.{side}"] for side in _SIDES))
+        x = _entries([network.features[at]], _names(arrays, at), on_a_line)
+        if on_a_line:
+            l1.add_steps(*x, *y, weights[at], False, 0, 1, out)
+        else:
+            l1.add_sparse(*x, *y, euclidean, weights[at], False, 0, 1, out)
+    row: Floats = out[0]
+    return row
+
+
+def _on_lines(distance: Distance[Any]) -> list[bool]:
+    """Return for each part whether it is a measure on a line rather than a vector."""
+    if isinstance(distance, TreeWasserstein):
+        return [part in _LINES for part in distance.parts]
+    return [False] * len(distance.components)
+
+
+def _names(arrays: Arrays, at: int) -> dict[str, int]:
+    """Return the numbers of a component's features by name."""
+    stored = arrays.get(f"{at}.names")
+    return {} if stored is None else {name: number for number, name in enumerate(json.loads(stored.tobytes()))}
+
+
+def _entries(vectors: Sequence[Any], names: dict[str, int], on_a_line: bool) -> Entries:
+    """Lay vectors or measures out; names that are new are numbered, and stay in `names`."""
+    if on_a_line:
+        functions = [cumulated(measure) for measure in vectors]
+        rows = [list(zip(*function, strict=True)) for function in functions]
+    else:
+        rows = [sorted((names.setdefault(name, len(names)), value) for name, value in v.items()) for v in vectors]
+    flat = np.array([entry for row in rows for entry in row], np.float64).reshape(-1, 2)
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return Entries(starts, np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1]))

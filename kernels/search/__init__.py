@@ -1,0 +1,1 @@
+"""Nearest neighbours: lower bounds, and an index over many prepared networks."""

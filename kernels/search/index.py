@@ -1,0 +1,255 @@
+"""The nearest of many networks: prepared once, laid end to end, compared in blocks.
+
+| kind of distance           | what is kept              | how the nearest are found                            |
+|----------------------------|---------------------------|------------------------------------------------------|
+| embedded, tree-wasserstein | sparse features           | all distances, at memory speed                       |
+| otmann, wasserstein, edit  | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
+| any other that has pairs   | prepared networks         | all distances, one by one                            |
+
+The second way is exact: the lower bound (`archive.kernels.search.lower_bounds`) of every network that was not compared is
+larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: up to
+that many networks every answer is exact. Beyond, an answer says how many of its networks are certain: those nearer than
+the bound at which it stopped.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.architecture.graph import Architecture
+from archive.errors import UsageError
+from archive.kernels.base import Distance, PairDistance
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features import sparse
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.search import packed
+from archive.kernels.search.lower_bounds import bound_of
+from archive.kernels.search.packed import Arrays
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST = 20_000
+"""Networks that are compared at most where each comparison is a transport."""
+
+# Networks compared before the first look at the bound; twice as many each time. A block costs one call.
+FIRST = 128
+# By which a bound may be too large: sums of the same weights in another order.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The nearest networks of an index.
+
+    Attributes:
+        positions: (k,) in the index, nearest first; equal ones by position.
+        distances: (k,) float64.
+        certain: How many of them no network that was left out can be nearer than: k for an exact answer.
+        compared: How many networks were compared.
+    """
+
+    positions: Integers
+    distances: Floats
+    certain: int
+    compared: int
+
+
+class Index(ABC):
+    """Networks of one space, prepared for one distance.
+
+    What is compared is the mean of the components that are not normalised, or one component.
+
+    Args:
+        distance: The distance.
+        space: Space of the networks.
+        arrays: What `arrays` of another index of the same distance and space was.
+    """
+
+    def __init__(self, distance: Distance[Any], space: str, arrays: Arrays | None = None) -> None:
+        """Begin empty, or with what was kept."""
+        self.distance, self.space = distance, space
+        self.arrays: Arrays = dict(arrays or {})
+
+    @abstractmethod
+    def add(self, networks: Sequence[Any]) -> None:
+        """Add prepared networks, of this space."""
+
+    @abstractmethod
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+        """Return the networks that are nearest to one.
+
+        Args:
+            network: Of this space.
+            k: How many at most.
+            component: Which component counts; None for the mean of those that are not normalised.
+            allowed: Positions of the networks that count, ascending.
+        """
+
+    @property
+    def storable(self) -> bool:
+        """Whether `arrays` is all that the index consists of."""
+        return True
+
+
+def index(distance: Distance[Any], space: str, arrays: Arrays | None = None) -> Index:
+    """Return an index for a distance.
+
+    Raises:
+        UsageError: The distance is of a kind that cannot be searched.
+    """
+    if isinstance(distance, EmbeddedDistance | TreeWasserstein):
+        return Embeddings(distance, space, arrays)
+    if not isinstance(distance, PairDistance):
+        raise UsageError(f"the kernel {distance.name} compares blocks of its own making, which cannot be searched")
+    return Bounded(distance, space, arrays) if bound_of(distance, space) else Listed(distance, space)
+
+
+def component_of(distance: Distance[Any], name: str | None) -> int | None:
+    """Return the position of a component by its name; None stands for the mean.
+
+    Raises:
+        UsageError: There is no such component.
+    """
+    if name is not None and name not in distance.components:
+        raise UsageError(f"the kernel {distance.name} has the components {', '.join(distance.components)}, got {name}")
+    return None if name is None else distance.components.index(name)
+
+
+@final
+class Embeddings(Index):
+    """Features laid end to end; every distance is computed."""
+
+    def add(self, networks: Sequence[Any]) -> None:
+        """Lay the features out."""
+        self.arrays = sparse.add(self.distance, self.arrays, networks)
+
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+        """Compute all distances, and choose."""
+        values = sparse.distances(self.distance, self.arrays, self.distance.prepare(network), component)[allowed]
+        order = _smallest(values, k)
+        return Found(allowed[order], values[order], len(order), len(values))
+
+
+class _Pairs(Index):
+    """What the two indexes of distances of pairs share: comparing with chosen networks."""
+
+    @abstractmethod
+    def prepared(self, at: int) -> Any:
+        """Return a prepared network."""
+
+    def compare(self, query: Any, chosen: Integers, component: int | None) -> Floats:
+        assert isinstance(self.distance, PairDistance)
+        if not len(chosen):
+            return np.zeros(0)
+        networks = [query, *(self.prepared(int(at)) for at in chosen)]
+        pairs = np.stack([np.zeros(len(chosen), np.int64), np.arange(1, len(networks))], axis=1)
+        values = self.distance.pairs(networks, pairs)
+        found: Floats = values[: self.distance.unnormalised].mean(axis=0) if component is None else values[component]
+        return found
+
+
+@final
+class Bounded(_Pairs):
+    """Prepared layers and their sketches; compared in the order of a lower bound."""
+
+    def __init__(self, distance: PairDistance[Any], space: str, arrays: Arrays | None = None) -> None:
+        """Find the bound, and what class prepared networks are of."""
+        super().__init__(distance, space, arrays)
+        self._class: type[Any] | None = None
+        bound = bound_of(distance, space)
+        assert bound is not None
+        self._bound = bound
+
+    def add(self, networks: Sequence[Any]) -> None:
+        """Lay the layers out, and sketch them."""
+        if not networks:
+            return
+        arrays = packed.pack(networks)
+        arrays["sketches"] = self._bound.describe(arrays)
+        self.arrays = packed.join(self.arrays, arrays) if self.arrays else arrays
+
+    def prepared(self, at: int) -> Any:
+        """Cut a network out."""
+        assert self._class is not None
+        # Its key is not needed: pairs are compared by position.
+        return packed.unpack(self._class, self.arrays, at, "", self.space)
+
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+        """Compare in the order of the bound until it exceeds the k-th smallest distance."""
+        query = self.distance.prepare(network)
+        self._class = type(query)
+        bounds = self._bounds(query, component)[allowed]
+        order = np.argsort(bounds, kind="stable")
+        done, size = 0, max(FIRST, 2 * k)
+        values = np.zeros(0)
+        while done < len(order):
+            worst = np.partition(values, k - 1)[k - 1] if len(values) >= k else np.inf
+            # All that may belong to the k nearest, but no more than a block, and no more than the limit.
+            reach = int(np.searchsorted(bounds[order], worst, side="right"))
+            end = min(done + size, reach, MOST)
+            if end <= done:
+                break
+            values = np.concatenate([values, self.compare(query, allowed[order[done:end]], component)])
+            done, size = end, 2 * size
+        chosen = np.lexsort((order[:done], values))[:k]
+        floor = bounds[order[done]] if done < len(order) else np.inf
+        certain = int((values[chosen] <= floor).sum())
+        return Found(allowed[order[chosen]], values[chosen], certain, done)
+
+    def _bounds(self, query: Any, component: int | None) -> Floats:
+        arrays = packed.pack([query])
+        sketch = self._bound.describe(arrays)[0]
+        found = self._bound.bound(sketch, self.arrays["sketches"]) * (1 - ROUNDING)
+        if component is None or component < self.distance.unnormalised:
+            return found
+        totals = self.arrays["total"] + query.total
+        bounds: Floats = found / np.where(totals > 0, totals, 1.0)
+        return bounds
+
+
+@final
+class Listed(_Pairs):
+    """Prepared networks in a list; every distance is computed."""
+
+    def __init__(self, distance: PairDistance[Any], space: str) -> None:
+        """Begin empty."""
+        super().__init__(distance, space)
+        self._networks: list[Any] = []
+
+    @property
+    def storable(self) -> bool:
+        """Whether `arrays` is all: nothing is known of what another package's kernel prepares."""
+        return False
+
+    def add(self, networks: Sequence[Any]) -> None:
+        """Keep them."""
+        self._networks += networks
+
+    def prepared(self, at: int) -> Any:
+        """Return one."""
+        return self._networks[at]
+
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+        """Compute all distances, as many as may be."""
+        chosen = allowed[:MOST]
+        values = self.compare(self.distance.prepare(network), chosen, component)
+        order = _smallest(values, k)
+        certain = len(order) if len(chosen) == len(allowed) else 0
+        return Found(chosen[order], values[order], certain, len(chosen))
+
+
+def _smallest(values: Floats, k: int) -> Integers:
+    """Return the positions of the k smallest values, ascending; equal ones by position."""
+    k = min(k, len(values))
+    if not k:
+        return np.zeros(0, np.int64)
+    limit = np.partition(values, k - 1)[k - 1]
+    near = np.flatnonzero(values <= limit)
+    return near[np.argsort(values[near], kind="stable")][:k]

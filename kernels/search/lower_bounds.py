@@ -1,0 +1,133 @@
+"""What two networks are apart at least, by their labels alone: some hundred times as fast as a transport.
+
+| symbol | meaning                                                                                 | shape   |
+|--------|-----------------------------------------------------------------------------------------|---------|
+| a, b   | of each network: what its layers of each label weigh, or how many there are             | (L,)    |
+| s      | a - b; P_f, N_f: sums of its positive and of its negative entries over the family f     | scalars |
+| mu_f   | the smallest cost of matching two different labels of the family f; at most c           | scalar  |
+| u      | cost of weight that finds no partner in its family: 1 on either side (OTMANN), or 1/2   | scalar  |
+
+    otmann, wasserstein    d >= sum over f of  u |P_f - N_f| + min(mu_f, 2 u) min(P_f, N_f)                         (1)
+    edit                   d >= max(sum of all P, sum of all N) + lambda | |S| - |S'| |                             (2)
+
+(1): dropping the structural cost, which is >= 0, and replacing each label penalty between different labels of a family
+by the smallest one makes no matching dearer; what remains is a transport whose costs depend on "same label", "same
+family" or "neither" only. It keeps as much as it can at each label for 0, moves min(P_f, N_f) within each family, at
+mu_f or, where that is cheaper, through the outside at 2 u, and is left with |P_f - N_f|. OTMANN leaves that unmatched
+at 1 a unit. The Wasserstein distance must match it with another family, at 1 for a unit of either side: 1/2 each.
+(2): matching m of n and n' layers of which s have equal kinds costs at least (n - m) + (n' - m) + (m - s), with
+m <= min(n, n') and s <= sum over kinds of min(a, b), which is max(P, N); and an insertion costs 1 for each skip that
+only one has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.architecture.operations import vocabulary
+from archive.kernels.base import Distance
+from archive.kernels.distances.edit.distance import EditDistance
+from archive.kernels.distances.otmann import OTMANN
+from archive.kernels.distances.penalties import penalties
+from archive.kernels.distances.wasserstein import Wasserstein
+
+Floats = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+class Bound(Protocol):
+    """A lower bound of all components of a distance that are not normalised."""
+
+    def describe(self, arrays: Arrays) -> Floats:
+        """Return the sketches (n, s) of networks that `archive.kernels.search.packed` laid out."""
+        ...
+
+    def bound(self, one: Floats, sketches: Floats) -> Floats:
+        """Return (n,) bounds between one sketch (s,) and others (n, s)."""
+        ...
+
+
+def bound_of(distance: Distance[Any], space: str) -> Bound | None:
+    """Return the bound of a distance between networks of a space; None for a distance without one."""
+    if isinstance(distance, OTMANN):
+        table = penalties(
+            vocabulary(space), released_code=distance.variant == "code", groups=distance.variant != "main_text"
+        )
+        return Transported("masses", table.matrix, table.family, 1.0)
+    if isinstance(distance, Wasserstein):
+        table = penalties(vocabulary(space))
+        return Transported("weights", np.minimum(table.matrix, 1.0), table.family, 0.5)
+    return Edited(distance.lam) if isinstance(distance, EditDistance) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Transported:
+    """Equation (1).
+
+    Attributes:
+        weights: Name of the array of weights.
+        costs: (L, L), between labels.
+        family: (L,), of each label.
+        outside: u.
+    """
+
+    weights: str
+    costs: Floats
+    family: NDArray[np.int64]
+    outside: float
+
+    def describe(self, arrays: Arrays) -> Floats:
+        """Add up the weights of each label."""
+        starts = arrays[f"{self.weights}.starts"]
+        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        sums = np.zeros((len(starts) - 1, len(self.family)))
+        np.add.at(sums, (rows, arrays["labels"]), arrays[self.weights])
+        return sums
+
+    def bound(self, one: Floats, sketches: Floats) -> Floats:
+        """See the head of this module."""
+        found = np.zeros(len(sketches))
+        for family in np.unique(self.family):
+            at = np.flatnonzero(self.family == family)
+            difference = sketches[:, at] - one[at]
+            more, less = np.maximum(difference, 0).sum(axis=1), np.maximum(-difference, 0).sum(axis=1)
+            found += self.outside * np.abs(more - less)
+            if len(at) > 1:
+                costs = self.costs[np.ix_(at, at)]
+                inside = float(costs[~np.eye(len(at), dtype=bool)].min())
+                found += min(inside, 2 * self.outside) * np.minimum(more, less)
+        return found
+
+
+@dataclass(frozen=True)
+class Edited:
+    """Equation (2); kinds are counted in so many bins, which can only lower the bound.
+
+    Attributes:
+        lam: Weight of the skips.
+    """
+
+    lam: float
+    bins: int = 64
+
+    def describe(self, arrays: Arrays) -> Floats:
+        """Count the layers of each kind, and the skips."""
+        starts, skips = arrays["kinds.starts"], np.diff(arrays["skips.starts"])
+        rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        counts = np.zeros((len(starts) - 1, self.bins + 1))
+        np.add.at(counts, (rows, arrays["kinds"] % self.bins), 1.0)
+        counts[:, -1] = skips
+        return counts
+
+    def bound(self, one: Floats, sketches: Floats) -> Floats:
+        """See the head of this module."""
+        difference = sketches - one
+        layers, skips = difference[:, :-1], np.abs(difference[:, -1])
+        more, less = np.maximum(layers, 0).sum(axis=1), np.maximum(-layers, 0).sum(axis=1)
+        found: Floats = np.maximum(more, less) + self.lam * skips
+        return found
