@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from archive.agents.opening import study
+from archive.agents.study_setup import study
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 
@@ -25,31 +25,31 @@ registry = Registry(
     "agent",
     "archive.agents",
     {
-        "arc": "archive.agents.arc:Arc",
-        "bananas": "archive.agents.bananas:Bananas",
-        "bfs": "archive.agents.breadth_first:BreadthFirst",
-        "evolution": "archive.agents.evolution:Evolution",
-        "gp": "archive.agents.gaussian_process:KernelSearch",
-        "gp-adjacency": "archive.agents.gaussian_process:GpAdjacency",
-        "gp-gromov-wasserstein": "archive.agents.gaussian_process:GpGromovWasserstein",
-        "gp-hamming": "archive.agents.gaussian_process:GpHamming",
-        "gp-optuna": "archive.agents.tpe:GpOptuna",
-        "gp-path": "archive.agents.gaussian_process:GpPath",
-        "gp-wasserstein": "archive.agents.gaussian_process:GpWasserstein",
-        "gp-wl": "archive.agents.gaussian_process:GpWeisfeilerLehman",
-        "hill-climbing": "archive.agents.hill_climbing:HillClimbing",
-        "local-search": "archive.agents.local_search:LocalSearch",
-        "morphism": "archive.agents.morphism:Morphism",
-        "nasbot": "archive.agents.nasbot:Nasbot",
-        "portfolio": "archive.agents.portfolio:Portfolio",
-        "rand": "archive.agents.random_search:Rand",
-        "random": "archive.agents.random_search:RandomSearch",
-        "regularized-evolution": "archive.agents.regularized_evolution:RegularizedEvolution",
-        "reinforce": "archive.agents.reinforce:Reinforce",
-        "tpe": "archive.agents.tpe:Tpe",
-        "treebo": "archive.agents.treebo:TreeBO",
-        "tw": "archive.agents.tree_wasserstein:TreeWassersteinSearch",
-        "tw-kdpp": "archive.agents.tree_wasserstein:TreeWassersteinKdpp",
+        "arc": "archive.agents.bayesopt.arc:Arc",
+        "bananas": "archive.agents.bayesopt.bananas:Bananas",
+        "bfs": "archive.agents.baselines.breadth_first:BreadthFirst",
+        "evolution": "archive.agents.baselines.evolution:Evolution",
+        "gp": "archive.agents.bayesopt.gaussian_process:KernelSearch",
+        "gp-adjacency": "archive.agents.bayesopt.gaussian_process:GpAdjacency",
+        "gp-gromov-wasserstein": "archive.agents.bayesopt.gaussian_process:GpGromovWasserstein",
+        "gp-hamming": "archive.agents.bayesopt.gaussian_process:GpHamming",
+        "gp-optuna": "archive.agents.baselines.optuna_samplers:GpOptuna",
+        "gp-path": "archive.agents.bayesopt.gaussian_process:GpPath",
+        "gp-wasserstein": "archive.agents.bayesopt.gaussian_process:GpWasserstein",
+        "gp-wl": "archive.agents.bayesopt.gaussian_process:GpWeisfeilerLehman",
+        "hill-climbing": "archive.agents.baselines.hill_climbing:HillClimbing",
+        "local-search": "archive.agents.baselines.local_search:LocalSearch",
+        "morphism": "archive.agents.bayesopt.morphism:Morphism",
+        "nasbot": "archive.agents.bayesopt.nasbot:Nasbot",
+        "portfolio": "archive.agents.bayesopt.portfolio:Portfolio",
+        "rand": "archive.agents.baselines.random_search:Rand",
+        "random": "archive.agents.baselines.random_search:RandomSearch",
+        "regularized-evolution": "archive.agents.baselines.regularized_evolution:RegularizedEvolution",
+        "reinforce": "archive.agents.baselines.reinforce:Reinforce",
+        "tpe": "archive.agents.baselines.optuna_samplers:Tpe",
+        "treebo": "archive.agents.baselines.treebo:TreeBO",
+        "tw": "archive.agents.bayesopt.tree_wasserstein:TreeWassersteinSearch",
+        "tw-kdpp": "archive.agents.bayesopt.tree_wasserstein:TreeWassersteinKdpp",
     },
 )
 

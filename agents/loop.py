@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from archive.agents import basis
+from archive.agents import provenance
 from archive.agents.base import Agent, History
-from archive.agents.pairwise import SPACES, Keeper
+from archive.agents.distance_sync import SPACES, Keeper
 from archive.agents.searcher import Searcher
 from archive.errors import SearchError
 from archive.store.records import State
@@ -101,7 +101,7 @@ def run(
 
 def history_of(archive: Archive, study: Study) -> History:
     """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
-    return basis.history_of(archive, study)[0]
+    return provenance.history_of(archive, study)[0]
 
 
 def check_failures(snapshot: Snapshot) -> None:

@@ -12,7 +12,7 @@ repeated from the study's seed. One that meets another search
 - asks for spare suggestions for a while, which keeps those apart that choose the best of a list: what the other search
   has taken is replaced by the next best, chosen as if the first were pending.
 
-Each proposal records the stream and how many were asked for (`archive.agents.basis`), so that it can be asked for
+Each proposal records the stream and how many were asked for (`archive.agents.provenance`), so that it can be asked for
 again. Two searches with `tw` on the 15,625 cells of NAS-Bench-201 lost 24 of 64 calls without the spare ones, and 4 of
 44 with them.
 """
@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
-from archive.agents import basis
+from archive.agents import provenance
 from archive.agents.base import Agent
 
 if TYPE_CHECKING:
     from archive.agents.base import History, Suggestion
-    from archive.agents.pairwise import Keeper
+    from archive.agents.distance_sync import Keeper
     from archive.api import Archive
     from archive.store.records import Proposal, Study
 
@@ -63,7 +63,7 @@ class Searcher:
         archive: Where the study is.
 
     Attributes:
-        stream: Of the random numbers, see `archive.agents.basis.generator`.
+        stream: Of the random numbers, see `archive.agents.provenance.generator`.
         spare: How many suggestions more than wanted the next call asks for.
     """
 
@@ -93,19 +93,21 @@ class Searcher:
             retrain: Also leave those to be evaluated whose result under the study's protocol the archive has.
             keeper: Fills the agent's memories of distances from the archive.
         """
-        history, known = basis.history_of(self._archive, study)
+        history, known = provenance.history_of(self._archive, study)
         if keeper is not None and agent.grams:
             # Those of other studies are needed by agents that compare networks, and stored for the next one.
             keeper.keep({seen.architecture.key: seen.architecture for seen in history.usable})
         asked = {**known, "wanted": wanted + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
-        suggestions = agent.propose(history, wanted + self.spare, basis.generator(study.seed, history, self.stream))
+        suggestions = agent.propose(
+            history, wanted + self.spare, provenance.generator(study.seed, history, self.stream)
+        )
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
         made = self._archive.answers.create(
             *(study.name, agent_id, suggestions, answers),
             budget=study.budget,
-            basis={**asked, **basis.coupling(suggestions)},
+            basis={**asked, **provenance.coupling(suggestions)},
             seconds=seconds,
             most=wanted,
         )
@@ -119,7 +121,7 @@ class Searcher:
         met = lost or any(proposal.functional_key not in keys[:wanted] for proposal in made)
         self._quiet = 0 if met else self._quiet + 1
         if met and not self.stream:
-            self.stream = 1 + secrets.randbelow(basis.STREAMS)
+            self.stream = 1 + secrets.randbelow(provenance.STREAMS)
         if lost:
             self.spare = min(self.spare + 1, MOST_SPARE)
         elif self._quiet >= QUIET:

@@ -25,7 +25,7 @@ from archive.store.weights import Checkpoints
 if TYPE_CHECKING:
     import py2neo
 
-    from archive.agents.nearest import Nearest, Similar
+    from archive.agents.nearest.search import Nearest, Similar
     from archive.architecture.graph import Architecture
 
 
@@ -84,9 +84,9 @@ class Archive:
         return saved.run(self.connection, name, parameters)
 
     def similar(self, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any) -> Similar:
-        """Return the architectures that are nearest to one; see `archive.agents.nearest.Nearest.similar`."""
+        """Return the architectures that are nearest to one; see `archive.agents.nearest.search.Nearest.similar`."""
         # The one door from the store to what lives on it, for who has the archive in his hands.
-        from archive.agents.nearest import Nearest
+        from archive.agents.nearest.search import Nearest
 
         if self._nearest is None:
             self._nearest = Nearest(self)

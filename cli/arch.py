@@ -110,7 +110,7 @@ def nearest(
     KEY is a key of the archive or its beginning, a file of JSON, or a NAS-Bench-201 string. All studies are searched,
     for architectures of the same space: others have no distance.
     """
-    from archive.agents.nearest import Nearest
+    from archive.agents.nearest.search import Nearest
 
     settings = assignments(given, "a setting")
     network = key if is_key(key) else architecture_of(ctx, key)

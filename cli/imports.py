@@ -110,7 +110,7 @@ def optuna(
     FUNCTION makes of its parameters, or the decisions that `archive search --agent tpe` would make.
     """
     from archive import spaces
-    from archive.agents.decisions import decisions_of, from_choices
+    from archive.agents.encodings.decisions import decisions_of, from_choices
     from archive.exchange.importers.optuna import import_study, open_study
     from archive.exchange.importers.optuna_trials import by_function, reader
     from archive.store.records import Study

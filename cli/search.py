@@ -97,7 +97,7 @@ def search(
     from where it was to the next one if it is among the best third there; the last rung is the whole training. What
     never goes on is pruned, and counts as evaluated.
     """
-    from archive.agents.opening import open_study
+    from archive.agents.study_setup import open_study
     from archive.trainer import tasks
     from archive.trainer.access import Access
 
@@ -216,7 +216,7 @@ def _announce_more(study: Study, own: int, budget: int | None) -> None:
 
 def _announce_sources(sources: Sequence[Source], agent: Agent) -> None:
     """Say what becomes of the sources of other tasks."""
-    from archive.agents.sources import too_little
+    from archive.agents.transfer.source_tasks import too_little
 
     for source in sources:
         what = f"{len(source.observations)} evaluations of the study {source.study} ({source.task}, {source.space})"

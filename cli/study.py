@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from archive.store.study_deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
-"""Columns of what the sources contributed, see `archive.agents.contributed`."""
+"""Columns of what the sources contributed, see `archive.agents.transfer.report`."""
 
 
 @click.group()
@@ -67,7 +67,7 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one study: what it is, what its sources contributed, its proposals, its incumbent."""
-    from archive.agents.contributed import contributed
+    from archive.agents.transfer.report import contributed
     from archive.cli.rungs import place
     from archive.queue.successive_halving import Rungs
 

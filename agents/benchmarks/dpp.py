@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from archive.agents.dpp import KDPP
+from archive.agents.acquisition.dpp import KDPP
 from archive.agents.surrogates.base import Array
 from archive.measurement import Figure
 

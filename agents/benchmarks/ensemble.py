@@ -10,7 +10,7 @@ import numpy as np
 
 from archive import spaces
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.ensemble import Ensemble
+from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.architecture.graph import Architecture
 from archive.kernels.features.embedding import matrix, vocabulary
 from archive.kernels.features.paths import PathEncoding

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.fitted_gp import FittedGP
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture, Layer
 from archive.kernels.base import Components

@@ -30,9 +30,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from archive.agents.benchmarks.random_cells import RandomCells
-from archive.agents.surrogates import ensemble_training as training
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.ensemble import Ensemble
+from archive.agents.surrogates.ensemble import training
+from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import SettingsError, UsageError
 from archive.kernels.features.embedding import matrix
 from archive.kernels.features.paths import PathEncoding, every_path

@@ -31,7 +31,7 @@ from archive.agents.benchmarks.search.contestants import Contestant, contestant
 from archive.agents.benchmarks.search.plan import STARTER, Job, Problem
 from archive.agents.benchmarks.search.regret import first_best, regrets, traces
 from archive.agents.benchmarks.search.run import opened, register
-from archive.agents.contributed import contributed
+from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Result
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from archive import kernels
 from archive.agents.surrogates.base import Surrogate
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.fitted_gp import Pairwise
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import Pairwise
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.base import Distance
 from archive.kernels.covariance.base import Covariance, exponential, nasbot_covariance
@@ -67,7 +67,7 @@ def _gp_slice(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any
 
 
 def _ensemble(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:
-    from archive.agents.surrogates.ensemble import Ensemble
+    from archive.agents.surrogates.ensemble.model import Ensemble
 
     if not isinstance(distance, EmbeddedDistance):
         raise UsageError(f"an ensemble learns from features, which the kernel {distance.name} does not have")

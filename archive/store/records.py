@@ -100,7 +100,7 @@ class Proposal:
         created: When it was proposed.
         started: When it was last claimed.
         finished: When it was completed or failed.
-        based_on: What the agent knew when it suggested it; see `archive.agents.basis`. Empty where no agent did.
+        based_on: What the agent knew when it suggested it; see `archive.agents.provenance`. Empty where no agent did.
         seconds: Processor time of the call of the agent that suggested it, and all others of the call.
         request: Token of the call that added it, and all others of the call.
     """

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from archive.agents import acquisition
-from archive.agents.acquisition import UpperConfidenceBound, log_h
+from archive.agents.acquisition import functions
+from archive.agents.acquisition.functions import UpperConfidenceBound, log_h
 from archive.agents.surrogates.base import Posterior
 from archive.errors import NumericalError, UnknownNameError, UsageError
 
@@ -20,7 +20,7 @@ def posterior(mean, std, best=0.0, covariances=None):
 
 
 def rank(name, *args, seed=0, **kwargs):
-    return acquisition.get(name).rank(posterior(*args, **kwargs), np.random.default_rng(seed))
+    return functions.get(name).rank(posterior(*args, **kwargs), np.random.default_rng(seed))
 
 
 def test_expected_improvement_by_hand():
@@ -98,7 +98,7 @@ def test_members_of_a_mixture_are_averaged():
     means, stds = np.array([[0.0], [1.0]]), np.array([[1.0], [0.5]])
     both = Posterior(means, np.square(stds), np.array([0.2, 0.4]))
     apart = [np.exp(rank("ei", means[s], stds[s], best)[0]) for s, best in enumerate((0.2, 0.4))]
-    found = acquisition.get("ei").rank(both, np.random.default_rng(0))
+    found = functions.get("ei").rank(both, np.random.default_rng(0))
     assert np.exp(found[0]) == pytest.approx(np.mean(apart))
 
 
@@ -112,13 +112,13 @@ def test_thompson_draws_jointly():
     covariances = np.array([[[1.0, 1.0], [1.0, 1.0]]])
     joint = posterior([0.0, 3.0], 1.0, covariances=covariances)
     rng = np.random.default_rng(5)
-    drawn = np.array([acquisition.get("ts").rank(joint, rng) for _ in range(2000)])
+    drawn = np.array([functions.get("ts").rank(joint, rng) for _ in range(2000)])
     np.testing.assert_allclose(drawn[:, 1] - drawn[:, 0], 3.0, atol=1e-6)
     assert drawn[:, 0].std() == pytest.approx(1.0, abs=0.08)
 
 
 def test_thompson_needs_covariances():
-    assert acquisition.get("ts").joint
+    assert functions.get("ts").joint
     with pytest.raises(NumericalError, match="joint samples need"):
         rank("ts", [0.0], 1.0)
 
@@ -143,7 +143,7 @@ def test_shares_stand_for_repeated_members():
     times = [0] * 9 + [1]
     repeated = Posterior(means[times], variances[times], best[times])
     for name in ("ei", "pi", "ucb"):
-        found, expected = (acquisition.get(name).rank(law, rng) for law in (weighted, repeated))
+        found, expected = (functions.get(name).rank(law, rng) for law in (weighted, repeated))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
     np.testing.assert_allclose(weighted.mean, repeated.mean)
     np.testing.assert_allclose(weighted.variance, repeated.variance)
@@ -154,7 +154,7 @@ def test_a_member_without_a_share_is_not_heard():
     law = Posterior(means, np.ones((2, 2)), np.zeros(2), weights=np.array([1.0, 0.0]))
     alone = posterior(means[0], 1.0)
     for name in ("ei", "pi", "ucb"):
-        found, expected = (acquisition.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone))
+        found, expected = (functions.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone))
         np.testing.assert_allclose(found, expected)
 
 
@@ -166,33 +166,33 @@ def test_members_are_drawn_by_their_shares():
     np.testing.assert_allclose(drawn.mean(axis=0), [0.3, 0.8], atol=0.05)
     np.testing.assert_allclose(np.cov(drawn.T), law.covariance, atol=0.05)
     np.testing.assert_allclose(law.covariance.diagonal(), law.variance)
-    apart = [acquisition.get("its").rank(law, rng) for rng in [np.random.default_rng(5)] for _ in range(3000)]
+    apart = [functions.get("its").rank(law, rng) for rng in [np.random.default_rng(5)] for _ in range(3000)]
     np.testing.assert_allclose(np.mean(apart, axis=0), [0.3, 0.8], atol=0.15)
 
 
 def test_unknown_name():
     with pytest.raises(UnknownNameError, match="unknown acquisition 'eii'"):
-        acquisition.get("eii")
+        functions.get("eii")
 
 
 def test_independent_thompson_draws_each_score_by_itself():
     law = posterior([0.0, 3.0], 2.0)
     rng = np.random.default_rng(5)
-    drawn = np.array([acquisition.get("its").rank(law, rng) for _ in range(3000)])
+    drawn = np.array([functions.get("its").rank(law, rng) for _ in range(3000)])
     np.testing.assert_allclose(drawn.mean(axis=0), [0.0, 3.0], atol=0.15)
     np.testing.assert_allclose(drawn.std(axis=0), 2.0, rtol=0.06)
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.06
-    assert not acquisition.get("its").joint
+    assert not functions.get("its").joint
 
 
 def test_independent_thompson_draws_from_the_mixture():
     law = Posterior(np.array([[0.0, 10.0], [4.0, 20.0]]), np.full((2, 2), 0.25), np.zeros(2))
     rng = np.random.default_rng(5)
-    drawn = np.array([acquisition.get("its").rank(law, rng) for _ in range(3000)])
+    drawn = np.array([functions.get("its").rank(law, rng) for _ in range(3000)])
     np.testing.assert_allclose(drawn.mean(axis=0), law.mean, atol=0.3)
     np.testing.assert_allclose(drawn.std(axis=0), law.std, rtol=0.05)
 
 
 def test_settings_by_name():
-    assert acquisition.get("ucb", kappa=0.5).kappa == 0.5
-    assert acquisition.names() == ("ei", "its", "pi", "ts", "ucb")
+    assert functions.get("ucb", kappa=0.5).kappa == 0.5
+    assert functions.names() == ("ei", "its", "pi", "ts", "ucb")

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive import spaces
-from archive.agents.arc import MODELS, Arc
 from archive.agents.base import History, Observation, Pending, Suggestion
-from archive.agents.basis import history_of
-from archive.agents.conditional_gp import learn, learn_separately
-from archive.agents.conditional_kernels import ArcKernel, LinearKernel, PaddedKernel
-from archive.agents.conditional_perceptrons import ANY, Perceptrons
-from archive.agents.opening import open_study
-from archive.agents.surrogates.hyperposterior import Schedule
+from archive.agents.bayesopt.arc import MODELS, Arc
+from archive.agents.encodings.mlp_configurations import ANY, Perceptrons
+from archive.agents.provenance import history_of
+from archive.agents.study_setup import open_study
+from archive.agents.surrogates.gp.conditional import learn, learn_separately
+from archive.agents.surrogates.gp.conditional_kernels import ArcKernel, LinearKernel, PaddedKernel
+from archive.agents.surrogates.gp.slice_sampling import Schedule
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcCovariance, differences

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from archive import agents, spaces
-from archive.agents.opening import study as open_study
+from archive.agents.study_setup import study as open_study
 from archive.architecture import codec
 from archive.errors import (
     CodecError,

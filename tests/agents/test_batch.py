@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from archive.agents import batch
-from archive.agents.batch import GpBucb, KDpp, KrigingBeliever, QualityKDpp, Thompson, Top
-from archive.agents.dpp import KDPP
+from archive.agents.acquisition import batch
+from archive.agents.acquisition.batch import GpBucb, KDpp, KrigingBeliever, QualityKDpp, Thompson, Top
+from archive.agents.acquisition.dpp import KDPP
 from archive.agents.surrogates.base import Fitted, Posterior
 from archive.errors import UnknownNameError, UsageError
 
@@ -113,7 +113,7 @@ def test_quality_follows_equation_12(weight):
 def test_quality_may_be_an_acquisition():
     covariance = np.diag([1.0, 1.0, 1.0])
     # Expected improvement over 5: s h(z) with z = mu - 5.
-    from archive.agents.acquisition import log_h
+    from archive.agents.acquisition.functions import log_h
 
     means = np.array([4.0, 5.0, 6.0])
     log_quality = log_h(means - 5.0)

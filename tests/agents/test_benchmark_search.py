@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import agents, spaces
-from archive.agents import basis
+from archive.agents import provenance
 from archive.agents.base import Agent, Suggestion
 from archive.agents.benchmarks.search import contestants, plan, regret, run, shares
-from archive.agents.opening import open_study
-from archive.agents.recheck import recheck
+from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
+from archive.agents.study_setup import open_study
 from archive.architecture import codec
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
 from archive.store.records import Result
@@ -315,11 +315,11 @@ def test_shares_of_a_team(study):
 
 @given(st.sets(st.integers(0, 60)))
 def test_ranges(numbers):
-    assert set(basis.numbers_in(basis.ranges(numbers))) == numbers
+    assert set(provenance.numbers_in(provenance.ranges(numbers))) == numbers
 
 
 def test_ranges_are_short():
-    assert basis.ranges([4, 2, 3, 7, 0, 1]) == "0-4,7"
+    assert provenance.ranges([4, 2, 3, 7, 0, 1]) == "0-4,7"
 
 
 def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):

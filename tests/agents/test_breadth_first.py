@@ -8,7 +8,7 @@ import numpy as np
 
 from archive import spaces
 from archive.agents.base import History, Observation, Pending
-from archive.agents.breadth_first import BreadthFirst
+from archive.agents.baselines.breadth_first import BreadthFirst
 
 from .conftest import observed
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archive.agents import candidate_sources
+from archive.agents.acquisition import candidate_generators
+from archive.agents.acquisition.candidate_generators import Evolution, Members, Mutations
 from archive.agents.base import History, Pending
-from archive.agents.candidate_sources import Evolution, Members, Mutations
 from archive.errors import UnknownNameError, UsageError
 
 from .conftest import Chains, observed
@@ -30,7 +30,7 @@ def seen(space, places, pending=()):
 
 @pytest.mark.parametrize("block", [3, 20, 100])
 def test_members_are_all_ranked_whatever_the_blocks(monkeypatch, block):
-    monkeypatch.setattr(candidate_sources, "BLOCK", block)
+    monkeypatch.setattr(candidate_generators, "BLOCK", block)
     space = Listed()
     history = seen(space, range(4, 20, 3), pending=[5])
     found = Members(space).candidates(history, units, 6, np.random.default_rng(0))
@@ -86,13 +86,13 @@ def test_mutations_of_nothing():
 
 
 def test_names():
-    assert isinstance(candidate_sources.get("auto", Listed()), Members)
-    assert isinstance(candidate_sources.get("auto", Listed(), cheap=False), Evolution)
-    assert isinstance(candidate_sources.get("auto", Chains()), Evolution)
+    assert isinstance(candidate_generators.get("auto", Listed()), Members)
+    assert isinstance(candidate_generators.get("auto", Listed(), cheap=False), Evolution)
+    assert isinstance(candidate_generators.get("auto", Chains()), Evolution)
     with pytest.raises(UsageError, match="needs a space that can be listed"):
-        candidate_sources.get("members", Chains())
+        candidate_generators.get("members", Chains())
     with pytest.raises(UnknownNameError, match="unknown candidates 'mutation'"):
-        candidate_sources.get("mutation", Chains())
+        candidate_generators.get("mutation", Chains())
     with pytest.raises(UsageError, match="parents must be >= 1, got 0"):
         Mutations(Chains(), parents=0)
     with pytest.raises(UsageError, match="width must be >= 1, got 0"):

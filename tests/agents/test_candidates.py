@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.candidates import best_new, evaluations_at, evolve, mutations_at, softmax
+from archive.agents.acquisition.evolution import best_new, evaluations_at, evolve, mutations_at, softmax
 
 
 def fewest_layers(architectures):

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from archive.agents.surrogates import transforms
-from archive.agents.surrogates.committee import Committee, foretold, shares
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.gp import GaussianProcess
-from archive.agents.surrogates.likelihood import GivenTheta
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.exact import GaussianProcess
+from archive.agents.surrogates.gp.likelihood import GivenTheta
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.stacking import Committee, foretold, shares
 from archive.errors import UsageError
 from archive.kernels.covariance.base import Exponential
 
@@ -126,7 +126,7 @@ def test_belief_keeps_means_and_shrinks_deviations():
 def test_densities_are_of_scores(name):
     """Integrated over all scores, what a member says of a new one is 1, whatever its transform."""
     scores = smooth(points(12))
-    scale = transforms.get(name).learn(scores)
+    scale = outcome_transforms.get(name).learn(scores)
     grid = np.linspace(-60.0, 60.0, 240_001)
     slopes = np.exp(scale.log_slopes(grid))
     density = stats.norm(0.2, 0.7).pdf(scale.standardise(grid)) * slopes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.common_cells import comparable, translate
+from archive.agents.transfer.cell_vocabulary import comparable, translate
 from archive.architecture import codec
 from archive.architecture.operations import vocabulary
 

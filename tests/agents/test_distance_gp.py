@@ -8,10 +8,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Kernel
 
 from archive import spaces
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.gp import GaussianProcess
-from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
-from archive.agents.surrogates.transforms import Scale
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.exact import GaussianProcess
+from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling
+from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import NumericalError
 from archive.kernels.covariance.base import nasbot_covariance
 from archive.kernels.distances.otmann import OTMANN

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from archive.agents.dpp import KDPP, log_elementary
+from archive.agents.acquisition.dpp import KDPP, log_elementary
 from archive.errors import NumericalError, UsageError
 
 

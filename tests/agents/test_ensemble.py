@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.surrogates import ensemble_training as training
-from archive.agents.surrogates.ensemble import Ensemble
+from archive.agents.surrogates.ensemble import training
+from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
 
@@ -122,11 +122,11 @@ def test_few_layers(layers):
 
 
 def test_torch_trains_to_the_same_weights():
-    from archive.agents.surrogates import ensemble_torch
+    from archive.agents.surrogates.ensemble import torch_training
 
     plan, inputs, targets = problem()
     compiled = training.train(SHAPE, plan, inputs, targets, 4, 0.01, threads=1)
-    batched = ensemble_torch.train(SHAPE, plan, inputs, targets, 4, 0.01, "cpu")
+    batched = torch_training.train(SHAPE, plan, inputs, targets, 4, 0.01, "cpu")
     np.testing.assert_allclose(batched, compiled, atol=2e-5)
 
 

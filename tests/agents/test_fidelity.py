@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.agents import fidelity
+from archive.agents import rung_scores
 from archive.store.records import Evaluation
 from tests.archive.stores import cells
 
@@ -25,7 +25,7 @@ def seen(number, curve, *, partial=False, **settings):
 
 
 def scores(*evaluations):
-    return pytest.approx(fidelity.scores(evaluations, "accuracy"))
+    return pytest.approx(rung_scores.scores(evaluations, "accuracy"))
 
 
 def test_the_table_of_the_module():
@@ -36,12 +36,12 @@ def test_the_table_of_the_module():
 
 
 def test_without_partial_ones_values_are_what_is_told():
-    assert fidelity.scores([seen(0, [0.5, 0.9]), seen(1, [0.7])], "accuracy") == [0.9, 0.7]
+    assert rung_scores.scores([seen(0, [0.5, 0.9]), seen(1, [0.7])], "accuracy") == [0.9, 0.7]
 
 
 def test_all_at_one_rung_are_told_as_they_are():
     both = [seen(0, [0.5, 0.6], partial=True), seen(1, [0.1, 0.2], partial=True)]
-    assert fidelity.scores(both, "accuracy") == [0.6, 0.2]
+    assert rung_scores.scores(both, "accuracy") == [0.6, 0.2]
 
 
 def test_an_estimate_is_never_better_than_the_best_that_was_measured():
@@ -64,7 +64,7 @@ def test_other_tasks_are_scales_of_their_own():
 
 def test_a_partial_score_of_no_length_teaches_nothing():
     without = Evaluation("s#1", "s", 1, "t", "t/1", CELL, 0.5, partial=True)
-    told = fidelity.scores([seen(0, [0.9]), without], "accuracy")
+    told = rung_scores.scores([seen(0, [0.9]), without], "accuracy")
     assert told[0] == 0.9 and math.isnan(told[1])
 
 
@@ -74,7 +74,7 @@ curves = st.lists(st.floats(0, 1), min_size=6, max_size=6)
 @given(st.lists(st.tuples(curves, st.sampled_from([1, 3, 6])), min_size=1, max_size=12))
 def test_estimates_keep_the_order_of_a_rung_and_stay_in_bounds(given):
     every = [seen(n, curve[:length], partial=length < 6) for n, (curve, length) in enumerate(given)]
-    told = fidelity.scores(every, "accuracy")
+    told = rung_scores.scores(every, "accuracy")
     best = max(one.value for one in every)
     for one, score in zip(every, told, strict=True):
         assert one.value <= score <= best or one.value == score
@@ -86,4 +86,4 @@ def test_estimates_keep_the_order_of_a_rung_and_stay_in_bounds(given):
 @given(curves, st.integers(1, 5))
 def test_what_paused_is_known_as_it_stood(curve, epochs):
     then, now = seen(0, curve[:epochs], partial=True), seen(0, curve)
-    assert fidelity.as_of(now, epochs, "accuracy") == then
+    assert rung_scores.as_of(now, epochs, "accuracy") == then

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.gaussian_process import (
+from archive.agents.bayesopt.gaussian_process import (
     GpAdjacency,
     GpGromovWasserstein,
     GpHamming,
@@ -15,7 +15,7 @@ from archive.agents.gaussian_process import (
     GpWeisfeilerLehman,
     KernelSearch,
 )
-from archive.agents.shared_prior import Shared
+from archive.agents.surrogates.gp.length_scale_prior import Shared
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import PairwiseKernel, WhiteKernel
 
-from archive.agents.surrogates.gp import (
+from archive.agents.surrogates.gp.exact import (
     GaussianProcess,
     JitterWarning,
     log_likelihood,

@@ -7,11 +7,11 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling
-from archive.agents.surrogates.likelihood import GivenTheta
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.noise import FixedNoise, LearnedNoise
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.likelihood import GivenTheta
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise
+from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling
 from archive.errors import NumericalError, UnknownNameError, UsageError
 from archive.kernels.covariance.base import exponential
 

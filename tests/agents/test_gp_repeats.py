@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
 
-from archive.agents.surrogates.gp import GaussianProcess
-from archive.agents.surrogates.likelihood import Likelihood
-from archive.agents.surrogates.repeats import Repeats
+from archive.agents.surrogates.gp.exact import GaussianProcess
+from archive.agents.surrogates.gp.likelihood import Likelihood
+from archive.agents.surrogates.gp.replicates import Repeats
 from archive.kernels.covariance.base import exponential
 
 from .gp_points import Differences, points, smooth

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from archive.agents.surrogates import transforms
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.transforms import Scale
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 
@@ -27,7 +27,7 @@ scores_of_any_kind = st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size
 @settings(max_examples=60, deadline=None)
 @given(seen=scores_of_any_kind, new=scores_of_any_kind)
 def test_increasing_on_what_was_seen_and_on_what_comes(name, seen, new):
-    scale = transforms.get(name).learn(np.array(seen, np.float64) / 1e3)
+    scale = outcome_transforms.get(name).learn(np.array(seen, np.float64) / 1e3)
     values = scale.standardise(np.unique(np.array([*seen, *new]) / 1e3))
     assert np.isfinite(values).all()
     assert (np.diff(values) >= 0.0).all()
@@ -39,20 +39,20 @@ def test_increasing_on_what_was_seen_and_on_what_comes(name, seen, new):
 @settings(max_examples=40, deadline=None)
 @given(scores_of_any_kind)
 def test_mean_0_and_deviation_1(name, scores):
-    values = transforms.get(name).learn(scores := np.array(scores, np.float64)).standardise(scores)
+    values = outcome_transforms.get(name).learn(scores := np.array(scores, np.float64)).standardise(scores)
     assert values.mean() == pytest.approx(0.0, abs=1e-6)
     assert values.std() == pytest.approx(1.0 if len(set(scores)) > 1 else 0.0, abs=1e-6)
 
 
 def test_none_changes_nothing():
-    scale = transforms.get("none").learn(np.array([3.0, 5.0]))
+    scale = outcome_transforms.get("none").learn(np.array([3.0, 5.0]))
     np.testing.assert_array_equal(scale.standardise(np.array([3.0, 7.0])), [3.0, 7.0])
     assert scale.linear
 
 
 def test_quantiles_by_hand():
     scores = np.array([5.0, 1.0, 100.0, 5.0])
-    warp = transforms.get("rank-normal").learn(scores).warp
+    warp = outcome_transforms.get("rank-normal").learn(scores).warp
     np.testing.assert_allclose(warp(scores), norm.ppf([0.5, 0.125, 0.875, 0.5]))
     slope = 2.0 * norm.ppf(0.875) / 99.0
     np.testing.assert_allclose(
@@ -63,7 +63,7 @@ def test_quantiles_by_hand():
 
 def test_compression_by_hand():
     scores = np.array([-1e6, 1.0, 2.0, 3.0, 5.0])
-    warp = transforms.get("compress-below-median").learn(scores).warp
+    warp = outcome_transforms.get("compress-below-median").learn(scores).warp
     # The excess over the median 2 is 1 and 3, its median 2.
     np.testing.assert_allclose(warp(scores), [-4.0, 2.0 - 6.0 / 7.0, 2.0, 3.0, 5.0], rtol=1e-4)
 
@@ -83,7 +83,7 @@ def test_compression_hears_the_good_ones_over_one_that_failed():
 
 def test_log_regret_by_hand():
     scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
-    warp = transforms.get("log-regret").learn(scores).warp
+    warp = outcome_transforms.get("log-regret").learn(scores).warp
     # The best is 5, the median falls 2 short of it.
     np.testing.assert_allclose(
         warp(np.array([1.0, 3.0, 5.0, 7.5])), [5.0 - 2.0 * np.log(3.0), 5.0 - 2.0 * np.log(2.0), 5.0, 7.5]
@@ -98,7 +98,7 @@ def test_log_regret_by_hand():
 @given(seen=scores_of_any_kind, new=scores_of_any_kind)
 def test_every_transform_is_undone(name, seen, new):
     scores = np.array(seen, np.float64) / 1e3
-    scale = transforms.get(name).learn(scores)
+    scale = outcome_transforms.get(name).learn(scores)
     asked = np.array([*seen, *new], np.float64) / 1e3
     restored = scale.restore(scale.centre + scale.spread * scale.standardise(asked))
     floor = -np.inf if scale.linear else scores.min()
@@ -111,7 +111,7 @@ def test_every_transform_is_undone(name, seen, new):
 @given(seen=scores_of_any_kind, believed=st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20))
 def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, believed):
     scores = np.array(seen, np.float64) / 1e3
-    scale = transforms.get(name).learn(scores)
+    scale = outcome_transforms.get(name).learn(scores)
     values = np.sort([*believed, *(scores.mean() + 1e-3 * np.array(believed))])
     restored = scale.restore(values)
     assert np.isfinite(restored).all()
@@ -124,17 +124,17 @@ def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, bel
 def test_inverses_by_hand():
     scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
     # The median is 3; the excess over it is 1 and 2, so that no value of g is more than 4.5 below it.
-    compressed = transforms.get("compress-below-median").learn(scores)
+    compressed = outcome_transforms.get("compress-below-median").learn(scores)
     np.testing.assert_allclose(
         compressed.restore(np.array([7.0, 3.0, 3.0 - 1.0 / (1.0 + 1.0 / 4.5), -1.6, -99.0])), [7.0, 3.0, 2.0, 1.0, 1.0]
     )
-    ranked = transforms.get("rank-normal").learn(scores)
+    ranked = outcome_transforms.get("rank-normal").learn(scores)
     quantiles = norm.ppf([0.1, 0.3, 0.5, 0.7, 0.9])
     slope = 2.0 * quantiles[-1] / 4.0
     asked = [-3.0, quantiles[1], 0.0, 0.5 * quantiles[3], quantiles[4] + slope]
     np.testing.assert_allclose(ranked.restore(np.array(asked)), [1.0, 2.0, 3.0, 3.5, 6.0])
     # The best is 5, the median falls 2 short of it.
-    regret = transforms.get("log-regret").learn(scores)
+    regret = outcome_transforms.get("log-regret").learn(scores)
     np.testing.assert_allclose(regret.restore(np.array([6.0, 5.0 - 2.0 * np.log(2.0), -1e9])), [6.0, 3.0, 1.0])
 
 
@@ -163,7 +163,7 @@ def test_predictions_in_scores_are_quantiles_of_the_score(name):
 
 @pytest.mark.parametrize("scores", [[3.0, 3.0, 3.0], [1.0, 3.0, 3.0], [2.0]])
 def test_log_regret_where_the_median_is_the_best(scores):
-    warp = transforms.get("log-regret").learn(np.array(scores)).warp
+    warp = outcome_transforms.get("log-regret").learn(np.array(scores)).warp
     assert warp.unit == pytest.approx(np.std(scores) or 1.0)
 
 
@@ -187,7 +187,7 @@ def test_scale_of_scores_without_a_spread():
 
 
 def test_names():
-    found = transforms.get("rank-normal")
-    assert transforms.get(found) is found
+    found = outcome_transforms.get("rank-normal")
+    assert outcome_transforms.get(found) is found
     with pytest.raises(UnknownNameError, match="log"):
-        transforms.get("log")
+        outcome_transforms.get("log")

@@ -7,7 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Pending
-from archive.agents.hill_climbing import HillClimbing
+from archive.agents.baselines.hill_climbing import HillClimbing
 from archive.errors import UsageError
 
 from .conftest import grown, observed

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archive.agents.surrogates.box import Box
-from archive.agents.surrogates.hyperposterior import Schedule, SliceSampling, slice_sample
+from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling, slice_sample
 from archive.errors import NumericalError, UsageError
 
 METHODS = ["coordinates", "directions"]

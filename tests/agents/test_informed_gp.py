@@ -8,10 +8,10 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from archive.agents.base import Source
-from archive.agents.informant import Group, SourceModel
-from archive.agents.surrogates.distance_gp import DistanceGP
-from archive.agents.surrogates.informed_gp import COUPLINGS, NOISES, ORIGIN, UNIT, InformedGP
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.gp.coregionalised import COUPLINGS, NOISES, ORIGIN, UNIT, InformedGP
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
+from archive.agents.transfer.source_model import Group, SourceModel
 from archive.kernels.covariance.base import exponential
 
 from .gp_points import Differences, points, smooth

@@ -9,7 +9,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import History, Observation, Pending, Suggestion, first_of_pool
-from archive.agents.basis import generator
+from archive.agents.provenance import generator
 
 KINDS = sorted(kind for kind in agents.names() if "n_initial" in agents.settings(kind) and kind != "arc")
 # Settings that make agents cheaper to create.

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from archive import agents, cache, kernels, spaces
-from archive.agents import candidate_sources, listing
+from archive.agents.acquisition import candidate_generators, listing
+from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History
-from archive.agents.listing import Listing, members_of
-from archive.agents.portfolio_members import Operations
-from archive.agents.stacked import Stacked, listable
+from archive.agents.bayesopt.portfolio_members import Operations
+from archive.agents.surrogates.distance_cache import Stacked, listable
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.l1 import parts
 from archive.kernels.features.path_graph import live
@@ -159,15 +159,15 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     members = space.members()
     monkeypatch.setattr(listing, "MOST_LISTED", len(members))
     assert members_of(space) is members
-    assert isinstance(candidate_sources.get("auto", space), candidate_sources.Members)
+    assert isinstance(candidate_generators.get("auto", space), candidate_generators.Members)
     monkeypatch.setattr(listing, "MOST_LISTED", 20)
     drawn = members_of(space)
     assert drawn is not None and len({one.key for one in drawn}) == 20
     assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
-    assert isinstance(candidate_sources.get("auto", space), candidate_sources.Part)
-    assert isinstance(candidate_sources.get("auto", space, cheap=False), candidate_sources.Evolution)
+    assert isinstance(candidate_generators.get("auto", space), candidate_generators.Part)
+    assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.Evolution)
     # The whole list is there for the asking.
-    every = candidate_sources.listing_of(candidate_sources.get("members", space))
+    every = candidate_generators.listing_of(candidate_generators.get("members", space))
     assert every is not None and len(every) == len(members)
     assert members_of(Chains()) is None
 
@@ -201,7 +201,7 @@ def test_local_search_leaves_the_draw(monkeypatch):
         return np.array([score(one) for one in networks])
 
     drawn = members_of(space)
-    found = candidate_sources.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
+    found = candidate_generators.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
     ranks = [one.rank for one in found]
     assert ranks == sorted(ranks, reverse=True)
     assert ranks[0] > max(map(score, drawn)) and space.contains(found[0].candidate.architecture)

@@ -7,7 +7,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import Agent
 from archive.agents.loop import PAUSE, history_of, run
-from archive.agents.opening import open_study
+from archive.agents.study_setup import open_study
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
 from archive.queue.proposals import Result, State
 from archive.store.records import Study

@@ -8,10 +8,10 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
-from archive.agents.surrogates.box import Box
-from archive.agents.surrogates.likelihood import GivenTheta, Likelihood
-from archive.agents.surrogates.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.repeats import Repeats
+from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.likelihood import GivenTheta, Likelihood
+from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
+from archive.agents.surrogates.gp.replicates import Repeats
 from archive.errors import NumericalError, UsageError
 from archive.kernels.covariance.base import Bound, Covariance, Exponential, exponential
 

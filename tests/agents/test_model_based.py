@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from archive import kernels
-from archive.agents import acquisition, batch, stacked
+from archive.agents.acquisition import batch, functions
+from archive.agents.acquisition.candidate_generators import Members
+from archive.agents.acquisition.listing import Listing
 from archive.agents.base import History, Pending
-from archive.agents.candidate_sources import Members
-from archive.agents.listing import Listing
-from archive.agents.model_based import Method, ModelBased
-from archive.agents.stacked import Stacked
+from archive.agents.bayesopt.model_based import Method, ModelBased
+from archive.agents.surrogates import distance_cache
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
+from archive.agents.surrogates.distance_cache import Stacked
 from archive.architecture import codec
 from archive.errors import UsageError
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
@@ -46,7 +47,7 @@ class Model(ModelBased):
     kind = "model"
 
     def __init__(self, space, n_initial=3, shortlist=5):
-        ucb = acquisition.get("ucb")
+        ucb = functions.get("ucb")
         super().__init__(
             space, n_initial, Method(Units(), ucb, Members(space), batch.get("top", acquisition=ucb), shortlist)
         )
@@ -104,12 +105,12 @@ def test_dead_layers_are_dropped(text):
 
 def kinds():
     every = [TreeWasserstein(1, sizes=True), kernels.get("path", counts=True), kernels.get("weisfeiler-lehman")]
-    return [kind for kind in every if stacked.listable(kind)]
+    return [kind for kind in every if distance_cache.listable(kind)]
 
 
 @pytest.mark.parametrize("most_bytes", [2**20, 1])
 def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
-    monkeypatch.setattr(stacked, "FEW", 10)
+    monkeypatch.setattr(distance_cache, "FEW", 10)
     space = small_table(tmp_path)
     members = space.members()
     outside = codec.from_nasbench201("|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_3x3~1|none~2|")
@@ -125,7 +126,7 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
 
 
 def test_the_memory_of_rows_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(stacked, "FEW", 10)
+    monkeypatch.setattr(distance_cache, "FEW", 10)
     members = small_table(tmp_path).members()
     found = Stacked([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
     for at in range(8):

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from archive import spaces
+from archive.agents.acquisition.morphism_tree import Moves, Tree, accepted, moves_of
 from archive.agents.base import History
-from archive.agents.morphism import Morphism
-from archive.agents.morphism_surrogate import BourgainGP
-from archive.agents.morphism_tree import Moves, Tree, accepted, moves_of
-from archive.agents.surrogates.likelihood import GivenTheta
-from archive.agents.surrogates.noise import FixedNoise
+from archive.agents.bayesopt.morphism import Morphism
+from archive.agents.bayesopt.morphism_surrogate import BourgainGP
+from archive.agents.surrogates.gp.likelihood import GivenTheta
+from archive.agents.surrogates.gp.noise import FixedNoise
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.distances.bourgain import Bourgain
 from archive.kernels.distances.edit.distance import EditDistance

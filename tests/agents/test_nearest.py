@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archive import cache, kernels, spaces
-from archive.agents.nearest import Nearest
+from archive.agents.nearest.search import Nearest
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 from tests.archive.stores import cells, evaluate

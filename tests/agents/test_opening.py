@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive import agents, spaces
-from archive.agents.opening import open_study
+from archive.agents.study_setup import open_study
 from archive.errors import UsageError
 from archive.store.records import Study
 

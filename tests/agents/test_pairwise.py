@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from archive import agents, kernels, spaces
-from archive.agents import pairwise
+from archive.agents import distance_sync
 from archive.agents.base import History, Observation
-from archive.agents.pairwise import Keeper
+from archive.agents.distance_sync import Keeper
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
 from archive.kernels.stored import kinds, worth_storing
@@ -87,8 +87,8 @@ def test_what_one_search_computed_another_reads(stored, networks, computed):
 
 
 def test_beyond_the_limit_a_new_network_gets_its_nearest(stored, networks, monkeypatch):
-    monkeypatch.setattr(pairwise, "ALL_PAIRS", 8)
-    monkeypatch.setattr(pairwise, "NEAREST", 4)
+    monkeypatch.setattr(distance_sync, "ALL_PAIRS", 8)
+    monkeypatch.setattr(distance_sync, "NEAREST", 4)
     keeper = Keeper(stored)
     assert keeper.keep(first(networks, 13)) == 0
     assert keeper.keep(networks) == 4

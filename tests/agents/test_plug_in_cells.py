@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from archive import agents, spaces
-from archive.agents import bananas, tree_wasserstein
 from archive.agents.base import History
-from archive.agents.common_cells import comparable, translate
-from archive.agents.decisions import ABSENT, decisions_of
-from archive.agents.portfolio_members import defaults, model
+from archive.agents.bayesopt import bananas, tree_wasserstein
+from archive.agents.bayesopt.portfolio_members import defaults, model
+from archive.agents.encodings.decisions import ABSENT, decisions_of
+from archive.agents.transfer.cell_vocabulary import comparable, translate
 from archive.architecture import codec
 from archive.architecture.operations import Operation, define, vocabulary
 from archive.errors import UnknownNameError, UsageError

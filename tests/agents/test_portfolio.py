@@ -7,9 +7,9 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Pending
-from archive.agents.portfolio import Portfolio
-from archive.agents.portfolio_members import Operations, Raised, defaults, model
-from archive.agents.space_filling import most_telling
+from archive.agents.bayesopt.initial_design import most_telling
+from archive.agents.bayesopt.portfolio import Portfolio
+from archive.agents.bayesopt.portfolio_members import Operations, Raised, defaults, model
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.base import Exponential, exponential
 from tests.spaces.strategies import relabelled

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive import agents
-from archive.agents.recheck import recheck
+from archive.agents.replay import recheck
 from archive.errors import UsageError
 from tests.archive.stores import cells, evaluate
 

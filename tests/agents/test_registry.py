@@ -15,7 +15,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import Agent, Suggestion
-from archive.agents.recheck import recheck
+from archive.agents.replay import recheck
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
 

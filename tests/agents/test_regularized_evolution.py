@@ -7,7 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Observation
-from archive.agents.regularized_evolution import RegularizedEvolution
+from archive.agents.baselines.regularized_evolution import RegularizedEvolution
 from archive.errors import UsageError
 
 from .conftest import observed

@@ -7,8 +7,8 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Observation
-from archive.agents.decisions import ABSENT, Decision
-from archive.agents.reinforce import Reinforce, gradient, replayed, softmax
+from archive.agents.baselines.reinforce import Reinforce, gradient, replayed, softmax
+from archive.agents.encodings.decisions import ABSENT, Decision
 from archive.errors import UsageError
 
 from .conftest import observed

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from archive import agents, spaces
-from archive.agents import basis, loop
+from archive.agents import loop, provenance
 from archive.agents.base import Agent, History
-from archive.agents.opening import study as open_study
-from archive.agents.recheck import recheck
+from archive.agents.replay import recheck
+from archive.agents.study_setup import study as open_study
 from archive.api import Archive
 from archive.store.records import Result, State
 
@@ -132,7 +132,7 @@ def test_a_search_that_is_alone_draws_from_the_seed_alone(archive, study):
 
 
 def test_streams_are_independent_and_the_default_one_is_the_seed_s():
-    drawn = [basis.generator(3, History(), stream).random() for stream in (0, 1, 2)]
+    drawn = [provenance.generator(3, History(), stream).random() for stream in (0, 1, 2)]
     assert drawn[0] == np.random.default_rng([3, 0]).random()
     assert len(set(drawn)) == 3
 
@@ -183,7 +183,7 @@ def test_a_run_stays_while_another_asker_holds_the_last_proposal(archive, study,
             rival.fail(held[0], "no luck")
 
     monkeypatch.setattr(study, "ask", late)
-    monkeypatch.setattr("archive.agents.running.time.sleep", wait)
+    monkeypatch.setattr("archive.agents.ask_tell.run.time.sleep", wait)
     assert run(study, "random", 1) == (0 if evaluated else 1, 1)
 
 

@@ -15,7 +15,7 @@ from .conftest import observed
 
 optuna = pytest.importorskip("optuna")
 
-from archive.agents.tpe import GpOptuna, Tpe, _quiet  # noqa: E402
+from archive.agents.baselines.optuna_samplers import GpOptuna, Tpe, _quiet  # noqa: E402
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History, Observation, Source
 from archive.agents.catalogue import CARDS
-from archive.agents.transfer import DESIGN, ELSEWHERE, REMEMBERED, TOP
+from archive.agents.transfer.coordinator import DESIGN, ELSEWHERE, REMEMBERED, TOP
 from archive.architecture import codec
 
 from .conftest import Chains
@@ -203,7 +203,7 @@ def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
     def refuse(*_):
         raise AssertionError("learnt what nobody hears")
 
-    monkeypatch.setattr("archive.agents.transfer.learn", refuse)
+    monkeypatch.setattr("archive.agents.transfer.coordinator.learn", refuse)
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(20)]
     # More sources than evaluations that sources may begin with: none of them has a turn any more.

@@ -9,7 +9,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Pending
-from archive.agents.tree_wasserstein import TreeWassersteinKdpp, TreeWassersteinSearch, distances
+from archive.agents.bayesopt.tree_wasserstein import TreeWassersteinKdpp, TreeWassersteinSearch, distances
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 

@@ -7,9 +7,9 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Pending
-from archive.agents.decisions import ABSENT, decisions_of
-from archive.agents.surrogates import tree
-from archive.agents.treebo import TreeBO
+from archive.agents.baselines.treebo import TreeBO
+from archive.agents.encodings.decisions import ABSENT, decisions_of
+from archive.agents.surrogates.gp import tree
 from archive.errors import UsageError
 
 from .conftest import observed

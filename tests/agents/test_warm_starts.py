@@ -12,12 +12,12 @@ from archive import agents
 from archive.agents.benchmarks import transfer
 from archive.agents.benchmarks.search import contestants, plan
 from archive.agents.benchmarks.search.run import search as run_job
-from archive.agents.contributed import contributed
 from archive.agents.loop import history_of, run
-from archive.agents.opening import open_study
-from archive.agents.recheck import recheck
+from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
-from archive.agents.transfer import DESIGN, TOP
+from archive.agents.study_setup import open_study
+from archive.agents.transfer.coordinator import DESIGN, TOP
+from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Result, Study
 

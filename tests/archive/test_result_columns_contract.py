@@ -7,7 +7,7 @@ import math
 import pytest
 
 from archive import frames
-from archive.agents import basis
+from archive.agents import provenance
 from archive.errors import QueryError
 from archive.exchange import load
 from archive.exchange.dump import dump
@@ -51,8 +51,8 @@ def fill(archive, name="one", total=25, first=0, **settings):
         suggestion = Suggestion(network, parent=parent, operations=("swap",) if parent else ())
         answered.append((suggestion, "no value" if at == 4 else result(at)))
     for at in range(0, total, 10):
-        basis = {"observations": {"one": f"0-{at}"}, "wanted": 1}
-        archive.proposals.create_answered(name, agent, answered[at : at + 10], after=at, basis=basis)
+        provenance = {"observations": {"one": f"0-{at}"}, "wanted": 1}
+        archive.proposals.create_answered(name, agent, answered[at : at + 10], after=at, basis=provenance)
     return networks
 
 
@@ -111,7 +111,7 @@ def test_a_changed_value_is_what_everything_reads(archive, write):
     assert [one.number for one, other in zip(after, before, strict=True) if repr(one) != repr(other)] == [2]
     assert seen(archive)[2][0] == 99.0
     assert 99.0 in archive.studies.observed("one").values
-    history, _ = basis.history_of(archive, archive.studies.get("one"))
+    history, _ = provenance.history_of(archive, archive.studies.get("one"))
     assert [one.score for one in history.observations if one.id == "one#00002"] == [99.0]
     assert frames.evaluations(archive, "one").loc["one#00002", ["value", "metric_accuracy"]].tolist() == [99.0, 99.0]
     assert max(row[5] for row in archive.named("best-per-operation").rows) == 99.0
@@ -168,9 +168,9 @@ def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
         "MATCH (e:Evaluation) WHERE e.seconds < 6 SET e.partial = true, e.epochs = 1, e.curve_accuracy = e.curve_loss",
     )
     record = archive.studies.get("one")
-    history, _ = basis.history_of(archive, record)
+    history, _ = provenance.history_of(archive, record)
     whole = archive.studies.evaluations("one")
-    assert repr(history.observations) == repr(basis.observations_of(whole, record.objective))
+    assert repr(history.observations) == repr(provenance.observations_of(whole, record.objective))
 
 
 def test_every_question_has_the_answer_of_its_text(archive):

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from archive import settings, spaces
-from archive.agents.recheck import recheck
+from archive.agents.replay import recheck
 from archive.api import connect
 from archive.architecture import codec
 from archive.cli import main

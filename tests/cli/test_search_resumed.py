@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from archive import spaces
-from archive.agents.opening import study as opened
+from archive.agents.study_setup import study as opened
 from archive.store.records import Result, State, Study
 from tests.archive.stores import suggest
 from tests.cli.processes import shell, table

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from archive.agents import basis, opening
-from archive.agents.recheck import Past
+from archive.agents import provenance, study_setup
+from archive.agents.replay import Past
 from archive.errors import StudyConflictError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import State, Study
@@ -122,11 +122,11 @@ def test_agents_are_told_one_scale_and_the_past_can_be_asked_again(archive, run)
     propose(archive, NETS[:3], rungs=Rungs((2, 40), 3))
     study = archive.studies.get("study")
     run(once=True)
-    early = basis.history_of(archive, study)
+    early = provenance.history_of(archive, study)
     run()
-    late = basis.history_of(archive, study)
+    late = provenance.history_of(archive, study)
     assert early[1]["partial"] == {"study": {"2": "0"}}
-    assert len(list(basis.numbers_in(late[1]["partial"]["study"]["2"]))) == 2
+    assert len(list(provenance.numbers_in(late[1]["partial"]["study"]["2"]))) == 2
     # Beside the one that was trained to the end, none is told as if its two epochs were all.
     (whole,) = [one for one in found(archive).values() if not one.partial]
     assert max(late[0].observations, key=lambda one: one.score).id == whole.id
@@ -141,9 +141,9 @@ def test_agents_are_told_one_scale_and_the_past_can_be_asked_again(archive, run)
 def test_other_rungs_are_another_study(archive):
     propose(archive, [])
     stored = archive.studies.get("study")
-    assert opening.open_study(archive, stored).config == stored.config
+    assert study_setup.open_study(archive, stored).config == stored.config
     plain = Study(**{**vars(stored), "config": {}})
-    assert opening.open_study(archive, plain).config == stored.config
+    assert study_setup.open_study(archive, plain).config == stored.config
     other = Study(**{**vars(stored), "config": {"rungs": Rungs((2, 40)).as_config()}})
     with pytest.raises(StudyConflictError, match="exists with rungs at 2, 6, 40 epochs, one of 3 goes on, got 2, 40"):
-        opening.open_study(archive, other)
+        study_setup.open_study(archive, other)

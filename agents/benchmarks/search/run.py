@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archive import __version__, agents
-from archive.agents import basis
+from archive.agents import provenance
 from archive.agents.base import Agent, History, Observation, Suggestion
 from archive.agents.benchmarks.search.plan import STARTER, Job
 from archive.agents.loop import FAILURES
@@ -57,7 +57,7 @@ def search(
         first = not past.total and job.starts
         who, wanted = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
         began = time.process_time()
-        suggestions = who.propose(past.history, wanted, basis.generator(study.seed, past.history))
+        suggestions = who.propose(past.history, wanted, provenance.generator(study.seed, past.history))
         seconds = time.process_time() - began
         if not suggestions:
             return
@@ -67,7 +67,7 @@ def search(
             after=past.total,
             # A repeat is to be seen, and counted.
             unique=False,
-            basis={**past.basis, "wanted": wanted, **basis.coupling(suggestions)},
+            basis={**past.basis, "wanted": wanted, **provenance.coupling(suggestions)},
             seconds=seconds,
         )
         past.add(made, answered, ids[who])
@@ -141,18 +141,18 @@ class _Past:
 
     @property
     def basis(self) -> dict[str, Any]:
-        observed = {self._study.name: basis.ranges(self._observed)} if self._observed else {}
+        observed = {self._study.name: provenance.ranges(self._observed)} if self._observed else {}
         return {
             "observations": {**observed, **self._others},
             "pending": self._pending,
-            "failed": basis.ranges(self._failed),
+            "failed": provenance.ranges(self._failed),
         }
 
     def _read(self) -> None:
-        self.history, known = basis.history_of(self._archive, self._study)
-        self._observed = list(basis.numbers_in(known["observations"].get(self._study.name, "")))
+        self.history, known = provenance.history_of(self._archive, self._study)
+        self._observed = list(provenance.numbers_in(known["observations"].get(self._study.name, "")))
         self._others = {name: of for name, of in known["observations"].items() if name != self._study.name}
-        self._failed = dict.fromkeys(basis.numbers_in(known["failed"]), "")
+        self._failed = dict.fromkeys(provenance.numbers_in(known["failed"]), "")
         self._pending = known["pending"]
         self.total = len(self._observed) + len(self._failed) + len(self.history.pending)
 

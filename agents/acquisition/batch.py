@@ -1,0 +1,260 @@
+"""Batch selection: which architectures of a list of candidates to evaluate together.
+
+Notation:
+
+    symbol   meaning                                                              shape
+    m, B     candidates, size of the batch                                        scalars
+    mu, C    mean and joint covariance of the candidates' scores                  (m,), (m, m)
+    K        similarity that a k-DPP is drawn with                                (m, m)
+
+    rule             how the batch comes about                                            paper
+    `top`            the B of greatest acquisition, each for itself                       BANANAS, section 5.1
+    `believer`       one by one; what is chosen is believed to score as expected          Ginsbourger et al., 2010
+    `bucb`           the same with UCB: only the deviations change                        Desautels et al., 2014
+    `thompson`       the best of each of B joint samples                                  Hernández-Lobato et al., 2017
+    `kdpp`           a k-DPP sample, K = C                                                Kathuria et al., 2016
+    `quality-kdpp`   a k-DPP sample, K_ij = q_i C_ij q_j                                  tree-Wasserstein, eq. (12)
+
+C is already conditioned on the observations, which is what the k-DPP needs (tree-Wasserstein, Proposition 2). Of a
+mixture, C is the covariance of the whole: the members' mean covariance plus the covariance of their means.
+
+Eq. (12) reads q_i = exp(-mu_i), for errors that are minimised; scores are maximised here, hence exp(+mu_i). In which
+unit, the paper does not say. With accuracies in [0, 1] no candidate would count as better than another, in percent the
+best would drown all others: mu is taken in its own standard deviations over the candidates.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from archive.agents.acquisition import functions as acquisitions
+from archive.agents.acquisition.dpp import KDPP
+from archive.agents.acquisition.functions import Acquisition, UpperConfidenceBound
+from archive.agents.surrogates.base import Array, Fitted, Posterior
+from archive.architecture.graph import Architecture
+from archive.errors import UnknownNameError, UsageError
+from archive.kernels.covariance.spectrum import repair
+
+# Share of the mean variance that each candidate has for itself in a k-DPP. Covariances of low rank (five networks
+# give rank four) have no subsets of more candidates otherwise.
+OWN_VARIANCE = 1e-6
+# exp(-10)^2 is 2e-9 of the best. Much below that, decomposing the similarity would lose the candidate in rounding.
+LEAST_LOG_QUALITY = -10.0
+
+
+class BatchSelection(ABC):
+    """A rule that selects several architectures at once.
+
+    Attributes:
+        name: Name in configurations.
+    """
+
+    name: ClassVar[str]
+
+    def select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        """Return the positions of the selected candidates, all different.
+
+        Args:
+            fitted: What is believed of the scores; pending proposals are already hallucinated.
+            candidates: m networks, distinct: two of the same network may both be selected.
+            count: B, at least 1.
+            rng: Source of randomness.
+
+        Returns:
+            min(B, m) positions in the order in which they were selected; all m, ascending, where B >= m.
+
+        Raises:
+            UsageError: `count` is less than 1.
+        """
+        if count < 1:
+            raise UsageError(f"count must be >= 1, got {count}")
+        if count >= len(candidates):
+            return list(range(len(candidates)))
+        return self._select(fitted, candidates, count, rng)
+
+    @abstractmethod
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        """Select fewer candidates than there are."""
+
+
+@final
+class Top(BatchSelection):
+    """The candidates of greatest acquisition, in one ranking; the cheapest, and blind to likeness among them.
+
+    Args:
+        acquisition: What to rank by, a name or an object.
+    """
+
+    name = "top"
+
+    def __init__(self, acquisition: str | Acquisition = "ucb") -> None:
+        """Look the acquisition up."""
+        self.acquisition = _acquisition(acquisition)
+
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        ranks = self.acquisition.rank(fitted.posterior(candidates, joint=self.acquisition.joint), rng)
+        return [int(at) for at in np.argsort(-ranks, kind="stable")[:count]]
+
+
+@final
+class KrigingBeliever(BatchSelection):
+    """One after the other by an acquisition, each selected one hallucinated before the next; B posteriors.
+
+    Args:
+        acquisition: What to rank by, a name or an object.
+    """
+
+    name = "believer"
+
+    def __init__(self, acquisition: str | Acquisition = "ei") -> None:
+        """Look the acquisition up."""
+        self.acquisition = _acquisition(acquisition)
+
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        selected: list[int] = []
+        while True:
+            ranks = self.acquisition.rank(fitted.posterior(candidates, joint=self.acquisition.joint), rng)
+            selected.append(_best_other(ranks, selected))
+            if len(selected) == count:
+                return selected
+            fitted = fitted.hallucinate([candidates[selected[-1]]])
+
+
+@final
+class GpBucb(BatchSelection):
+    """The kriging believer with UCB: a believed score leaves the mean as it is, so that the bounds alone tighten.
+
+    Args:
+        kappa: Weight of the uncertainty, at least 0.
+    """
+
+    name = "bucb"
+
+    def __init__(self, kappa: float = 2.0) -> None:
+        """Set up the bound."""
+        self.kappa = kappa
+        self._believer = KrigingBeliever(UpperConfidenceBound(kappa))
+
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        return self._believer.select(fitted, candidates, count, rng)
+
+
+@final
+class Thompson(BatchSelection):
+    """The best candidate of each of B joint samples that an earlier sample has not taken."""
+
+    name = "thompson"
+
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        selected: list[int] = []
+        for drawn in fitted.posterior(candidates, joint=True).sample(count, rng):
+            selected.append(_best_other(drawn, selected))
+        return selected
+
+
+@final
+class KDpp(BatchSelection):
+    """Diverse and uncertain candidates, whatever their expected scores; O(m^3)."""
+
+    name = "kdpp"
+
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        return list(KDPP(_similarity(fitted.posterior(candidates, joint=True)), count).sample(rng))
+
+
+@final
+class QualityKDpp(BatchSelection):
+    """Diverse, uncertain and good candidates; O(m^3).
+
+    Args:
+        quality: log q as a rank: `mean` for eq. (12), or the name of an acquisition. Ranks that are no logarithms, and
+            the mean, enter in their standard deviations over the candidates.
+        weight: Factor of log q, at least 0: with 0 this is `KDpp`.
+    """
+
+    name = "quality-kdpp"
+
+    def __init__(self, quality: str | Acquisition = "mean", weight: float = 1.0) -> None:
+        """Check the arguments."""
+        if not 0.0 <= weight < np.inf:
+            raise UsageError(f"weight must be >= 0 and finite, got {weight}")
+        self.quality = None if quality == "mean" else _acquisition(quality)
+        self.weight = weight
+
+    def _select(
+        self, fitted: Fitted, candidates: Sequence[Architecture], count: int, rng: np.random.Generator
+    ) -> list[int]:
+        posterior = fitted.posterior(candidates, joint=True)
+        quality = np.exp(np.maximum(self.weight * self._log_quality(posterior, rng), LEAST_LOG_QUALITY))
+        return list(KDPP(quality[:, None] * _similarity(posterior) * quality, count).sample(rng))
+
+    def _log_quality(self, posterior: Posterior, rng: np.random.Generator) -> Array:
+        """Return log q of each candidate, 0 for the best: (m,) float64."""
+        ranks = posterior.mean if self.quality is None else self.quality.rank(posterior, rng)
+        logarithmic = self.quality is not None and self.quality.logarithmic
+        spread = 1.0 if logarithmic else float(ranks.std())
+        # A hopeless candidate may have a logarithm of -inf; if all have, all are alike.
+        best = float(ranks.max())
+        if not np.isfinite(best) or not spread > 0.0:
+            return np.zeros(len(ranks))
+        found: Array = np.maximum((ranks - best) / spread, -1e6)
+        return found
+
+
+_rules: dict[str, type[BatchSelection]] = {
+    kind.name: kind for kind in (Top, KrigingBeliever, GpBucb, Thompson, KDpp, QualityKDpp)
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all rules."""
+    return tuple(sorted(_rules))
+
+
+def get(name: str, **config: Any) -> BatchSelection:
+    """Return the rule of a name, with its settings.
+
+    Raises:
+        UnknownNameError: There is no such rule.
+    """
+    if name not in _rules:
+        raise UnknownNameError("batch selection", name, _rules)
+    return _rules[name](**config)
+
+
+def _acquisition(given: str | Acquisition) -> Acquisition:
+    return acquisitions.get(given) if isinstance(given, str) else given
+
+
+def _best_other(ranks: Array, taken: Sequence[int]) -> int:
+    """Return the position of the greatest rank that is not taken, even where all ranks are -inf."""
+    free = np.setdiff1d(np.arange(len(ranks)), taken)
+    return int(free[np.argmax(ranks[free])])
+
+
+def _similarity(posterior: Posterior) -> Array:
+    """Return the covariance of the mixture, made sound and of full rank: (m, m) float64, of mean variance 1."""
+    covariance = posterior.covariance
+    scale = float(np.diagonal(covariance).mean())
+    if not scale > 0.0:
+        return np.eye(len(covariance))
+    sound: Array = repair(covariance / scale, warn=False).matrix
+    return sound + OWN_VARIANCE * np.eye(len(sound))

@@ -1,0 +1,294 @@
+"""Where the networks that a batch is selected from come from.
+
+| source      | candidates                                                                   | for                     |
+|-------------|------------------------------------------------------------------------------|-------------------------|
+| `members`   | every network of the space, ranked                                           | spaces that can be      |
+|             |                                                                              | listed, cheap kernels   |
+| `part`      | 50,000 networks of the space, ranked, then local search from the best        | larger spaces likewise  |
+| `evolution` | NASBOT's evolution of the acquisition, then local search from its best       | any space               |
+| `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1)     | BANANAS as published    |
+| `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)             | that paper as published |
+
+All return a short list, best first: batch rules weigh its networks against each other, at a cost that grows with the
+square or cube of their number. What is left out has a lower acquisition than all of it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import ClassVar, final
+
+import numpy as np
+
+from archive.agents.acquisition import listing
+from archive.agents.acquisition.evolution import (
+    Candidate,
+    Rank,
+    Ranked,
+    distinct_candidates,
+    evaluations_at,
+    evolve,
+    mutate,
+)
+from archive.agents.acquisition.listing import Listing, members_of
+from archive.agents.base import History
+from archive.architecture.graph import Architecture
+from archive.errors import UnknownNameError, UsageError
+from archive.kernels.features.path_graph import live
+from archive.spaces.base import Space
+
+# Members that are ranked at a time, so that memory does not grow with the space.
+BLOCK = 4096
+# Mutations that stand in for too many neighbours: of networks of tens of layers, each costs a millisecond.
+DRAWS = 16
+# Neighbours of one network, whatever that of the first has.
+WIDEST = 500
+
+
+class CandidateSource(ABC):
+    """Makes candidates for a batch; immutable.
+
+    Attributes:
+        name: Name in configurations.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """Return networks worth evaluating.
+
+        Args:
+            history: What is known; none of it is returned.
+            rank: Values networks, (m,) float64 for m of them; larger is better, never NaN. Pending proposals are in it.
+            count: Most networks to return.
+            rng: Source of randomness.
+            logarithmic: Whether `rank` returns logarithms.
+
+        Returns:
+            At most `count` networks of the space, all different, best first.
+        """
+
+
+@final
+class Members(CandidateSource):
+    """The whole space; nothing is random but what `rank` draws.
+
+    Args:
+        space: Its members can be listed.
+        members: Those to rank; None for all.
+
+    Attributes:
+        listing: The members without dead layers, as agents compare them.
+
+    Raises:
+        UsageError: They cannot.
+    """
+
+    name = "members"
+
+    def __init__(self, space: Space, members: Sequence[Architecture] | None = None) -> None:
+        """List the members."""
+        found = space.members() if members is None else members
+        if found is None:
+            raise UsageError(f"candidates 'members' needs a space that can be listed, got {space!r}")
+        self._members = found
+        self.listing = Listing([live(member) for member in found])
+        self._keys = [member.functional_key for member in found]
+
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """See `CandidateSource.candidates`."""
+        members = self._members
+        # Of equal size: distances from few networks are computed anew, those from many are remembered.
+        blocks = np.array_split(np.arange(len(members)), -(-len(members) // BLOCK))
+        ranks = np.concatenate([rank(members[at[0] : at[-1] + 1]) for at in blocks])
+        # Stable: equal ranks leave the order to the list, which never changes.
+        order = np.argsort(-ranks, kind="stable").tolist()
+        fresh = (at for at in order if self._keys[at] not in history.known)
+        return [Ranked(Candidate(members[at]), float(ranks[at])) for at in islice(fresh, count)]
+
+
+@final
+class Evolution(CandidateSource):
+    """Evolution as NASBOT's, which crosses the space, then steps to better neighbours from the best that it found.
+
+    Args:
+        space: Makes the mutations.
+        evaluations: Children that evolution values; None for NASBOT's number at the time, 50 to 500.
+        climbs: How many networks local search starts from.
+        steps: Most steps of each.
+        width: Neighbours that may be valued for a step; where there are more, `DRAWS` random mutations stand in.
+    """
+
+    name = "evolution"
+
+    def __init__(
+        self, space: Space, evaluations: int | None = None, climbs: int = 2, steps: int = 5, width: int = 64
+    ) -> None:
+        """Check the numbers."""
+        for name, value, least in (
+            ("evaluations", 1 if evaluations is None else evaluations, 1),
+            ("climbs", climbs, 0),
+            ("steps", steps, 0),
+            ("width", width, 1),
+        ):
+            if value < least:
+                raise UsageError(f"{name} must be >= {least}, got {value}")
+        self.space, self.evaluations = space, evaluations
+        self.climbs, self.steps, self.width = climbs, steps, width
+        # The first of very many neighbours are all of one kind; random ones are of all kinds.
+        self._many = len(list(islice(space.neighbours(space.initial_pool()[0]), width + 1))) > width
+
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """See `CandidateSource.candidates`."""
+        start = [*self.space.initial_pool(), *filter(self.space.contains, history.known.values())]
+        evaluations = self.evaluations or evaluations_at(len(history.usable) + len(history.pending))
+        ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
+        return self.climbed(ranked, history, rank, rng)[:count]
+
+    def climbed(self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator) -> list[Ranked]:
+        """Return candidates and what local search finds from the best of them, without known networks, best first."""
+        found = {one.candidate.architecture.functional_key: one for one in ranked}
+        for one in self._fresh(ranked, history.known)[: self.climbs]:
+            self._climb(one, rank, found, history.known, rng)
+        return self._fresh(list(found.values()), history.known)
+
+    def _climb(
+        self,
+        top: Ranked,
+        rank: Rank,
+        found: dict[str, Ranked],
+        known: Mapping[str, Architecture],
+        rng: np.random.Generator,
+    ) -> None:
+        for _ in range(self.steps):
+            near = distinct_candidates(self._near(top.candidate, rng), found)
+            if not near:
+                return
+            ranks = rank([one.architecture for one in near])
+            valued = [Ranked(one, float(value)) for one, value in zip(near, ranks, strict=True)]
+            found.update((one.candidate.architecture.functional_key, one) for one in valued)
+            fresh = self._fresh(valued, known)
+            if not fresh or fresh[0].rank <= top.rank:
+                return
+            top = fresh[0]
+
+    def _near(self, candidate: Candidate, rng: np.random.Generator) -> list[Candidate]:
+        if self._many:
+            return [mutate(self.space, candidate, rng) for _ in range(DRAWS)]
+        return [candidate.after(mutation) for mutation in islice(self.space.neighbours(candidate.architecture), WIDEST)]
+
+    def _fresh(self, ranked: Sequence[Ranked], known: Mapping[str, Architecture]) -> list[Ranked]:
+        fresh = [one for one in ranked if one.candidate.architecture.functional_key not in known]
+        return sorted(fresh, key=lambda one: -one.rank)
+
+
+@final
+class Part(CandidateSource):
+    """A draw of the space (`archive.agents.acquisition.listing.members_of`), then steps to better neighbours from its best.
+
+    Args:
+        space: Its members can be listed.
+
+    Attributes:
+        drawn: The draw.
+
+    Raises:
+        UsageError: They cannot.
+    """
+
+    name = "part"
+
+    def __init__(self, space: Space) -> None:
+        """Draw the members."""
+        self.drawn, self._evolution = Members(space, members_of(space)), Evolution(space)
+
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """See `CandidateSource.candidates`."""
+        return self._evolution.climbed(self.drawn.candidates(history, rank, count, rng), history, rank, rng)[:count]
+
+
+@final
+class Mutations(CandidateSource):
+    """Random mutations of the networks that scored best: candidates never leave their neighbourhood.
+
+    Args:
+        space: Makes the mutations.
+        candidates: c, how many mutations are drawn and ranked.
+        parents: k, how many of the best networks they are made from, in turns.
+    """
+
+    name = "mutations"
+
+    def __init__(self, space: Space, candidates: int = 100, parents: int = 10) -> None:
+        """Check the numbers."""
+        for name, value in (("candidates", candidates), ("parents", parents)):
+            if value < 1:
+                raise UsageError(f"{name} must be >= 1, got {value}")
+        self.space, self.most, self.parents = space, candidates, parents
+
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """See `CandidateSource.candidates`."""
+        best = self._best(history)
+        drawn = [mutate(self.space, best[at % len(best)], rng) for at in range(self.most)] if best else []
+        fresh = distinct_candidates(drawn, history.known)
+        if not fresh:
+            return []
+        ranks = rank([one.architecture for one in fresh])
+        order = np.argsort(-ranks, kind="stable")[:count]
+        return [Ranked(fresh[at], float(ranks[at])) for at in order]
+
+    def _best(self, history: History) -> list[Candidate]:
+        scores: dict[str, list[float]] = {}
+        for seen in history.usable:
+            scores.setdefault(seen.architecture.functional_key, []).append(seen.score)
+        known = [history.known[key] for key in sorted(scores, key=lambda key: -float(np.mean(scores[key])))]
+        return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
+
+
+def listing_of(source: CandidateSource) -> Listing | None:
+    """Return the members that a source lists, for models of the same agent to share; None where it lists none."""
+    source = source.drawn if isinstance(source, Part) else source
+    return source.listing if isinstance(source, Members) else None
+
+
+NAMES = ("auto", "evolution", "members", "mutations", "part", "pool")
+
+
+def get(name: str, space: Space, *, cheap: bool = True) -> CandidateSource:
+    """Return a source.
+
+    Args:
+        name: Its name. `auto` is `evolution` where ranking is not cheap or the space cannot be listed, else `part`
+            where it has more than `archive.agents.acquisition.listing.MOST_LISTED` members, else `members`.
+        space: Where to search.
+        cheap: Whether thousands of networks can be ranked for one proposal.
+
+    Raises:
+        UnknownNameError: There is no such source.
+        UsageError: `members` or `part` of a space that cannot be listed.
+    """
+    if name not in NAMES:
+        raise UnknownNameError("candidates", name, NAMES)
+    if name == "auto":
+        members = space.members() if cheap else None
+        name = "evolution" if members is None else "members" if len(members) <= listing.MOST_LISTED else "part"
+    if name == "part":
+        return Part(space)
+    if name == "members":
+        return Members(space)
+    if name == "mutations":
+        return Mutations(space)
+    return Evolution(space, 100, climbs=0) if name == "pool" else Evolution(space)

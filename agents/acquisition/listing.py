@@ -1,0 +1,259 @@
+"""The networks of a space that can be listed, with their features: prepared once, and kept.
+
+    members ── prepared by a kind of distance ──> features ──> vectors, from which rows of distances are computed
+                                                   │    ^
+                                                   v    │
+                                        a file for kind and members (archive.cache)
+
+| symbol | meaning                                                                      | shape               |
+|--------|------------------------------------------------------------------------------|---------------------|
+| M      | members                                                                      | scalar              |
+| p      | names of features of a component                                             | scalar              |
+| y      | the members' vectors of a component, whichever is smaller:                   |                     |
+|        | transposed and dense, or their entries (`archive.kernels.features.l1.parts.Entries`)  | (p, M) or (entries) |
+
+Memory, measured: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000,
+of which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
+(`archive.agents.surrogates.distance_cache`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from threading import Lock
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive import cache
+from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+from archive.cache import Arrays
+from archive.kernels.base import Distance
+from archive.kernels.distances.tree_wasserstein.degrees import cumulated
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.l1 import parts as l1_parts
+from archive.spaces.base import Space
+
+MOST_LISTED = 50_000
+"""Members that agents rank for a proposal; NAS-Bench-101 has 423,624. Of larger spaces they rank a draw of so many."""
+
+Integers = NDArray[np.int64]
+
+
+def members_of(space: Space) -> Sequence[Architecture] | None:
+    """Return the networks that are ranked for every proposal in a space that can be listed; else None.
+
+    They are all members, or `MOST_LISTED` of them, drawn uniformly, always the same.
+    """
+    members = space.members()
+    if members is None or len(members) <= MOST_LISTED:
+        return members
+    drawn = np.random.default_rng(0).choice(len(members), MOST_LISTED, replace=False)
+    return [members[at] for at in np.sort(drawn)]
+
+
+@final
+class Listing:
+    """The members of a space, and their features by kind of distance. Threads may share one.
+
+    Args:
+        members: Networks of one space, different by key.
+    """
+
+    def __init__(self, members: Sequence[Architecture]) -> None:
+        """Prepare nothing yet."""
+        self.members = members
+        self._features: dict[object, Features] = {}
+        self._vectors: dict[object, list[Vectors]] = {}
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """Count the members."""
+        return len(self.members)
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Key of a member to its position."""
+        return {member.key: at for at, member in enumerate(self.members)}
+
+    def prepare(self, kind: Distance[Any], architecture: Architecture) -> Any:
+        """Return a network as `kind.prepare` does; a member's features are prepared with those of all others."""
+        at = self.position.get(architecture.key)
+        return kind.prepare(architecture) if at is None else self.features(kind).embedded(at)
+
+    def features(self, kind: Distance[Any]) -> Features:
+        """Return the features of all members.
+
+        Args:
+            kind: An `EmbeddedDistance` or `TreeWasserstein`.
+        """
+        with self._lock:
+            identity = _identity(kind)
+            found = self._features.get(identity or kind)
+            if found is None:
+                found = self._features[identity or kind] = self._kept(kind, identity)
+            return found
+
+    def vectors(self, kind: Distance[Any]) -> list[Vectors]:
+        """Return the members' vectors of each component of `kind`, see `features`."""
+        features = self.features(kind)
+        with self._lock:
+            identity = _identity(kind) or kind
+            if identity not in self._vectors:
+                self._vectors[identity] = list(features.vectors(kind))
+            return self._vectors[identity]
+
+    def _kept(self, kind: Distance[Any], identity: str | None) -> Features:
+        """Read the features of all members, or prepare and keep them."""
+        if identity is None or len(self.members) < cache.WORTH:
+            return Features(self.members, _prepared(kind, self.members))
+        keys = blake2b("".join(member.key for member in self.members).encode(), digest_size=16).hexdigest()
+        identity = f"{identity} {self.members[0].space} {keys}"
+        arrays = cache.read("features", identity)
+        if arrays is None:
+            arrays = _prepared(kind, self.members)
+            cache.write("features", identity, arrays)
+        return Features(self.members, arrays)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Sparse features of networks, laid end to end for each component c.
+
+    Attributes:
+        members: M networks.
+        arrays: `c.names`, JSON, and entries in the order in which they were prepared: `c.starts` (M + 1,) int64,
+            `c.numbers` int32, the positions of their names, `c.values` float64.
+    """
+
+    members: Sequence[Architecture]
+    arrays: Arrays
+
+    def embedded(self, at: int) -> Embedded:
+        """Return the features of one member, as they were prepared."""
+        member = self.members[at]
+        return Embedded(member.key, member.space, tuple(self._component(c, at) for c in range(len(self._names))))
+
+    def vectors(self, kind: Distance[Any]) -> Sequence[Vectors]:
+        """Return the vectors of each component."""
+        if isinstance(kind, EmbeddedDistance):
+            return [self._laid_out(c, kind.norm == "l2") for c in range(len(self._names))]
+        assert isinstance(kind, TreeWasserstein)
+        on_a_line = ("indegree", "outdegree", "units")
+        return [self._areas(c) if part in on_a_line else self._laid_out(c, False) for c, part in enumerate(kind.parts)]
+
+    @cached_property
+    def _names(self) -> list[list[str]]:
+        count = sum(name.endswith(".names") for name in self.arrays)
+        return [json.loads(self.arrays[f"{c}.names"].tobytes()) for c in range(count)]
+
+    def _component(self, c: int, at: int) -> dict[str, float]:
+        begin, end = self.arrays[f"{c}.starts"][at : at + 2]
+        numbers, values = (self.arrays[f"{c}.{part}"][begin:end].tolist() for part in ("numbers", "values"))
+        return dict(zip(map(self._names[c].__getitem__, numbers), values, strict=True))
+
+    def _laid_out(self, c: int, euclidean: bool) -> Vectors:
+        """Number the features by name: sums are then added in the order of `l1_parts.of_vectors`."""
+        starts, values = self.arrays[f"{c}.starts"], self.arrays[f"{c}.values"]
+        sizes = np.diff(starts)
+        rank = np.empty(len(self._names[c]), np.int64)
+        rank[sorted(range(len(rank)), key=self._names[c].__getitem__)] = np.arange(len(rank))
+        places, owners = rank[self.arrays[f"{c}.numbers"]], np.repeat(np.arange(len(sizes)), sizes)
+        if l1_parts.is_dense(len(rank), sizes.tolist()):
+            columns = np.zeros((len(rank), len(sizes)))
+            columns[places, owners] = values
+            return Vectors(columns, euclidean)
+        order = np.lexsort((places, owners))
+        return Vectors(l1_parts.Entries(starts, places[order].astype(np.float64), values[order]), euclidean)
+
+    def _areas(self, c: int) -> Vectors:
+        """Return areas below distribution functions between one place and the next, whose L1 distance is the area."""
+        functions = [cumulated(self._component(c, at)) for at in range(len(self.members))]
+        places = np.array(sorted({place for steps in functions for place in steps[0]}))
+        return Vectors(np.ascontiguousarray(l1_parts.areas(functions, places).T), euclidean=False)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """The vectors of one component of all members.
+
+    Attributes:
+        columns: y.
+        euclidean: Whether their distance is Euclidean rather than L1.
+    """
+
+    columns: Array | l1_parts.Entries
+    euclidean: bool
+
+    def rows(self, members: Sequence[int]) -> l1_parts.Part:
+        """Return the distances of some members from all of them, (m, M)."""
+        y = self.columns
+        if isinstance(y, l1_parts.Entries):
+            return l1_parts.Sparse(_chosen(y, members), y, self.euclidean)
+        return l1_parts.Dense(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
+
+    def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.Part:
+        """Return the distances of some members from others, bit for bit those of `rows`; of dense vectors only."""
+        y = self.columns
+        assert not isinstance(y, l1_parts.Entries)
+        first, second = np.ascontiguousarray(y[:, members].T), np.ascontiguousarray(y[:, others])
+        used = first.any(axis=0) | second.any(axis=1)
+        return l1_parts.Dense(np.ascontiguousarray(first[:, used]), second[used], self.euclidean)
+
+
+def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:
+    parts = [slice(*entries.starts[at : at + 2].tolist()) for at in members]
+    starts = np.cumsum([0, *(part.stop - part.start for part in parts)], dtype=np.int64)
+    places, values = (np.concatenate([column[part] for part in parts]) for column in entries[1:])
+    return l1_parts.Entries(starts, places, values)
+
+
+def _prepared(kind: Distance[Any], members: Sequence[Architecture]) -> Arrays:
+    numbers: list[dict[str, int]] = []
+    starts: list[list[int]] = []
+    entries: list[tuple[list[int], list[float]]] = []
+    for member in members:
+        features: Sequence[Mapping[str, float]] = kind.prepare(member).features
+        if not numbers:
+            numbers, starts = [{} for _ in features], [[0] for _ in features]
+            entries = [([], []) for _ in features]
+        for c, part in enumerate(features):
+            known = numbers[c]
+            entries[c][0].extend([known.setdefault(name, len(known)) for name in part])
+            entries[c][1].extend(part.values())
+            starts[c].append(len(entries[c][0]))
+    arrays: Arrays = {}
+    for c, known in enumerate(numbers):
+        arrays[f"{c}.names"] = np.frombuffer(json.dumps(list(known)).encode(), np.uint8)
+        arrays[f"{c}.starts"] = np.array(starts[c], np.int64)
+        arrays[f"{c}.numbers"] = np.array(entries[c][0], np.int32)
+        arrays[f"{c}.values"] = np.array(entries[c][1], np.float64)
+    return arrays
+
+
+def _identity(kind: Distance[Any]) -> str | None:
+    """Return what tells features of two distances apart, None where nothing does.
+
+    It is class and settings, of the classes of this package, whose code the cache stands for; they keep memories, not
+    settings, under names that begin with an underscore.
+    """
+    made = type(kind)
+    settings = {name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")}
+    plain = all(map(_is_plain, settings.values()))
+    own = made.__module__.startswith("archive.")
+    return f"{made.__module__}.{made.__qualname__} {settings!r}" if own and plain else None
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)

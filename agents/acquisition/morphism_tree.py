@@ -1,0 +1,201 @@
+"""The tree of morphisms, and the search of it for a large acquisition (Jin, Song, Hu 2018, Algorithm 1).
+
+    symbol    meaning                                                     here
+    H         networks evaluated so far                                   `history.usable`
+    alpha     acquisition, comparable with scores                         `rank`
+    c_min     best value so far, of H or on the way                       `best`
+    Q         priority queue, the best value first                        `queue`
+    Omega(f)  operations that network f can be morphed by                 `Moves.of`
+    T         temperature: from 1, multiplied by r at every expansion     `temperature`
+    T_low     temperature at which the search ends                        `lowest`
+
+    while Q is not empty and T > T_low:
+        T <- r T;  f <- Q.pop();  for every child f' of f by an operation of Omega(f):
+            with probability exp((alpha(f') - c_min) / T): Q.push(f');  c_min <- the better of c_min and alpha(f')
+
+The paper minimises; signs are turned here. What it leaves open:
+
+- Scores have no common unit: T is in standard deviations of the values in H.
+- Networks of H enter with their acquisition, which is their score where there is no noise; so noise does not decide
+  what is expanded, and any acquisition will do, one in logarithms included.
+- Omega(f) is a random choice of `children` operations, as in the authors' code, whose numbers r = 0.9, T_low = 1e-4 and
+  8 are the defaults: 88 expansions, 700 networks. All operations of a network of `cnn` are several hundred.
+- The best child is the answer even when its acquisition is not above all of H, as in the authors' code.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import final
+
+import numpy as np
+
+from archive.agents.acquisition.candidate_generators import CandidateSource
+from archive.agents.acquisition.evolution import Candidate, Rank, Ranked
+from archive.agents.base import History
+from archive.agents.baselines.neighbourhood import Neighbourhood
+from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
+from archive.errors import InvalidArchitectureError, UsageError
+from archive.spaces import morphism
+from archive.spaces.base import Mutation, Space
+
+
+class Moves(ABC):
+    """What a network can be turned into by one operation."""
+
+    @abstractmethod
+    def of(
+        self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
+    ) -> list[Mutation]:
+        """Return up to n random children, members of the space, distinct, of functional keys that are not taken."""
+
+
+@final
+class Morphisms(Moves):
+    """The operations of `archive.spaces.morphism`: networks only grow, and their weights carry over.
+
+    Deepening, widening, additive and concatenative skips are equally likely, whatever the number of places for each.
+
+    Args:
+        space: Whose limits hold, with layers and decisions: `mlp` or `cnn`.
+
+    Raises:
+        UsageError: The space's networks are not of that kind.
+    """
+
+    def __init__(self, space: Space) -> None:
+        """Check the space."""
+        if not vocabulary(space.name).decisions:
+            raise UsageError(f"morphisms are defined in the spaces cnn and mlp, got {space.name}")
+        self.space = space
+
+    def of(
+        self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
+    ) -> list[Mutation]:
+        """See `Moves.of`."""
+        left = {name: list(rng.permutation(np.array(calls))) for name, calls in morphism.choices(architecture).items()}
+        found: dict[str, Mutation] = {}
+        while left and len(found) < n:
+            name = list(left)[rng.integers(len(left))]
+            child = self._member(left[name].pop())
+            if not left[name]:
+                del left[name]
+            if child is not None and child.functional_key not in taken:
+                found.setdefault(child.functional_key, Mutation(child, (name,)))
+        return list(found.values())
+
+    def _member(self, call: morphism.Choice) -> Architecture | None:
+        try:
+            child = call()
+        except InvalidArchitectureError:
+            return None
+        return child if self.space.contains(child) else None
+
+
+@final
+class Neighbours(Moves):
+    """The space's own modifications, which also shrink networks; the only moves of cells.
+
+    Args:
+        space: Any.
+    """
+
+    def __init__(self, space: Space) -> None:
+        """Begin with an empty memory of lists of neighbours."""
+        self._neighbourhood = Neighbourhood(space)
+
+    def of(
+        self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
+    ) -> list[Mutation]:
+        """See `Moves.of`."""
+        found = self._neighbourhood.fresh(architecture, n, taken, rng)
+        return [Mutation(one.architecture, one.operations) for one in found]
+
+
+@final
+class Tree(CandidateSource):
+    """Algorithm 1: every candidate is an evaluated network and a sequence of operations on it.
+
+    Args:
+        space: Evaluated networks that are no members of it are not morphed.
+        moves: The operations.
+        children: How many operations of a network are tried when it is expanded.
+        decay: r, in (0, 1).
+        lowest: T_low, in (0, 1).
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    name = "tree"
+
+    def __init__(self, space: Space, moves: Moves, children: int = 8, decay: float = 0.9, lowest: float = 1e-4) -> None:
+        """Check the numbers."""
+        if children < 1:
+            raise UsageError(f"children must be >= 1, got {children}")
+        for name, value in (("decay", decay), ("lowest", lowest)):
+            if not 0.0 < value < 1.0:
+                raise UsageError(f"{name} must be in (0, 1), got {value}")
+        self.space, self.moves, self.children, self.decay, self.lowest = space, moves, children, decay, lowest
+
+    def candidates(
+        self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
+    ) -> list[Ranked]:
+        """See `CandidateSource.candidates`."""
+        del logarithmic  # Only differences of values matter.
+        evaluated = {seen.architecture.functional_key: seen.architecture for seen in history.usable}
+        roots = [one for one in evaluated.values() if self.space.contains(one)]
+        if not roots:
+            return []
+        values = rank(roots)
+        unit, best, temperature = _unit(values), float(values.max()), 1.0
+        queue = [(-value, at, Candidate(root)) for at, (value, root) in enumerate(zip(values, roots, strict=True))]
+        heapq.heapify(queue)
+        found: list[Ranked] = []
+        taken = set(history.known)
+        while queue and temperature > self.lowest:
+            temperature *= self.decay
+            for child in self._expanded(heapq.heappop(queue)[2], rank, taken, rng):
+                found.append(child)
+                if accepted(child.rank, best, temperature * unit, rng):
+                    heapq.heappush(queue, (-child.rank, len(roots) + len(found), child.candidate))
+                best = max(best, child.rank)
+        return sorted(found, key=lambda one: -one.rank)[:count]
+
+    def _expanded(self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator) -> list[Ranked]:
+        children = [parent.after(move) for move in self.moves.of(parent.architecture, self.children, taken, rng)]
+        if not children:
+            return []
+        taken.update(child.architecture.functional_key for child in children)
+        values = rank([child.architecture for child in children])
+        return [Ranked(child, float(value)) for child, value in zip(children, values, strict=True)]
+
+
+def accepted(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:
+    """Return whether simulated annealing keeps a value: surely if it is the best, else by exp((value - best) / T)."""
+    draw = rng.random()
+    return value >= best or bool(math.exp((value - best) / temperature) > draw)
+
+
+def moves_of(name: str, space: Space) -> Moves:
+    """Return the moves of a name: `morphisms`, `neighbours`, or `auto`: morphisms where the space has them.
+
+    Raises:
+        UsageError: There are no moves of that name, or no morphisms in the space.
+    """
+    if name not in ("auto", "morphisms", "neighbours"):
+        raise UsageError(f"moves must be auto, morphisms or neighbours, got {name!r}")
+    if name == "auto":
+        name = "morphisms" if vocabulary(space.name).decisions else "neighbours"
+    return Morphisms(space) if name == "morphisms" else Neighbours(space)
+
+
+def _unit(values: Sequence[float] | Array) -> float:
+    finite = np.asarray(values)[np.isfinite(values)]
+    spread = float(finite.std()) if finite.size else 0.0
+    return spread if spread > 0.0 else 1.0

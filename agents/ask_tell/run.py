@@ -1,0 +1,102 @@
+"""A whole search in one process, with a function of the caller's in place of a trainer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from archive.agents import loop
+from archive.agents.ask_tell.study import UNBOUNDED, Study
+from archive.agents.ask_tell.types import Asked, real
+from archive.agents.base import Agent
+from archive.agents.distance_sync import Keeper
+from archive.agents.study_setup import set_budget
+from archive.architecture.graph import Architecture
+from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
+from archive.store.records import State
+
+if TYPE_CHECKING:
+    from archive.store.snapshots import Snapshot
+
+LEASE_SECONDS = 15.0
+"""Lease of what is being evaluated, renewed by a thread: when the process dies, the proposal is soon free."""
+
+Objective = Callable[[Architecture], float]
+
+
+def run(study: Study, objective: Objective, budget: int | None, agent: str | Agent) -> None:
+    """Evaluate what an agent proposes until the study has its evaluations; see `Study.run`."""
+    _set_budget(study, budget)
+    look = study.archive.studies.follow(study.name)
+    snapshot = look()
+    while not _is_done(snapshot):
+        loop.check_failures(snapshot)
+        asked = study.ask(agent, lease_seconds=LEASE_SECONDS)
+        if asked:
+            _evaluate(study, objective, asked[0])
+        before, snapshot = snapshot, look()
+        if asked or snapshot.counts != before.counts:
+            continue
+        if not snapshot.counts[State.RUNNING] + snapshot.counts[State.WAITING]:
+            # Nothing was proposed, nothing is under way, and nothing happened meanwhile: the space is spent.
+            break
+        # Others have the last ones: they may yet lose them.
+        time.sleep(loop.PAUSE)
+    found = study.evaluations()
+    Keeper(study.archive).keep({each.architecture.key: each.architecture for each in found})
+
+
+def _is_done(snapshot: Snapshot) -> bool:
+    return snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED] >= snapshot.study.budget
+
+
+def _set_budget(study: Study, budget: int | None) -> None:
+    if budget is not None and budget < 1:
+        raise UsageError(f"budget must be at least 1 evaluation, got {budget}")
+    if budget is not None:
+        set_budget(study.archive, study.name, budget)
+    elif study.record.budget >= UNBOUNDED:
+        raise UsageError(f"the study {study.name!r} has no budget: run(objective, budget=...) needs one")
+
+
+def _evaluate(study: Study, objective: Objective, asked: Asked) -> None:
+    begin = time.perf_counter()
+    # A lease that is lost meanwhile is no fault of this search: whoever has the proposal by then will tell.
+    with suppress(LeaseLostError):
+        try:
+            with _kept(study, asked):
+                value = real(objective(asked.architecture), "the objective's value")
+        except Exception as error:
+            study.fail(asked, f"{type(error).__name__}: {error}")
+        except BaseException:
+            with suppress(ArchiveError):
+                study.archive.proposals.release(asked.id, asked.token)
+            raise
+        else:
+            study.tell(asked, value, seconds=time.perf_counter() - begin)
+
+
+@contextmanager
+def _kept(study: Study, asked: Asked) -> Iterator[None]:
+    """Renew a lease while the block runs."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(LEASE_SECONDS / 3):
+            try:
+                study.archive.proposals.heartbeat(asked.id, asked.token, LEASE_SECONDS)
+            except StoreError:
+                continue
+            except ArchiveError:
+                return
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

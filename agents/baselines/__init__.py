@@ -1,0 +1,1 @@
+"""Agents without a surrogate: random search, evolution, local search, REINFORCE, and Optuna's samplers."""

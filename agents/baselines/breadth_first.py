@@ -1,0 +1,65 @@
+"""Breadth-first search, the blind baseline of the network-morphism paper.
+
+The paper puts it in the place of Bayesian optimisation over the same tree of morphisms: "it always searches a large
+number of neighbors first", whatever they score.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
+from archive.agents.baselines.neighbourhood import Neighbourhood
+from archive.agents.baselines.random_search import samples
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+
+@final
+class BreadthFirst(Agent):
+    """Expands networks in the order in which they were recorded; scores do not count.
+
+    The queue is the history: what is finished, then what is pending. Its first network with an unknown neighbour is
+    expanded, its neighbours in random order. Where every neighbour of everything is known, random networks follow.
+
+    Args:
+        space: Where to search.
+        n_initial: How many networks of the initial pool are the roots; the paper has one.
+    """
+
+    kind = "bfs"
+
+    def __init__(self, space: Space, n_initial: int = 10) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if n_initial < 0:
+            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        self.n_initial = n_initial
+        # What it remembers speeds later calls up and changes none of their results.
+        self._neighbourhood = Neighbourhood(space)
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        queue = [
+            *(seen.architecture for seen in history.usable),
+            *(pending.architecture for pending in history.pending),
+            *(suggestion.architecture for suggestion in suggestions),
+        ]
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        expanded: set[str] = set()
+        # The queue grows by what is found, so that a batch goes on where its own first members lead.
+        for node in queue:
+            if len(suggestions) == n:
+                break
+            if node.functional_key in expanded or not self.space.contains(node):
+                continue
+            expanded.add(node.functional_key)
+            found = self._neighbourhood.fresh(node, n - len(suggestions), taken, rng)
+            suggestions += found
+            taken.update(child.architecture.functional_key for child in found)
+            queue += [child.architecture for child in found]
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]

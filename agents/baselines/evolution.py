@@ -1,0 +1,53 @@
+"""The evolutionary baseline of NASBOT (appendix C.1): the optimiser of the acquisition, fed with real evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from archive.agents.acquisition.evolution import softmax
+from archive.agents.base import History, Suggestion, draw_new
+from archive.agents.baselines.pooled import Pooled
+from archive.agents.baselines.random_search import samples
+from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+
+
+class Evolution(Pooled):
+    """Mutations of networks that scored well: pi proportional to exp(score / standard deviation of the scores).
+
+    The paper draws `N_mut = 10` parents a generation from the scores of all generations before. Here a suggestion is
+    drawn when it is asked for, from all scores that are known by then: with ten suggestions asked for at once the two
+    are the same, with fewer this one knows more.
+
+    Args:
+        space: Where to search.
+        n_initial: How many networks of the space's initial pool come first.
+    """
+
+    kind = "evolution"
+
+    def beyond(
+        self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """See `Pooled.beyond`."""
+        parents, scores = self._parents(history, rng)
+        probabilities = softmax(scores)
+
+        def mutant() -> Suggestion:
+            parent = parents[rng.choice(len(parents), p=probabilities)]
+            mutation = self.space.mutate(parent, rng)
+            return Suggestion(mutation.child, parent=parent, operations=mutation.operations)
+
+        found = draw_new(mutant, n, taken)
+        seen = {*taken, *(suggestion.architecture.functional_key for suggestion in found)}
+        return [*found, *samples(self.space, n - len(found), seen, rng)]
+
+    def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:
+        finished = [seen for seen in history.usable if self.space.contains(seen.architecture)]
+        if not finished:
+            # Nothing is finished yet, so nothing can be selected: every network of the pool is as good.
+            pool = self.space.initial_pool(rng)
+            return pool, np.zeros(len(pool))
+        return [seen.architecture for seen in finished], np.array([seen.score for seen in finished])

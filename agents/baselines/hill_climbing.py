@@ -1,0 +1,85 @@
+"""Hill climbing: generations of children of the best network so far (SEAS, Elsken et al., 2017, Algorithm 1).
+
+    symbol    meaning                                             SEAS   here
+    n_neigh   children of a generation, all of one parent         8      `children`
+    n_NM      random morphisms that make a child                  5      `steps`
+
+The network-morphism paper compares with it: it "only takes one step at a time in morphing the current best
+architecture". SEAS' parent competes with its children, so that the parent's score never falls.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.baselines.random_search import samples
+from archive.architecture.graph import Architecture
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+
+@final
+class HillClimbing(Agent):
+    """Mutates the best network of all that was evaluated before the present generation began.
+
+    Which generation it is follows from the number of evaluations, those on their way included. With proposals of the
+    generation before still pending, the parent is the best of what has finished.
+
+    Args:
+        space: Where to search; its random mutation is the morphism.
+        children: n_neigh.
+        steps: n_NM. SEAS takes 5, on networks of a dozen layers; five steps in a cell of six edges are a random cell.
+        n_initial: Networks of the initial pool that come first; SEAS begins with one small network.
+    """
+
+    kind = "hill-climbing"
+
+    def __init__(self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        for name, value, least in (("children", children, 1), ("steps", steps, 1), ("n_initial", n_initial, 0)):
+            if value < least:
+                raise UsageError(f"{name} must be >= {least}, got {value}")
+        self.children, self.steps, self.n_initial = children, steps, n_initial
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        issued = len(history.usable) + len(history.pending) + len(suggestions)
+        while len(suggestions) < n:
+            generation, born = divmod(max(issued - self.n_initial, 0), self.children)
+            count = min(self.children - born, n - len(suggestions))
+            parent = self._parent(history, self.n_initial + generation * self.children)
+            found = [] if parent is None else self._offspring(parent, count, taken, rng)
+            if len(found) < count:
+                # Nothing has finished, or all around the parent is known: SEAS would be at its end.
+                rest = {*taken, *(child.architecture.functional_key for child in found)}
+                found += samples(self.space, count - len(found), rest, rng)
+            suggestions += found
+            taken.update(child.architecture.functional_key for child in found)
+            issued += len(found)
+            if len(found) < count:
+                break
+        return suggestions
+
+    def _parent(self, history: History, before: int) -> Architecture | None:
+        finished = [seen for seen in history.usable[:before] if self.space.contains(seen.architecture)]
+        return max(finished, key=lambda seen: seen.score).architecture if finished else None
+
+    def _offspring(
+        self, parent: Architecture, count: int, taken: set[str], rng: np.random.Generator
+    ) -> list[Suggestion]:
+        def child() -> Suggestion:
+            made = parent
+            operations: tuple[str, ...] = ()
+            for _ in range(self.steps):
+                mutation = self.space.mutate(made, rng)
+                made, operations = mutation.child, (*operations, *mutation.operations)
+            return Suggestion(made, parent=parent, operations=operations)
+
+        return draw_new(child, count, taken)

@@ -1,0 +1,85 @@
+"""Local search, which is hard to beat on small spaces (White et al., 2020; Ottelander et al., 2020).
+
+    symbol   meaning                                                              here
+    v_i      the network that the search stands on                                `_stand`
+    N(v_i)   all networks one modification away                                   `Neighbourhood`
+
+A climb starts at the best of some random networks. In the paper's Algorithm 1 all of N(v_i) is evaluated, then v_{i+1}
+is the best of it; in its variant "query until lower" v_{i+1} is the first that is better. Where none is better, v_i is
+a local optimum, and the next climb starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import final
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Observation, Suggestion, check_count, first_of_pool
+from archive.agents.baselines.neighbourhood import Neighbourhood
+from archive.agents.baselines.random_search import samples
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+
+@final
+class LocalSearch(Agent):
+    """Evaluates the neighbours of the best network of the present climb.
+
+    Climbs are read off the history: a climb's evaluations end with the last neighbour of its local optimum, what was
+    recorded after that belongs to the next. Evaluations of other agents take part as if they were its own.
+
+    Args:
+        space: Where to search.
+        n_initial: Networks that every climb chooses its start from: the initial pool first, then random ones. Ten in
+            the authors' code.
+        full: Whether all neighbours are evaluated before the search moves, as in Algorithm 1.
+    """
+
+    kind = "local-search"
+
+    def __init__(self, space: Space, n_initial: int = 10, full: bool = False) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if n_initial < 0:
+            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        self.n_initial, self.full = n_initial, full
+        # What it remembers speeds later calls up and changes none of their results.
+        self._neighbourhood = Neighbourhood(space)
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        seen = [one for one in history.usable if self.space.contains(one.architecture)]
+        begin = 0
+        while len(suggestions) < n and begin < len(seen):
+            climb = seen[begin:]
+            if begin and len(climb) + len(history.pending) < self.n_initial:
+                break
+            found, end = self._climb(climb, n - len(suggestions), taken, rng)
+            suggestions += found
+            taken.update(child.architecture.functional_key for child in found)
+            begin += end
+        # A new climb, or nothing has finished, or all that can be reached is known.
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
+
+    def _climb(
+        self, climb: Sequence[Observation], n: int, taken: set[str], rng: np.random.Generator
+    ) -> tuple[list[Suggestion], int]:
+        """Return up to n unknown neighbours, and how many evaluations the climb took if there are less than n."""
+        starts = climb[: max(self.n_initial, 1)] if self.full else climb
+        stand = max(starts, key=lambda one: one.score)
+        while True:
+            found = self._neighbourhood.fresh(stand.architecture, n, taken, rng)
+            if len(found) == n:
+                return found, 0
+            around = {m.child.functional_key for m in self._neighbourhood.all(stand.architecture)}
+            around.add(stand.architecture.functional_key)
+            end = 1 + max(at for at, one in enumerate(climb) if one.architecture.functional_key in around)
+            best = max((one for one in climb if one.architecture.functional_key in around), key=lambda one: one.score)
+            if found or best.score <= stand.score:
+                return found, max(end, len(starts) if self.full else end)
+            stand = best

@@ -1,0 +1,199 @@
+"""Optuna's samplers as agents: what a user would install instead.
+
+`tpe` is the tree-structured Parzen estimator (Bergstra et al., 2011; Watanabe, 2023), which models the decisions of
+good and of other networks by two densities and proposes where their ratio is largest. `gp-optuna` is Optuna's Gaussian
+process with log-EI. Optuna is an extra: `pip install nas-archive[bench]`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Suggestion, check_count
+from archive.agents.baselines.random_search import samples
+from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
+from archive.architecture.graph import Architecture
+from archive.errors import SettingsError, UsageError
+from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    import optuna
+
+# Draws that are known or no member, before the rest of a batch is drawn at random. A draw takes milliseconds.
+_MISSES = 30
+
+
+class OptunaAgent(Agent):
+    """Tells an Optuna study in memory everything that is known, then asks it.
+
+    Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or
+    known, is asked for again. Networks that no decisions make, the branched ones of `cnn` and `mlp`, are not told.
+
+    Args:
+        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        startup: Evaluations before the first use of the model; before that the sampler draws at random.
+
+    Raises:
+        UsageError: A setting is out of range, or the space is not made of decisions.
+        SettingsError: Optuna is not installed.
+    """
+
+    def __init__(self, space: Space, startup: int = 10) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if startup < 1:
+            raise UsageError(f"startup must be >= 1, got {startup}")
+        self.startup = startup
+        self._decisions = decisions_of(space, self.kind)
+        self._optuna = _optuna(self.kind)
+        self._distributions = {
+            decision.name: self._optuna.distributions.CategoricalDistribution(decision.choices)
+            for decision in self._decisions.decisions
+        }
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        with _quiet(self._optuna):
+            found = self._asked(self._told(history, int(rng.integers(2**31))), history, n)
+        taken = {*history.known, *found}
+        suggestions = [Suggestion(architecture) for architecture in found.values()]
+        return [*suggestions, *samples(self.space, n - len(found), taken, rng)]
+
+    @abstractmethod
+    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        """Return the sampler."""
+
+    def _told(self, history: History, seed: int) -> optuna.Study:
+        study: optuna.Study = self._optuna.create_study(direction="maximize", sampler=self._sampler(seed))
+        state = self._optuna.trial.TrialState
+        for seen in history.usable:
+            self._tell(study, seen.architecture, state=state.COMPLETE, value=seen.score)
+        for pending in history.pending:
+            self._tell(study, pending.architecture, state=state.RUNNING)
+        return study
+
+    def _tell(self, study: optuna.Study, architecture: Architecture, **result: Any) -> None:
+        made = self._decisions.encode(architecture)
+        if made is None:
+            return
+        params = self._params(made)
+        distributions = {name: self._distributions[name] for name in params}
+        study.add_trial(self._optuna.trial.create_trial(params=params, distributions=distributions, **result))
+
+    def _params(self, made: Vector) -> dict[str, str]:
+        # The choices of a cell that do not matter are told as the first, so that all trials have all parameters: a
+        # Gaussian process of Optuna's learns of those only that every trial has.
+        full = made if self._decisions.roots else [max(choice, 0) for choice in made]
+        pairs = zip(self._decisions.decisions, full, strict=True)
+        return {decision.name: decision.choices[at] for decision, at in pairs if at != ABSENT}
+
+    def _asked(self, study: optuna.Study, history: History, n: int) -> dict[str, Architecture]:
+        found: dict[str, Architecture] = {}
+        misses = 0
+        while len(found) < n and misses < _MISSES:
+            trial = study.ask()
+            drawn = self._decisions.decode(self._drawn(trial))
+            if drawn is None or drawn.functional_key in history.known or drawn.functional_key in found:
+                # It stays a running trial, which counts as a bad one: the densities of a few decisions have so clear a
+                # maximum that the sampler would draw it again and again.
+                misses += 1
+                continue
+            found[drawn.functional_key] = drawn
+        return found
+
+    def _drawn(self, trial: optuna.Trial) -> Vector:
+        made: list[int] = []
+        for decision in self._decisions.decisions:
+            if self._decisions.needed(made) or not self._decisions.roots:
+                made.append(decision.choices.index(trial.suggest_categorical(decision.name, decision.choices)))
+            else:
+                made.append(ABSENT)
+        return tuple(made)
+
+
+@final
+class Tpe(OptunaAgent):
+    """Optuna's TPESampler; pending proposals count as bad ones (`constant_liar`).
+
+    Args:
+        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        startup: Evaluations before the first use of the model.
+        multivariate: Whether decisions are modelled jointly. Optuna's own default, one by one, all but always draws
+            the same network of a cell, and spends its time on draws that are known.
+        candidates: Draws from the density of the good ones, of which the one of largest ratio is taken.
+    """
+
+    kind = "tpe"
+
+    def __init__(self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24) -> None:
+        """Check and keep the settings."""
+        super().__init__(space, startup)
+        if candidates < 1:
+            raise UsageError(f"candidates must be >= 1, got {candidates}")
+        self.multivariate, self.candidates = multivariate, candidates
+
+    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        sampler: optuna.samplers.BaseSampler = self._optuna.samplers.TPESampler(
+            n_startup_trials=self.startup,
+            n_ei_candidates=self.candidates,
+            multivariate=self.multivariate,
+            group=self.multivariate,
+            constant_liar=True,
+            seed=seed,
+        )
+        return sampler
+
+
+@final
+class GpOptuna(OptunaAgent):
+    """Optuna's GPSampler, for comparison.
+
+    It learns of those decisions only that all networks make: in `cnn` and `mlp` of the depth, while operations and
+    units are drawn at random.
+
+    Args:
+        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        startup: Evaluations before the first use of the model.
+        deterministic: Whether scores have no noise.
+    """
+
+    kind = "gp-optuna"
+
+    def __init__(self, space: Space, startup: int = 10, deterministic: bool = False) -> None:
+        """Check and keep the settings."""
+        super().__init__(space, startup)
+        self.deterministic = deterministic
+
+    def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
+        sampler: optuna.samplers.BaseSampler = self._optuna.samplers.GPSampler(
+            n_startup_trials=self.startup, deterministic_objective=self.deterministic, seed=seed
+        )
+        return sampler
+
+
+def _optuna(agent: str) -> Any:
+    try:
+        import optuna
+    except ImportError:
+        raise SettingsError(f"agent {agent} needs Optuna: pip install nas-archive[bench]") from None
+    return optuna
+
+
+@contextmanager
+def _quiet(optuna: Any) -> Iterator[None]:
+    """Keep Optuna from reporting every study and from warning that its settings are experimental."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)

@@ -1,0 +1,69 @@
+"""The two random baselines: one samples the space, the other wanders as NASBOT does but chooses blindly."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from archive.agents.acquisition.evolution import Ranked, best_new, evaluations_at, evolve
+from archive.agents.base import Agent, History, Suggestion, check_count, draw_new
+from archive.agents.baselines.pooled import Pooled
+from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+from archive.spaces.base import Space
+
+
+class RandomSearch(Agent):
+    """Samples of the space, independent of what is known of it."""
+
+    kind = "random"
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        return samples(self.space, n, history.known, rng)
+
+
+class Rand(Pooled):
+    """NASBOT's RAND (appendix C.1): its evolutionary optimiser, fed with Unif(0, 1) in place of the acquisition.
+
+    It may reach every network that NASBOT may reach, by the same schedule, and picks among them at random.
+
+    Args:
+        space: Where to search.
+        n_initial: How many networks of the space's initial pool come first.
+    """
+
+    kind = "rand"
+
+    def beyond(
+        self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator
+    ) -> list[Suggestion]:
+        """See `Pooled.beyond`."""
+        suggestions: list[Suggestion] = []
+        known = dict(taken)
+        while len(suggestions) < n:
+            found = best_new(wander(self.space, list(known.values()), rng), known)
+            if found is None:
+                # Every line of mutations ends in known networks; what is left, if anything, lies far from them.
+                return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
+            child = found.candidate
+            suggestions.append(Suggestion(child.architecture, parent=child.parent, operations=child.operations))
+            known[child.architecture.functional_key] = child.architecture
+        return suggestions
+
+
+def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generator) -> list[Suggestion]:
+    """Return n networks drawn from the space, new and distinct; fewer where the space is exhausted."""
+    return draw_new(lambda: Suggestion(space.sample(rng)), n, taken)
+
+
+def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:
+    """Return networks that NASBOT's schedule reaches from the pool and what is known, in random order."""
+
+    def blind(architectures: Sequence[Architecture]) -> Array:
+        return rng.uniform(size=len(architectures))
+
+    start = [*space.initial_pool(rng), *filter(space.contains, known)]
+    return evolve(space, start, blind, evaluations_at(len(known)), rng)

@@ -1,0 +1,72 @@
+"""Regularized evolution: the oldest dies, not the worst (Real et al., 2019, Algorithm 1).
+
+    symbol   meaning                                                BANANAS   NAS-Bench-101
+    P        networks in the population                             30        50
+    S        networks in a tournament, drawn with replacement       10        10
+
+A network that was lucky once leaves the population with its age; only what is good again and again in its descendants
+stays. BANANAS' text says that the worst is removed; its code, like NAS-Bench-101's, removes the oldest.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Observation, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.baselines.random_search import samples
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+
+@final
+class RegularizedEvolution(Agent):
+    """Mutates the winner of a tournament among the P networks that were evaluated last.
+
+    The population is read off the history: the last P finished evaluations, whoever proposed them. Until there are
+    `n_initial`, suggestions are the space's initial pool, then random networks.
+
+    Args:
+        space: Where to search.
+        population: P, BANANAS' by default; 50 in NAS-Bench-101.
+        tournament: S.
+        n_initial: Evaluations before the first tournament, ten in BANANAS' code, P in Algorithm 1.
+    """
+
+    kind = "regularized-evolution"
+
+    def __init__(self, space: Space, population: int = 30, tournament: int = 10, n_initial: int = 10) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        for name, value, least in (
+            ("population", population, 1),
+            ("tournament", tournament, 1),
+            ("n_initial", n_initial, 0),
+        ):
+            if value < least:
+                raise UsageError(f"{name} must be >= {least}, got {value}")
+        self.population, self.tournament, self.n_initial = population, tournament, n_initial
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        alive = [seen for seen in history.usable if self.space.contains(seen.architecture)][-self.population :]
+        issued = len(history.usable) + len(history.pending) + len(suggestions)
+        if alive:
+            missing = max(self.n_initial - issued, 0)
+            random = samples(self.space, min(missing, n - len(suggestions)), taken, rng)
+            suggestions += random
+            taken.update(suggestion.architecture.functional_key for suggestion in random)
+            suggestions += draw_new(lambda: self._child(alive, rng), n - len(suggestions), taken)
+            taken.update(suggestion.architecture.functional_key for suggestion in suggestions)
+        # Nothing has finished, or every mutation of the population is known.
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
+
+    def _child(self, alive: list[Observation], rng: np.random.Generator) -> Suggestion:
+        entrants = [alive[at] for at in rng.integers(len(alive), size=self.tournament)]
+        parent = max(entrants, key=lambda seen: seen.score).architecture
+        mutation = self.space.mutate(parent, rng)
+        return Suggestion(mutation.child, parent=parent, operations=mutation.operations)

@@ -1,0 +1,125 @@
+"""REINFORCE on independent decisions, as NAS-Bench-101 runs it (Williams, 1992; Ying et al., 2019).
+
+    symbol   meaning                                                              shape
+    l        logits of decision d, 0 at first                                     (choices,)
+    p        softmax(l), what choice d is drawn from                              (choices,)
+    r, b     a reward; moving average of the rewards up to and with r             scalars
+    m, a     momentum of the average, learning rate                               scalars
+
+    log-likelihood   log pi(x) = sum over the decisions made of log p_d(x_d)
+    its gradient     e_(x_d) - p_d for decision d
+    update           l_d <- l_d + a (r - b) (e_(x_d) - p_d)
+    baseline         b = u / w,  u <- m u + (1 - m) r,  w <- m w + 1 - m
+
+The paper found a controller network trained by PPO no better than this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import final
+
+import numpy as np
+
+from archive.agents.base import Agent, History, Suggestion, check_count, draw_new
+from archive.agents.baselines.random_search import samples
+from archive.agents.encodings.decisions import ABSENT, Decision, Vector, decisions_of
+from archive.agents.surrogates.base import Array
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+
+@final
+class Reinforce(Agent):
+    """Draws networks from a policy that finished evaluations have shaped.
+
+    The policy is computed anew from the history, one update an evaluation, in order. The archive keeps networks, not
+    the draws that made them: of several lists of decisions that make one network, the encoding's is rewarded. What
+    other agents evaluated counts as drawn from the policy. A draw that is no member, or known, is drawn again.
+
+    Args:
+        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        learning_rate: a; 0.1 in NAS-Bench-101.
+        momentum: m.
+        standardise: Whether rewards are scores in units of their standard deviation. NAS-Bench-101 takes accuracies
+            in [0, 1] as they are; a policy that learns from differences of a hundredth needs thousands of evaluations,
+            and scores of another unit another learning rate.
+
+    Raises:
+        UsageError: A setting is out of range, or the space is not made of decisions.
+    """
+
+    kind = "reinforce"
+
+    def __init__(
+        self, space: Space, learning_rate: float = 0.3, momentum: float = 0.9, standardise: bool = True
+    ) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if not learning_rate > 0.0:
+            raise UsageError(f"learning_rate must be > 0, got {learning_rate}")
+        if not 0.0 <= momentum < 1.0:
+            raise UsageError(f"momentum must be in [0, 1), got {momentum}")
+        self.learning_rate, self.momentum, self.standardise = learning_rate, momentum, standardise
+        self._decisions = decisions_of(space, self.kind)
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        probabilities = [softmax(logits) for logits in self.policy(history)]
+
+        def draw() -> Suggestion | None:
+            found = self._decisions.decode(self._drawn(probabilities, rng))
+            return None if found is None else Suggestion(found)
+
+        found = draw_new(draw, n, history.known)
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in found)}
+        return [*found, *samples(self.space, n - len(found), taken, rng)]
+
+    def policy(self, history: History) -> list[Array]:
+        """Return the logits of every decision after all finished evaluations, (choices,) float64 each."""
+        scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
+        scale = float(scores.std()) if self.standardise and len(scores) else 1.0
+        told = [(self._decisions.encode(seen.architecture), seen.score / (scale or 1.0)) for seen in history.usable]
+        known = ((made, reward) for made, reward in told if made is not None)
+        return replayed(self._decisions.decisions, known, self.learning_rate, self.momentum)
+
+    def _drawn(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:
+        made: list[int] = []
+        for p in probabilities:
+            made.append(int(rng.choice(len(p), p=p)) if self._decisions.needed(made) else ABSENT)
+        return tuple(made)
+
+
+def replayed(
+    decisions: Sequence[Decision], told: Iterable[tuple[Vector, float]], learning_rate: float, momentum: float
+) -> list[Array]:
+    """Return the logits after one update for each pair of decisions made and reward, in order."""
+    logits = [np.zeros(len(decision.choices)) for decision in decisions]
+    numerator = denominator = 0.0
+    for made, reward in told:
+        numerator = momentum * numerator + (1.0 - momentum) * reward
+        denominator = momentum * denominator + 1.0 - momentum
+        advantage = reward - numerator / denominator
+        for weights, step in zip(logits, gradient(logits, made), strict=True):
+            weights += learning_rate * advantage * step
+    return logits
+
+
+def gradient(logits: Sequence[Array], made: Vector) -> list[Array]:
+    """Return the gradient of log pi(made) for each decision, 0 for those that were not made."""
+    steps = []
+    for weights, choice in zip(logits, made, strict=True):
+        step = np.zeros_like(weights)
+        if choice != ABSENT:
+            step -= softmax(weights)
+            step[choice] += 1.0
+        steps.append(step)
+    return steps
+
+
+def softmax(logits: Array) -> Array:
+    """Return p: (choices,) float64."""
+    weights = np.exp(logits - logits.max())
+    probabilities: Array = weights / weights.sum()
+    return probabilities

@@ -1,0 +1,158 @@
+"""TreeBO: Bayesian optimisation of tree-structured decisions (Jenatton et al., 2017), a baseline of NASBOT.
+
+NASBOT wrote its own, since none was published: feed-forward networks only, of every depth that the space allows, the
+space's constraints checked before an evaluation, the whole covariance matrix, and no training hyperparameters (appendix
+C.1). So does this. Cells have one shape and are a single leaf; the linear part and the leaf's process remain.
+
+    step 1   the leaf with the largest acquisition among random completions and variants of what scored best
+    step 2   local search in that leaf: the best change of one decision, until none is better
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import final
+
+import numpy as np
+
+from archive.agents.acquisition import functions as acquisitions
+from archive.agents.base import Agent, History, Pending, Suggestion, check_count, first_of_pool
+from archive.agents.baselines.random_search import samples
+from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.tree import FittedTree, TreeFeatures, fit
+from archive.errors import UsageError
+from archive.spaces.base import Space
+
+# Step 1: random completions, and variants of each of the best observations.
+_RANDOM, _BEST, _VARIANTS = 200, 5, 20
+# Step 2: length of a climb, and changes valued in a step: all of a cell's, some of the hundreds of a deep chain's.
+_ROUNDS, _CHANGES = 15, 60
+# The best of a leaf that are decoded, and leaves, before a random network is suggested.
+_DECODED, _LEAVES = 40, 3
+
+
+@final
+class TreeBO(Agent):
+    """Maximises the acquisition of a Gaussian process that knows which decisions exist.
+
+    The space's initial pool comes first. Branched networks are not learnt from: no decisions make them.
+
+    Args:
+        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        n_initial: How many evaluations of the pool come before the first of the model.
+        acquisition: `ei`, `ucb` or `pi`.
+        climbs: Local searches in a leaf.
+
+    Raises:
+        UsageError: A setting is out of range, or the space is not made of decisions.
+    """
+
+    kind = "treebo"
+
+    def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", climbs: int = 2) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if n_initial < 0:
+            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        if climbs < 1:
+            raise UsageError(f"climbs must be >= 1, got {climbs}")
+        self.n_initial, self.acquisition, self.climbs = n_initial, acquisition, climbs
+        self._acquisition = acquisitions.get(acquisition)
+        if self._acquisition.joint:
+            raise UsageError(f"treebo ranks candidates a step at a time, {acquisition} must rank all at once")
+        self._decisions = decisions_of(space, self.kind)
+        self._features = TreeFeatures(self._decisions)
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        pending = [*history.pending, *(Pending(suggestion.architecture) for suggestion in suggestions)]
+        model = self._learn(history, pending, rng) if len(suggestions) < n else None
+        while model is not None and len(suggestions) < n:
+            found = self._choose(model, taken, rng)
+            if found is None:
+                break
+            made, suggestion = found
+            suggestions.append(suggestion)
+            taken.add(suggestion.architecture.functional_key)
+            model = model.hallucinate([made])
+        # Nothing that it can learn from has finished, or the leaf has no new member.
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
+
+    def _learn(self, history: History, pending: Sequence[Pending], rng: np.random.Generator) -> FittedTree | None:
+        told = [(self._decisions.encode(seen.architecture), seen.score) for seen in history.usable]
+        known = [(made, score) for made, score in told if made is not None]
+        if not known:
+            return None
+        scores = np.array([score for _, score in known], dtype=np.float64)
+        believed = [self._decisions.encode(one.architecture) for one in pending]
+        fitted = fit(self._features, [made for made, _ in known], scores, rng)
+        return fitted.hallucinate([made for made in believed if made is not None])
+
+    def _choose(
+        self, model: FittedTree, taken: Collection[str], rng: np.random.Generator
+    ) -> tuple[Vector, Suggestion] | None:
+        valued = self._valued(model, self._candidates(model, rng), rng)
+        # A leaf whose best are no members, or known, gives way to the next.
+        for leaf in list(dict.fromkeys(made[: self._decisions.roots] for made in valued))[:_LEAVES]:
+            inside = {made: rank for made, rank in valued.items() if made[: self._decisions.roots] == leaf}
+            for made, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
+                found = self._decisions.decode(made)
+                if found is not None and found.functional_key not in taken:
+                    belief = model.posterior([made])
+                    value, mean, std = self._acquisition.value(rank), float(belief.mean[0]), float(belief.std[0])
+                    return made, Suggestion(found, acquisition=value, mean=mean, std=std)
+        return None
+
+    def _candidates(self, model: FittedTree, rng: np.random.Generator) -> list[Vector]:
+        nothing = [ABSENT] * len(self._decisions.decisions)
+        random = [self._decisions.completed(nothing, rng) for _ in range(_RANDOM)]
+        order = np.argsort(-model.process.values, kind="stable")[:_BEST]
+        return [*random, *(self._variant(model.vectors[at], rng) for at in order for _ in range(_VARIANTS))]
+
+    def _variant(self, made: Vector, rng: np.random.Generator) -> Vector:
+        """Return decisions of which one is made anew, the depth as likely as any other."""
+        decided = [d for d, choice in enumerate(made) if choice != ABSENT]
+        changed = list(made)
+        changed[decided[rng.integers(len(decided))]] = ABSENT
+        return self._decisions.completed(changed, rng)
+
+    def _climbed(self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator) -> dict[Vector, float]:
+        """Return all decisions of one leaf that local search has valued, best first."""
+        for start in list(inside)[: self.climbs]:
+            stand = start
+            for _ in range(_ROUNDS):
+                around = self._valued(model, [made for made in self._changes(stand, rng) if made not in inside], rng)
+                inside = {**inside, **around}
+                best = next(iter(around), stand)
+                if inside[best] <= inside[stand]:
+                    break
+                stand = best
+        return _best_first(inside)
+
+    def _changes(self, made: Vector, rng: np.random.Generator) -> list[Vector]:
+        """Return what one other choice makes, in the same leaf; some of it where there is much."""
+        changes = [
+            (d, choice)
+            for d in range(self._decisions.roots, len(made))
+            if made[d] != ABSENT
+            for choice in range(len(self._decisions.decisions[d].choices))
+            if choice != made[d]
+        ]
+        pairs = [changes[at] for at in rng.permutation(len(changes))[:_CHANGES]]
+        return [self._decisions.completed((*made[:d], choice, *made[d + 1 :]), rng) for d, choice in pairs]
+
+    def _valued(self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator) -> dict[Vector, float]:
+        """Return the rank of each, best first."""
+        distinct = list(dict.fromkeys(vectors))
+        if not distinct:
+            return {}
+        ranks: Array = self._acquisition.rank(model.posterior(distinct), rng)
+        return _best_first(dict(zip(distinct, ranks.tolist(), strict=True)))
+
+
+def _best_first(valued: dict[Vector, float]) -> dict[Vector, float]:
+    return dict(sorted(valued.items(), key=lambda item: -item[1]))

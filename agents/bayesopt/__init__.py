@@ -1,0 +1,1 @@
+"""Bayesian optimisation: the agents with a surrogate, and their initial designs."""

@@ -1,0 +1,246 @@
+"""Architecture and its conditional hyperparameters together (Swersky et al. 2014, "Raiders of the Lost Architecture").
+
+| setting   | default                 | `preset="paper"` | why                                                      |
+|-----------|-------------------------|------------------|----------------------------------------------------------|
+| tied      | yes                     | no               | 60 observations do not tell 48 hyperparameters apart     |
+| burn_in   | 20 sweeps               | 100              | the chain starts from the best of 21 draws               |
+| transform | `compress-below-median` | `standardise`    | how bad the bad ones are says little about the good ones |
+
+A sweep of slice sampling updates every hyperparameter once. The paper goes on with its chain, 25 steps from one trial
+to the next; a proposal is a function of the history alone, so here every one begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import final
+
+import numpy as np
+
+from archive.agents.acquisition import functions as acquisitions
+from archive.agents.base import Agent, History, Suggestion, check_count
+from archive.agents.baselines.random_search import samples as draw_samples
+from archive.agents.encodings.mlp_configurations import Perceptrons
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.base import Array, Posterior
+from archive.agents.surrogates.gp.conditional import Belief, learn, learn_separately
+from archive.agents.surrogates.gp.conditional_kernels import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
+from archive.agents.surrogates.gp.slice_sampling import Schedule
+from archive.agents.surrogates.outcome_transforms import Scale
+from archive.errors import UnknownNameError, UsageError
+from archive.spaces.base import Space
+from archive.spaces.conditional import Categorical
+
+Posteriors = Callable[[Array], Posterior]
+
+MODELS = ("arc", "separate", "padded", "linear")
+
+# Random configurations, then rounds of variations of the best so far, ever finer.
+_RANDOM, _BEST, _VARIATIONS = 1000, 8, 25
+_SCALES = (0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.03, 0.02)
+# How many of the ranked are looked at for one that is new and within the limits of the space.
+_LOOKED_AT = 60
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What settings that are left out are taken to be."""
+
+    tied: bool
+    burn_in: int
+    transform: str
+
+
+PRESETS = {"default": Preset(True, 20, "compress-below-median"), "paper": Preset(False, 100, "standardise")}
+
+
+@final
+class Arc(Agent):
+    """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of perceptrons.
+
+    The networks are chains of up to five hidden layers; how each is to be trained is in
+    `Suggestion.hyperparameters`, which `archive.trainer.hyperparameters` honours. The first suggestions are random.
+    Other agents' chains count, too: they were trained by the protocol. Other networks, and evaluations with
+    hyperparameters that are not of the domain, say nothing to it.
+
+    As with every agent a network is proposed once, whatever its hyperparameters: where the best configuration has
+    units that are known, one layer gets a few more or fewer.
+
+    Args:
+        space: `mlp`; depth 0 is left out where the space wants a hidden layer.
+        n_random: How many evaluations that it can learn from come before the first of the model.
+        preset: `default` or `paper`; what follows is taken from it where it is None.
+        model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth), `padded` (what
+            does not exist is drawn at random) or `linear`.
+        activation: Of the hidden layers, or `any`: one for each layer, learnt with the rest.
+        acquisition: `ei` (the poster's), `ucb` or `pi`.
+        samples: Hyperparameter samples to average over.
+        burn_in: Sweeps before the first of them.
+        thin: Sweeps from one to the next.
+        tied: Whether a parameter has the same hyperparameters in every layer.
+        transform: What happens to scores before they are learnt.
+
+    Raises:
+        UnknownNameError: There is no such preset, model, acquisition or transform.
+        UsageError: A setting is out of range, or the space is not `mlp`.
+    """
+
+    kind = "arc"
+
+    def __init__(
+        self,
+        space: Space,
+        n_random: int = 10,
+        preset: str = "default",
+        model: str = "arc",
+        activation: str = "relu",
+        acquisition: str = "ei",
+        samples: int = 10,
+        burn_in: int | None = None,
+        thin: int = 1,
+        tied: bool | None = None,
+        transform: str | None = None,
+    ) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        self._domain = Perceptrons(space, activation)
+        for what, name, known in (("preset", preset, PRESETS), ("model", model, MODELS)):
+            if name not in known:
+                raise UnknownNameError(f"{what} of arc", name, known)
+        if n_random < 1:
+            raise UsageError(f"n_random must be >= 1, got {n_random}")
+        chosen = PRESETS[preset]
+        sweeps = chosen.burn_in if burn_in is None else burn_in
+        for name, value, least in (("samples", samples, 1), ("burn_in", sweeps, 0), ("thin", thin, 1)):
+            if value < least:
+                raise UsageError(f"{name} must be >= {least}, got {value}")
+        self.n_random, self.preset, self.model, self.activation = n_random, preset, model, activation
+        self.acquisition, self.samples, self.burn_in, self.thin = acquisition, samples, burn_in, thin
+        self.tied, self.transform = tied, transform
+        self._schedule = Schedule(samples, sweeps, thin)
+        self._tied = chosen.tied if tied is None else tied
+        self._transform = outcome_transforms.get(chosen.transform if transform is None else transform)
+        self._acquisition = acquisitions.get(acquisition)
+        if self._acquisition.joint:
+            raise UsageError(f"arc ranks candidates a round at a time, {acquisition} must rank all at once")
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        told = [(self._domain.encode(one.architecture, one.hyperparameters), one.score) for one in history.usable]
+        seen = [(codes, score) for codes, score in told if codes is not None]
+        open_ = [self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending]
+        pending = [codes for codes in open_ if codes is not None]
+        taken = set(history.known)
+        missing = self.n_random - len(seen) - len(pending)
+        suggestions = self._random(min(n, max(missing, 0) if seen else n), taken, rng)
+        if seen and len(suggestions) < n:
+            pending += [self._encoded(suggestion) for suggestion in suggestions]
+            taken |= {suggestion.architecture.functional_key for suggestion in suggestions}
+            suggestions += self._modelled(seen, pending, n - len(suggestions), taken, rng)
+        # What is left, if anything, is beyond the domain.
+        taken |= {suggestion.architecture.functional_key for suggestion in suggestions}
+        return [*suggestions, *draw_samples(self.space, n - len(suggestions), taken, rng)]
+
+    def _random(self, n: int, taken: Collection[str], rng: np.random.Generator) -> list[Suggestion]:
+        found: dict[str, Suggestion] = {}
+        drawn = self._domain.sample(n + _LOOKED_AT, rng) if n else ()
+        for codes in drawn:
+            if len(found) == n:
+                break
+            suggestion = self._new(codes, {*taken, *found})
+            if suggestion is not None:
+                found[suggestion.architecture.functional_key] = suggestion
+        return list(found.values())
+
+    def _modelled(
+        self,
+        seen: Sequence[tuple[Array, float]],
+        pending: Sequence[Array],
+        n: int,
+        taken: Collection[str],
+        rng: np.random.Generator,
+    ) -> list[Suggestion]:
+        codes, scores = np.array([codes for codes, _ in seen]), np.array([score for _, score in seen])
+        scale = self._transform.learn(scores)
+        belief = self._learn(codes, scale.standardise(scores), rng)
+        if pending:
+            belief = belief.hallucinate(np.array(pending))
+        starts = codes[np.argsort(-scores, kind="stable")[:_BEST]]
+        suggestions: list[Suggestion] = []
+        taken = set(taken)
+        while len(suggestions) < n:
+            suggestion = self._best(partial(_posterior, belief, scale), starts, taken, rng)
+            if suggestion is None:
+                break
+            suggestions.append(suggestion)
+            taken.add(suggestion.architecture.functional_key)
+            belief = belief.hallucinate(self._encoded(suggestion)[None])
+        return suggestions
+
+    def _learn(self, codes: Array, values: Array, rng: np.random.Generator) -> Belief:
+        kernel = self._kernel(int(rng.integers(2**31)))
+        if self.model == "separate":
+            return learn_separately(kernel, codes, values, self._schedule, rng, self._domain.depth)
+        return learn(kernel, codes, values, self._schedule, rng)
+
+    def _kernel(self, seed: int) -> CodeKernel:
+        parameters = self._domain.parameters.parameters
+        choices = [len(one.choices) if isinstance(one, Categorical) else 0 for one in parameters]
+        kinds = list(dict.fromkeys(self._domain.kinds))
+        groups = [kinds.index(kind) for kind in self._domain.kinds] if self._tied else list(range(len(parameters)))
+        if self.model == "arc":
+            return ArcKernel(groups, choices)
+        return LinearKernel(choices, seed) if self.model == "linear" else PaddedKernel(groups, choices, seed)
+
+    def _best(
+        self, posterior: Posteriors, starts: Array, taken: Collection[str], rng: np.random.Generator
+    ) -> Suggestion | None:
+        pool = np.vstack([self._domain.sample(_RANDOM, rng), starts])
+        ranks = self._acquisition.rank(posterior(pool), rng)
+        for step in _SCALES:
+            order = np.argsort(-ranks, kind="stable")[:_BEST]
+            made = self._domain.vary(np.repeat(pool[order], _VARIATIONS, axis=0), step, rng)
+            pool = np.vstack([pool, made])
+            ranks = np.concatenate([ranks, self._acquisition.rank(posterior(made), rng)])
+        for at in np.argsort(-ranks, kind="stable")[:_LOOKED_AT]:
+            suggestion = self._new(pool[at], taken)
+            if suggestion is not None:
+                return self._valued(suggestion, posterior, rng)
+        return None
+
+    def _valued(self, made: Suggestion, posterior: Posteriors, rng: np.random.Generator) -> Suggestion:
+        """Return the suggestion with what is believed of the very network and values that it names."""
+        believed = posterior(self._encoded(made)[None])
+        rank = float(self._acquisition.rank(believed, rng)[0])
+        expected = believed.in_scores()
+        mean, std = float(expected.mean[0]), float(expected.std[0])
+        return replace(made, acquisition=self._acquisition.value(rank), mean=mean, std=std)
+
+    def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
+        """Return the configuration as a suggestion, with other units where its network is known; None outside."""
+        for other in self._domain.renewed(codes):
+            architecture, hyperparameters = self._domain.decode(other)
+            if not self.space.contains(architecture):
+                return None
+            if architecture.functional_key not in taken:
+                return Suggestion(architecture, hyperparameters=hyperparameters)
+        return None
+
+    def _encoded(self, suggestion: Suggestion) -> Array:
+        codes = self._domain.encode(suggestion.architecture, suggestion.hyperparameters)
+        assert codes is not None, "what the domain makes it can read"
+        return codes
+
+
+def _posterior(belief: Belief, scale: Scale, codes: Array) -> Posterior:
+    """Return what is believed of the transformed scores of (m, D) codes."""
+    found, centre, spread = belief.posterior(codes), scale.centre, scale.spread
+    return Posterior(
+        means=centre + spread * found.means,
+        variances=spread**2 * found.variances,
+        best=centre + spread * found.best,
+        scales=(scale,) * len(found.means),
+    )

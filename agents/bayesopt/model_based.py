@@ -1,0 +1,161 @@
+"""What agents with a surrogate share: from the history to a batch.
+
+    initial design -> surrogate learns what is finished -> believes what is pending -> candidates -> batch rule
+
+| symbol | meaning                                                                  |
+|--------|--------------------------------------------------------------------------|
+| n      | networks to suggest at once                                              |
+| L      | short list: networks of greatest acquisition, among which a batch is cut |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive.agents.acquisition.batch import BatchSelection
+from archive.agents.acquisition.candidate_generators import CandidateSource
+from archive.agents.acquisition.evolution import Ranked
+from archive.agents.acquisition.functions import Acquisition
+from archive.agents.base import Agent, History, Pending, Suggestion, check_count, first_of_pool
+from archive.agents.baselines.random_search import samples
+from archive.agents.surrogates.base import Array, Fitted, Surrogate
+from archive.agents.surrogates.distance_cache import Stacked
+from archive.architecture.graph import Architecture
+from archive.errors import UsageError
+from archive.kernels.features.path_graph import live
+from archive.kernels.gram import Gram
+from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.agents.transfer.coordinator import Transfer
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a model-based agent searches.
+
+    Attributes:
+        surrogate: Learns the scores.
+        acquisition: Ranks networks for the short list; its value is on record with a suggestion.
+        source: Makes the candidates.
+        rule: Selects the batch from the short list.
+        shortlist: L, at least 1.
+        transfer: What makes use of sources of other tasks; None leaves them alone.
+    """
+
+    surrogate: Surrogate
+    acquisition: Acquisition
+    source: CandidateSource
+    rule: BatchSelection
+    shortlist: int = 300
+    transfer: Transfer | None = None
+
+
+class ModelBased(Agent):
+    """An agent that suggests what a surrogate finds promising.
+
+    The space's initial pool comes first; while nothing is finished, random networks. Then the surrogate learns from
+    all finished evaluations, pending proposals are believed to score as expected, and a batch is selected. Networks
+    enter the surrogate without layers that no path passes: those change nothing that is trained.
+
+    Args:
+        space: Where to search.
+        n_initial: How many evaluations of the pool come before the first of the model; observations of any origin
+            count.
+        method: How to search.
+
+    Raises:
+        UsageError: `n_initial` or the length of the short list is out of range.
+    """
+
+    def __init__(self, space: Space, n_initial: int, method: Method) -> None:
+        """Check and keep the method."""
+        super().__init__(space)
+        if n_initial < 0:
+            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        if method.shortlist < 1:
+            raise UsageError(f"shortlist must be >= 1, got {method.shortlist}")
+        self.n_initial, self.method = n_initial, method
+
+    @property
+    def transfers(self) -> bool:
+        """See `Agent.transfers`."""
+        return self.method.transfer is not None
+
+    @property
+    def grams(self) -> tuple[Gram[Any], ...]:
+        """See `Agent.grams`."""
+        pairwise = getattr(self.method.surrogate, "pairwise", None)
+        if isinstance(pairwise, Stacked):
+            return tuple(pairwise.grams)
+        return (pairwise,) if isinstance(pairwise, Gram) else ()
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = self._first(history, n, rng)
+        history = with_pending(history, suggestions)
+        if len(suggestions) < n and history.usable:
+            chosen = self._choose(history, n - len(suggestions), rng)
+            suggestions, history = [*suggestions, *chosen], with_pending(history, chosen)
+        # Candidates may run out before the space does: what is left, if anything, is beyond their reach.
+        missing = n - len(suggestions)
+        return [*suggestions, *samples(self.space, missing, history.known, rng)] if missing else suggestions
+
+    def _first(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        transfer, found, initial = self.method.transfer, list[Suggestion](), None
+        if transfer is not None:
+            found, initial = transfer.first(history, self.method.source, n, rng)
+        initial = self.n_initial if initial is None else min(self.n_initial, initial)
+        return [*found, *first_of_pool(self.space, with_pending(history, found), initial, n - len(found), rng)]
+
+    def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        model = self._learn(history, rng)
+        acquisition = self.method.acquisition
+
+        def rank(architectures: Sequence[Architecture]) -> Array:
+            posterior = model.posterior([live(one) for one in architectures], joint=acquisition.joint)
+            return acquisition.rank(posterior, rng)
+
+        length = max(self.method.shortlist, n)
+        ranked = self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
+        if not ranked:
+            return []
+        networks = [live(one.candidate.architecture) for one in ranked]
+        chosen = [ranked[at] for at in self.method.rule.select(model, networks, n, rng)]
+        return self._suggest(chosen, model)
+
+    def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
+        scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
+        transfer = self.method.transfer
+        surrogate = transfer.helped(self.method.surrogate, history) if transfer else self.method.surrogate
+        fitted = surrogate.fit([live(seen.architecture) for seen in history.usable], scores, rng)
+        return fitted.hallucinate([live(pending.architecture) for pending in history.pending])
+
+    def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
+        expected = model.posterior([live(one.candidate.architecture) for one in chosen]).in_scores()
+        means, stds = expected.mean, expected.std
+        followed = model.couplings()
+        return [
+            Suggestion(
+                one.candidate.architecture,
+                coupling=followed,
+                acquisition=self.method.acquisition.value(one.rank),
+                mean=float(means[at]),
+                std=float(stds[at]),
+                parent=one.candidate.parent,
+                operations=one.candidate.operations,
+            )
+            for at, one in enumerate(chosen)
+        ]
+
+
+def with_pending(history: History, suggestions: Sequence[Suggestion]) -> History:
+    """Return the history in which these suggestions are on their way."""
+    if not suggestions:
+        return history
+    return replace(history, pending=(*history.pending, *(Pending(one.architecture) for one in suggestions)))

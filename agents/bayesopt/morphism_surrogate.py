@@ -1,0 +1,86 @@
+"""The surrogate of network morphism: a Gaussian process on edit distances, made valid in one of two ways.
+
+| kernel     | covariance                       | validity                                                      |
+|------------|----------------------------------|---------------------------------------------------------------|
+| `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean (`kernels.bourgain`) |
+| `edit`     | alpha exp(-gamma d)              | indefinite: repaired by `kernels.spectrum` at every fit       |
+
+The Bourgain embedding is made of the networks that are fitted; others are embedded by their distances to those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.surrogates.base import Array, Surrogate
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise
+from archive.agents.surrogates.gp.likelihood import Inference
+from archive.agents.surrogates.gp.noise import Noise
+from archive.architecture.graph import Architecture
+from archive.kernels.base import Components
+from archive.kernels.covariance.base import exponential
+from archive.kernels.distances.bourgain import Bourgain
+
+Floats = NDArray[np.float64]
+
+
+class BourgainGP(Surrogate):
+    """A Gaussian process on the Bourgain embedding of a metric.
+
+    Args:
+        pairwise: Gives the metric, its first component; it is asked for the same pairs again and again.
+        repeats: Reference sets of each size; None for ceil(ln n), as in the paper.
+        inference: How alpha, gamma and the noise are learnt.
+        noise: What is known of the noise.
+        transform: What happens to scores first (`archive.agents.surrogates.outcome_transforms`).
+    """
+
+    def __init__(
+        self, pairwise: Pairwise, repeats: int | None, inference: Inference, noise: Noise, transform: str
+    ) -> None:
+        """Keep the arguments."""
+        self.pairwise, self.repeats, self.inference = pairwise, repeats, inference
+        self.noise, self.transform = noise, transform
+
+    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedGP:
+        """See `Surrogate.fit`."""
+        rows = tuple({one.key: one for one in architectures}.values())
+        embedded = EmbeddedMetric(self.pairwise, rows, self.repeats)
+        process = DistanceGP(embedded, exponential(1, 2.0), self.inference, noise=self.noise, transform=self.transform)
+        return process.fit(architectures, scores, rng)
+
+
+class EmbeddedMetric:
+    """The distances rho of an embedding, in the place of those it was made of.
+
+    Args:
+        pairwise: Gives the metric.
+        rows: The networks that the embedding is made of, all different.
+        repeats: Reference sets of each size.
+    """
+
+    def __init__(self, pairwise: Pairwise, rows: Sequence[Architecture], repeats: int | None) -> None:
+        """Make the embedding."""
+        self.pairwise, self.rows = pairwise, tuple(rows)
+        distances = pairwise.distances(self.rows).stack[0]
+        self.embedding = Bourgain.fit(distances, repeats=repeats)
+        coordinates = zip(self.rows, self.embedding.coordinates, strict=True)
+        self._coordinates = {row.key: found for row, found in coordinates}
+
+    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+        """Return rho of all pairs: Components of shape (1, m, n), without a normalised form."""
+        rows = self._embedded(first)
+        columns = rows if second is None else self._embedded(second)
+        return Components.of_stack(self.embedding.distances(rows, columns)[None], 1)
+
+    def _embedded(self, networks: Sequence[Architecture]) -> Floats:
+        new = {one.key: one for one in networks if one.key not in self._coordinates}
+        if new:
+            distances = self.pairwise.distances(tuple(new.values()), self.rows).stack[0]
+            self._coordinates.update(zip(new, self.embedding.embed(distances), strict=True))
+        width = self.embedding.coordinates.shape[1]
+        return np.array([self._coordinates[one.key] for one in networks]).reshape(len(networks), width)

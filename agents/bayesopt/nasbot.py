@@ -1,0 +1,113 @@
+"""NASBOT: Bayesian optimisation with optimal transport distances (Kandasamy et al., 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from archive.agents.acquisition import functions as acquisitions
+from archive.agents.acquisition.evolution import Candidate, best_new, evaluations_at, evolve
+from archive.agents.base import Agent, History, Pending, Suggestion, check_count, first_of_pool
+from archive.agents.baselines.random_search import Rand, samples
+from archive.agents.surrogates.base import Array, Fitted
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling
+from archive.architecture.graph import Architecture
+from archive.errors import UsageError
+from archive.kernels.covariance.base import nasbot_covariance
+from archive.kernels.distances.otmann import OTMANN
+from archive.kernels.gram import Gram
+from archive.spaces.base import Space
+
+
+class Nasbot(Agent):
+    """A Gaussian process with the covariance of eq. (4), whose acquisition is maximised by evolution.
+
+    The space's initial pool comes first. Then every suggestion maximises the acquisition under what is finished, with
+    pending proposals believed to score as expected; so it may be asked at any moment. While nothing is finished,
+    suggestions are those of RAND.
+
+    Hyperparameters have a log-uniform prior (`surrogates.hyperposterior`).
+
+    Args:
+        space: Where to search; OTMANN must be defined on its networks.
+        n_initial: How many evaluations of the pool come before the first of the model, the paper's ten by default;
+            observations of any origin count.
+        acquisition: `ei` (the paper's), `ucb` or `pi`.
+        samples: Hyperparameter samples to average over.
+    """
+
+    kind = "nasbot"
+
+    def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10) -> None:
+        """Check and keep the settings."""
+        super().__init__(space)
+        if n_initial < 0:
+            raise UsageError(f"n_initial must be >= 0, got {n_initial}")
+        if samples < 1:
+            raise UsageError(f"samples must be >= 1, got {samples}")
+        self.n_initial, self.acquisition, self.samples = n_initial, acquisition, samples
+        self._acquisition = acquisitions.get(acquisition)
+        if self._acquisition.joint:
+            raise UsageError(f"nasbot ranks candidates a generation at a time, {acquisition} must rank all at once")
+        # The memory of distances speeds later calls up and changes none of their results.
+        self._gram = Gram(OTMANN())
+        self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(Schedule(samples)))
+
+    @property
+    def grams(self) -> tuple[Gram[Any], ...]:
+        """See `Agent.grams`."""
+        return (self._gram,)
+
+    def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """See `Agent.propose`."""
+        check_count(n)
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        if len(suggestions) == n:
+            return suggestions
+        history = _with_pending(history, suggestions)
+        if not history.usable:
+            return [*suggestions, *Rand(self.space, 0).propose(history, n - len(suggestions), rng)]
+        model = self._learn(history, rng)
+        while len(suggestions) < n:
+            chosen = self._choose(history, model, rng)
+            if chosen is None:
+                # Evolution found nothing new; what is left, if anything, lies beyond its reach.
+                return [*suggestions, *samples(self.space, n - len(suggestions), history.known, rng)]
+            suggestions.append(chosen)
+            history = _with_pending(history, [chosen])
+            model = model.hallucinate([chosen.architecture])
+        return suggestions
+
+    def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
+        scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
+        fitted = self._surrogate.fit([seen.architecture for seen in history.usable], scores, rng)
+        return fitted.hallucinate([pending.architecture for pending in history.pending])
+
+    def _choose(self, history: History, model: Fitted, rng: np.random.Generator) -> Suggestion | None:
+        def rank(architectures: Sequence[Architecture]) -> Array:
+            return self._acquisition.rank(model.posterior(architectures), rng)
+
+        start = [*self.space.initial_pool(rng), *filter(self.space.contains, history.known.values())]
+        t = len(history.usable) + len(history.pending)
+        ranked = evolve(self.space, start, rank, evaluations_at(t), rng, logarithmic=self._acquisition.logarithmic)
+        best = best_new(ranked, history.known)
+        return None if best is None else self._suggest(best.candidate, best.rank, model)
+
+    def _suggest(self, candidate: Candidate, rank: float, model: Fitted) -> Suggestion:
+        expected = model.posterior([candidate.architecture]).in_scores()
+        return Suggestion(
+            candidate.architecture,
+            acquisition=self._acquisition.value(rank),
+            mean=float(expected.mean[0]),
+            std=float(expected.std[0]),
+            parent=candidate.parent,
+            operations=candidate.operations,
+        )
+
+
+def _with_pending(history: History, suggestions: Sequence[Suggestion]) -> History:
+    added = tuple(Pending(suggestion.architecture) for suggestion in suggestions)
+    return History(history.observations, (*history.pending, *added), history.failed)

@@ -1,0 +1,1 @@
+"""Architectures as vectors of decisions."""

@@ -1,0 +1,1 @@
+"""Nearest architectures of an archive, by any kernel, across all studies."""

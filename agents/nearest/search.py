@@ -1,0 +1,168 @@
+"""The architectures of an archive that are nearest to one, by any kernel, across all studies.
+
+    network ──> index of its space and the kernel (`archive.agents.nearest.index_store`) ──> the k nearest
+
+Exact up to 20,000 architectures, and beyond wherever a bound can tell; an answer says which (`archive.kernels.search.index`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from archive import kernels
+from archive.agents.nearest.index_store import Keys, Shelf
+from archive.architecture.graph import Architecture
+from archive.errors import UsageError
+from archive.kernels.base import Distance
+from archive.kernels.search.index import Found, component_of
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+OF_STUDY = """
+MATCH (s:Study {name: $study})-[:PROPOSED]->(p:Proposal)
+WHERE p.state IN ['COMPLETE', 'PRUNED']
+RETURN DISTINCT p.architecture AS key
+"""
+
+ABOUT = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+OPTIONAL MATCH (a)<-[:OF]-(e:Evaluation)
+RETURN key, a.layers AS layers, a.edges AS edges, count(e) AS evaluations
+"""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """One architecture near another.
+
+    Attributes:
+        key: Its key.
+        distance: How far it is.
+        layers: How many it has.
+        edges: How many it has.
+        evaluations: How many there are of it, in all studies.
+    """
+
+    key: str
+    distance: float
+    layers: int
+    edges: int
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Similar:
+    """The architectures nearest to one.
+
+    Attributes:
+        neighbours: Nearest first; equal distances by key.
+        certain: How many of them, from the first on, are sure to be the nearest: all, unless the search was cut off.
+        compared: Architectures that were compared in full; a lower bound ruled the others out.
+        among: Architectures that were searched.
+    """
+
+    neighbours: tuple[Neighbour, ...]
+    certain: int
+    compared: int
+    among: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether no other architecture can be nearer."""
+        return self.certain == len(self.neighbours)
+
+
+class Nearest:
+    """Answers which architectures are near; keeps an index for each kernel and space. Threads may share it.
+
+    Args:
+        archive: What is searched.
+        notify: Is told what takes long.
+    """
+
+    def __init__(self, archive: Archive, notify: Callable[[str], None] | None = None) -> None:
+        """Begin without an index."""
+        self._archive, self._notify = archive, notify
+        self._known: dict[str, Shelf] = {}
+        self._lock = Lock()
+
+    def similar(
+        self,
+        architecture: Architecture | str,
+        k: int = 10,
+        kind: str = "otmann",
+        *,
+        component: str | None = None,
+        study: str | None = None,
+        **settings: Any,
+    ) -> Similar:
+        """Return the architectures of the archive that are nearest to one, itself left out.
+
+        Args:
+            architecture: A network, which need not be in the archive, or a key, or its beginning.
+            k: How many at most.
+            kind: Name of the kernel.
+            component: Which of the kernel's components counts; None for the mean of those that are not normalised.
+            study: Only what this study has evaluated; None for all of the network's space.
+            **settings: Of the kernel.
+
+        Raises:
+            InvalidArchitectureError: The kernel is not defined on the network.
+            UnknownNameError: There is no such architecture, kernel, setting or study.
+            UsageError: k is less than 1, or the kernel cannot be searched or has no such component.
+        """
+        if k < 1:
+            raise UsageError(f"k must be >= 1, got {k}")
+        distance = kernels.get(kind, **settings)
+        chosen = component_of(distance, component)
+        if isinstance(architecture, str):
+            architecture = self._archive.architectures.get(self._archive.architectures.find(architecture))
+        within = None if study is None else self._of_study(study)
+        identity = f"{kind} {sorted(settings.items())!r} {architecture.space}"
+        with self._lock:
+            found = self._search(identity, distance, architecture, k, chosen, within)
+            if found is None:
+                # A key that the archive has not: it was emptied or replaced behind this index.
+                self._known.pop(identity).forget()
+                found = self._search(identity, distance, architecture, k, chosen, within)
+        assert found is not None
+        return found
+
+    def _search(
+        self,
+        identity: str,
+        distance: Distance[Any],
+        architecture: Architecture,
+        k: int,
+        component: int | None,
+        within: list[str] | None,
+    ) -> Similar | None:
+        shelf = self._known.get(identity)
+        if shelf is None:
+            shelf = self._known[identity] = Shelf(self._archive, identity, distance, architecture.space, self._notify)
+        shelf.refresh()
+        allowed = shelf.allowed(architecture.key, within)
+        if not len(allowed):
+            return Similar((), 0, 0, 0)
+        near = shelf.index.nearest(architecture, k, component, allowed)
+        return self._described(shelf.keys, near, len(allowed))
+
+    def _described(self, keys: Keys, near: Found, among: int) -> Similar | None:
+        names = [keys[at].decode() for at in near.positions]
+        rows = self._archive.connection.read(lambda tx: {row["key"]: row for row in tx.run(ABOUT, keys=names)})
+        if len(rows) < len(names):
+            return None
+        neighbours = [
+            Neighbour(key, float(distance), *(int(rows[key][name]) for name in ("layers", "edges", "evaluations")))
+            for key, distance in zip(names, near.distances, strict=True)
+        ]
+        return Similar(tuple(neighbours), near.certain, near.compared, among)
+
+    def _of_study(self, name: str) -> list[str]:
+        self._archive.studies.get(name)
+        return self._archive.connection.read(lambda tx: [row["key"] for row in tx.run(OF_STUDY, study=name)])

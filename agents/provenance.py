@@ -1,0 +1,147 @@
+"""What a proposal was based on: enough to ask the agent the same question again.
+
+    history_of(archive, study) -> history, basis         basis stored with the proposal
+    Past(archive, study).history(basis) -> history       the same history, at any later time (`archive.agents.replay`)
+
+A basis names evaluations and proposals by their numbers in each study, consecutive ones as a range:
+
+    {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
+
+In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names those that had paused after so many epochs, by which
+they are told as they stood then (`archive.agents.rung_scores`).
+
+Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` says how far it took its task to follow
+each of them: a result of the call, no part of what it depended on.
+
+A search that has met another one on its study draws from a random stream of its own (`archive.agents.searcher`):
+`"stream": 1234567`. Without that entry the stream is 0, as of every search that is alone.
+
+With the study's seed, the agent's configuration on record and what was evaluated, that is all a proposal depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive import gc_pause
+from archive.agents import rung_scores
+from archive.agents.base import History, Observation, Pending, Suggestion
+from archive.agents.transfer.source_tasks import observation, split
+from archive.architecture.graph import Architecture
+from archive.store.records import Evaluation, Proposal, State
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Study
+
+Basis = Mapping[str, Any]
+
+STREAMS = 2**31
+"""Number of the random streams that searches which meet choose from; 0 is none of them."""
+
+
+@gc_pause.paused()
+def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
+    """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
+    # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.
+    open_ = archive.proposals.pending(study.name)
+    failed = archive.proposals.list(study.name, [State.FAILED])
+    evaluations = archive.studies.history(study.name)
+    done = {seen.id for seen in evaluations}
+    pending = [(proposal, architecture) for proposal, architecture in open_ if proposal.id not in done]
+    # One that failed may have been told a result in between.
+    failed = [proposal for proposal in failed if proposal.id not in done]
+    own, sources = split(evaluations, study)
+    history = History(
+        observations=observations_of(own, study.objective),
+        sources=sources,
+        pending=tuple(Pending(architecture, proposal.hyperparameters) for proposal, architecture in pending),
+        failed=networks_of(archive, failed),
+    )
+    basis = {
+        "observations": _by_study(evaluations),
+        "pending": ranges(proposal.number for proposal, _ in pending),
+        "failed": ranges(proposal.number for proposal in failed),
+    }
+    if partial := _partial(evaluations):
+        basis["partial"] = partial
+    return history, basis
+
+
+def generator(seed: int, history: History, stream: int = 0) -> np.random.Generator:
+    """Return the generator of an agent's choices at a point of a study.
+
+    Each position of a study has its own random numbers: a search that was killed draws again what it would have drawn.
+
+    Args:
+        seed: Of the study.
+        history: What the agent is told.
+        stream: Of the search; searches of one study on different streams draw independently.
+    """
+    position = len(history.observations) + len(history.pending) + len(history.failed)
+    return np.random.default_rng([seed, position, stream] if stream else [seed, position])
+
+
+def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+    """Return what a call of an agent says of the sources, for the basis of its proposals; empty if it says nothing."""
+    found = [suggestion.coupling for suggestion in suggestions if suggestion.coupling]
+    return {"coupling": {study: round(value, 4) for study, value in found[-1].items()}} if found else {}
+
+
+def observations_of(evaluations: Sequence[Evaluation], objective: str) -> tuple[Observation, ...]:
+    """Return what an agent is told of evaluations, those of shorter trainings on the scale of the whole ones."""
+    scores = rung_scores.scores(evaluations, objective)
+    return tuple(observation(seen, score) for seen, score in zip(evaluations, scores, strict=True))
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as text, `"0-19,21"`, in increasing order."""
+    ordered = sorted(set(numbers))
+    runs = [list(run) for _, run in groupby(enumerate(ordered), lambda pair: pair[1] - pair[0])]
+    ends = [(run[0][1], run[-1][1]) for run in runs]
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ends)
+
+
+def numbers_in(text: str) -> Iterable[int]:
+    """Return the numbers that `ranges` wrote."""
+    return chain.from_iterable(_spans(text))
+
+
+def count_in(text: str) -> int:
+    """Return how many numbers `ranges` wrote, without listing them: a text of another archive may claim billions."""
+    return sum(map(len, _spans(text)))
+
+
+def _spans(text: str) -> Iterator[range]:
+    for part in text.split(",") if text else ():
+        first, _, last = part.partition("-")
+        yield range(int(first), int(last or first) + 1)
+
+
+def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
+    """Return which evaluations had paused after how many epochs: each may have gone on since."""
+    lengths = sorted({seen.epochs or 0 for seen in evaluations if seen.partial})
+    paused = {length: [seen for seen in evaluations if seen.partial and seen.epochs == length] for length in lengths}
+    found: dict[str, dict[str, str]] = {}
+    for length, several in paused.items():
+        for name, numbers in _by_study(several).items():
+            found.setdefault(name, {})[str(length)] = numbers
+    return found
+
+
+def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
+    numbers: dict[str, list[int]] = {}
+    for seen in evaluations:
+        # What is read of studies has come from their proposals.
+        numbers.setdefault(str(seen.study), []).append(int(seen.number or 0))
+    return {name: ranges(of_study) for name, of_study in numbers.items()}
+
+
+def networks_of(archive: Archive, proposals: Sequence[Proposal]) -> tuple[Architecture, ...]:
+    """Return the networks of proposals, in their order: what is read may come in another one."""
+    networks = archive.architectures.get_many(proposal.architecture_key for proposal in proposals)
+    return tuple(networks[proposal.architecture_key] for proposal in proposals)

@@ -1,0 +1,157 @@
+"""Distances of several kinds side by side, with a memory of whole rows to the members of a space.
+
+An agent that can list its space asks after every evaluation how far each known network is from every member. Known
+networks become one more at a time, so their rows are kept: a proposal computes one row instead of hundreds.
+
+| symbol | meaning                                                         | shape       |
+|--------|-----------------------------------------------------------------|-------------|
+| M      | members of the space                                            | scalar      |
+| c      | components of all distances together, in the order of the kinds | scalar      |
+| rows   | distances of one known network from all members, in float32     | (c, M) each |
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.acquisition.listing import Listing
+from archive.agents.surrogates.base import Array
+from archive.architecture.graph import Architecture
+from archive.kernels.base import Components, Distance
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.l1 import blocks
+from archive.kernels.gram import Gram
+
+# Bytes of rows to keep: 2,900 known networks of NAS-Bench-201 with five components.
+MOST_BYTES = 2**29
+# Below so many columns a row of all members costs more than it will save.
+FEW = 1000
+# Distances of members below which features are compared one network at a time.
+LARGE = 2000
+
+
+@final
+class Stacked:
+    """What gives a Gaussian process its distances; threads may share one. The memory changes no result.
+
+    Args:
+        distances: One or more kinds.
+        listing: All networks of the space, where they can be listed and rows are cheap.
+        most_bytes: Memory for rows; those of a call that needs more are not kept.
+    """
+
+    def __init__(
+        self,
+        distances: Sequence[Distance[Any]],
+        listing: Listing | None = None,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        """Start with an empty memory."""
+        self.kinds = tuple(distances)
+        self.listing = listing or Listing(())
+        self.components = sum(len(kind.components) for kind in self.kinds)
+        # Room for all members, and as many others again.
+        most = max(8192, 2 * len(self.listing))
+        self.grams = [
+            Gram(kind, max_networks=most, prepare=partial(self.listing.prepare, kind) if listable(kind) else None)
+            for kind in self.kinds
+        ]
+        self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+        self._most_rows = most_bytes // max(4 * self.components * len(self.listing), 1)
+        self._lock = Lock()
+
+    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+        """Return the distances of all pairs, all components unnormalised: see `Distance.distances`.
+
+        Those from many members are rounded to single precision, whether they are remembered or not.
+        """
+        if second is None or len(second) < FEW or (columns := self._columns(second)) is None:
+            return self._components(self._compute(first, second))
+        if len(first) > self._most_rows:
+            return self._components(self._compute(first, second).astype(np.float32).astype(np.float64))
+        with self._lock:
+            rows = self._remembered(first)
+        stack = np.empty((self.components, len(first), len(second)))
+        for at, row in enumerate(rows):
+            stack[:, at] = row[:, columns]
+        return self._components(stack)
+
+    def _columns(self, networks: Sequence[Architecture]) -> slice | NDArray[np.int64] | None:
+        found = [self.listing.position.get(network.key, -1) for network in networks]
+        columns = np.array(found, np.int64)
+        if (columns < 0).any():
+            return None
+        # A slice is copied several times as fast as columns that are picked.
+        return slice(found[0], found[-1] + 1) if (np.diff(columns) == 1).all() else columns
+
+    def _remembered(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
+        new = {network.key: network for network in networks if network.key not in self._rows}
+        inside = [key for key in new if key in self.listing.position]
+        if inside:
+            self._keep(inside, self._between_members([self.listing.position[key] for key in inside]))
+        outside = [key for key in new if key not in self.listing.position]
+        if outside:
+            self._keep(outside, self._compute([new[key] for key in outside], self.listing.members))
+        for network in networks:
+            self._rows.move_to_end(network.key)
+        while len(self._rows) > self._most_rows:
+            self._rows.popitem(last=False)
+        return [self._rows[network.key] for network in networks]
+
+    def _keep(self, keys: Sequence[str], block: Array) -> None:
+        rounded = block.astype(np.float32)
+        self._rows.update((key, rounded[:, at].copy()) for at, key in enumerate(keys))
+
+    def _between_members(self, rows: Sequence[int]) -> Array:
+        stack = np.zeros((self.components, len(rows), len(self.listing)))
+        vectors = (vectors for kind in self.kinds for vectors in self.listing.vectors(kind))
+        for out, each in zip(stack, vectors, strict=True):
+            each.rows(rows).add(1.0, False, 0, len(rows), out)
+        return stack
+
+    def _compute(self, first: Sequence[Architecture], second: Sequence[Architecture] | None) -> Array:
+        inside = self._inside(first, second)
+        if inside is not None:
+            return self._between(*inside)
+        parts = [gram.distances(first, second).stack for gram in self.grams]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _inside(
+        self, first: Sequence[Architecture], second: Sequence[Architecture] | None
+    ) -> tuple[list[int], list[int] | None] | None:
+        """Return positions in the list; None where blocks are small, or some network or kind is not listed."""
+        large = len(first) * len(first if second is None else second) >= LARGE
+        if not large or not len(self.listing) or not all(isinstance(kind, EmbeddedDistance) for kind in self.kinds):
+            return None
+        sides = [[self.listing.position.get(one.key, -1) for one in side] for side in (first, second or ())]
+        if any(-1 in side for side in sides):
+            return None
+        # Merging sparse vectors takes longer than comparing distinct features.
+        if not all(isinstance(each.columns, np.ndarray) for kind in self.kinds for each in self.listing.vectors(kind)):
+            return None
+        return sides[0], None if second is None else sides[1]
+
+    def _between(self, rows: list[int], columns: list[int] | None) -> Array:
+        """Compute what the kinds do, from vectors that are laid out already."""
+        stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
+        vectors = (vectors for kind in self.kinds for vectors in self.listing.vectors(kind))
+        for out, each in zip(stack, vectors, strict=True):
+            part = each.between(rows, rows if columns is None else columns)
+            blocks.fill(out, [(1.0, part)], symmetric=columns is None)
+        return stack
+
+    def _components(self, stack: Array) -> Components:
+        return Components.of_stack(stack, len(stack))
+
+
+def listable(kind: Distance[Any]) -> bool:
+    """Return whether the distances of one network from all members of a space take milliseconds."""
+    return isinstance(kind, EmbeddedDistance | TreeWasserstein)

@@ -1,0 +1,1 @@
+"""Exact Gaussian processes on distances, their hyperparameters, and their priors."""

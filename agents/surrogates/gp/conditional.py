@@ -1,0 +1,162 @@
+"""Gaussian processes on configurations, their hyperparameters sampled from the posterior (slice sampling).
+
+Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised; the prior of logarithms is uniform
+in the box that a kernel gives, and for the noise variance between 1e-4 and 1.
+
+    symbol   meaning                                                     shape
+    n, m     observations, configurations asked about                    scalars
+    S        hyperparameter samples                                      scalar
+    theta    log-parameters of the kernel, then of the noise variance    (p + 1,)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from archive.agents.surrogates.base import Array, Posterior
+from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.conditional_kernels import CodeKernel
+from archive.agents.surrogates.gp.exact import GaussianProcess, log_likelihood
+from archive.agents.surrogates.gp.slice_sampling import Schedule, slice_sample
+from archive.agents.surrogates.threads import one_thread
+
+_NOISE = (1e-4, 1.0)
+
+
+class Belief(ABC):
+    """What has been learnt of standardised scores; immutable."""
+
+    @abstractmethod
+    def posterior(self, codes: Array) -> Posterior:
+        """Return what is believed of the standardised scores of (m, D) codes."""
+
+    @abstractmethod
+    def hallucinate(self, codes: Array) -> Belief:
+        """Return the belief had these configurations, (k, D) codes, scored exactly as expected."""
+
+
+@dataclass(frozen=True, eq=False)
+class Process(Belief):
+    """A Gaussian process, averaged over S samples of its hyperparameters.
+
+    Attributes:
+        kernel: Of the codes.
+        prepared: (n, q) float64, the observed and believed configurations.
+        thetas: (S, p + 1) float64.
+        processes: One for each sample.
+    """
+
+    kernel: CodeKernel
+    prepared: Array
+    thetas: Array
+    processes: tuple[GaussianProcess, ...]
+
+    def posterior(self, codes: Array) -> Posterior:
+        """See `Belief.posterior`."""
+        prepared = self.kernel.prepare(codes)
+        means, variances = (np.empty((len(self.thetas), len(codes))) for _ in range(2))
+        with one_thread():
+            for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
+                cross = self.kernel.value(theta[:-1], self.prepared, prepared)
+                means[s], variances[s] = process.predict(cross, self.kernel.prior(theta[:-1], prepared))
+        return Posterior(means, variances, np.array([process.values.max() for process in self.processes]))
+
+    def hallucinate(self, codes: Array) -> Process:
+        """See `Belief.hallucinate`."""
+        if not len(codes):
+            return self
+        added = self.kernel.prepare(codes)
+        processes = tuple(
+            process.extend(self.kernel.value(theta[:-1], self.prepared, added), self.kernel.value(theta[:-1], added))
+            for theta, process in zip(self.thetas, self.processes, strict=True)
+        )
+        return replace(self, prepared=np.vstack([self.prepared, added]), processes=processes)
+
+
+def learn(kernel: CodeKernel, codes: Array, values: Array, schedule: Schedule, rng: np.random.Generator) -> Process:
+    """Learn from n observations, at least one.
+
+    Args:
+        kernel: Of the codes.
+        codes: (n, D) float64; equal rows are repeats.
+        values: (n,) float64, standardised scores.
+        schedule: How long to sample.
+        rng: Source of randomness.
+    """
+    prepared = kernel.prepare(codes)
+    bounds = np.vstack([kernel.bounds, np.log(_NOISE)])
+    diagonal = np.diag_indices(len(codes))
+
+    def density(theta: Array) -> float:
+        noisy = kernel.value(theta[:-1], prepared)
+        noisy[diagonal] += np.exp(theta[-1])
+        return log_likelihood(noisy, values)
+
+    with one_thread():
+        thetas = slice_sample(density, Box(bounds[:, 0], bounds[:, 1]), schedule, rng)
+    processes = tuple(
+        GaussianProcess.condition(kernel.value(theta[:-1], prepared), values, float(np.exp(theta[-1])))
+        for theta in thetas
+    )
+    return Process(kernel, prepared, thetas, processes)
+
+
+@dataclass(frozen=True, eq=False)
+class Separate(Belief):
+    """A process for each depth by itself: nothing learnt at one depth says anything of another.
+
+    Attributes:
+        parts: The processes, by depth.
+        depth: Returns the depth of one row of codes.
+        samples: S.
+        best: Largest standardised score of all depths.
+    """
+
+    parts: Mapping[int, Process]
+    depth: Callable[[Array], int]
+    samples: int
+    best: float
+
+    def posterior(self, codes: Array) -> Posterior:
+        """See `Belief.posterior`; depths without observations are as good as all, and wholly uncertain."""
+        shape = (self.samples, len(codes))
+        means, variances = np.zeros(shape), np.ones(shape)
+        for depth, rows in self._rows(codes).items():
+            if depth in self.parts:
+                own = self.parts[depth].posterior(codes[rows])
+                means[:, rows], variances[:, rows] = own.means, own.variances
+        believed = [part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()]
+        return Posterior(means, variances, np.max([np.full(self.samples, self.best), *believed], axis=0))
+
+    def hallucinate(self, codes: Array) -> Separate:
+        """See `Belief.hallucinate`; at a depth without observations there is no process to change."""
+        found = {depth: rows for depth, rows in self._rows(codes).items() if depth in self.parts}
+        changed = {depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in found.items()}
+        return replace(self, parts={**self.parts, **changed})
+
+    def _rows(self, codes: Array) -> dict[int, list[int]]:
+        rows: dict[int, list[int]] = {}
+        for at, row in enumerate(codes):
+            rows.setdefault(self.depth(row), []).append(at)
+        return rows
+
+
+def learn_separately(
+    kernel: CodeKernel,
+    codes: Array,
+    values: Array,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    depth: Callable[[Array], int],
+) -> Separate:
+    """Learn a process for each depth; arguments as in `learn`, and the depth of one row of codes."""
+    depths = np.array([depth(row) for row in codes])
+    parts = {
+        int(each): learn(kernel, codes[depths == each], values[depths == each], schedule, rng)
+        for each in np.unique(depths)
+    }
+    return Separate(parts, depth, schedule.samples, float(values.max()))

@@ -1,0 +1,163 @@
+"""What a Gaussian process on distances has learnt: posteriors, hallucinations, updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+from scipy.special import logsumexp
+
+from archive.agents.surrogates.base import Array, Fitted, Posterior, check_scores
+from archive.agents.surrogates.gp.exact import GaussianProcess
+from archive.agents.surrogates.gp.replicates import Repeats
+from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.threads import one_thread
+from archive.architecture.graph import Architecture
+from archive.errors import NumericalError, UsageError
+from archive.kernels.base import Components
+from archive.kernels.covariance.base import Bound, Covariance
+
+
+class Pairwise(Protocol):
+    """What gives distances: a `Distance`, or better a `Gram`, which remembers them."""
+
+    def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
+        """See `Distance.distances`."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGP(Fitted):
+    """What `DistanceGP` has learnt. S is the number of sets of hyperparameters.
+
+    Attributes:
+        pairwise: As given to the surrogate.
+        covariance: As given to the surrogate.
+        architectures: The rows of the processes: the networks fitted, each once, then those added and believed.
+        thetas: (S, p + 1) float64, the hyperparameters.
+        processes: The Gaussian process of each set, on standardised values.
+        scale: From scores to standardised values.
+        observations: What was observed, without what is believed.
+        believed: (S,) float64, the largest standardised value believed of a pending network; -inf without any.
+        log_likelihoods: (S,) float64, log marginal likelihood of the standardised observations that were fitted.
+    """
+
+    pairwise: Pairwise
+    covariance: Covariance
+    architectures: tuple[Architecture, ...]
+    thetas: Array
+    processes: tuple[GaussianProcess, ...]
+    scale: Scale
+    observations: Repeats
+    believed: Array
+    log_likelihoods: Array
+
+    @property
+    def repaired(self) -> float:
+        """The largest relative change that made a covariance sound, over the sets; 0 where all were sound."""
+        return max(process.repaired for process in self.processes)
+
+    @property
+    def best(self) -> Array:
+        """The incumbent's standardised value, the mean of its evaluations: (S,) float64."""
+        observed = [self.observations.merged(process.noise)[0].max() for process in self.processes]
+        return np.maximum(observed, self.believed)
+
+    @property
+    def sets(self) -> int:
+        """S."""
+        return len(self.thetas)
+
+    def densities(self) -> Array:
+        """Return log p(y_i | the others) of every row, of the mixture of all sets: (u,) float64."""
+        found: Array = logsumexp([process.left_out() for process in self.processes], axis=0) - np.log(self.sets)
+        return found
+
+    def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
+        """See `Fitted.posterior`."""
+        cross = self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
+        inner = self.covariance.bind(self.pairwise.distances(architectures).stack) if joint else None
+        with one_thread(len(self.architectures)):
+            return self._joint(cross, inner) if inner else self._marginal(cross, len(architectures))
+
+    def hallucinate(self, architectures: Sequence[Architecture]) -> FittedGP:
+        """See `Fitted.hallucinate`. Each set of hyperparameters believes in its own mean."""
+        if len(architectures) == 0:
+            return self
+        extended = self._extended(architectures, None, np.zeros(len(architectures)))
+        added = np.array([process.values[-len(architectures) :].max() for process in extended.processes])
+        return replace(extended, believed=np.maximum(self.believed, added))
+
+    def observe(self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None) -> FittedGP:
+        """Return the surrogate with k more observations, the hyperparameters and the scale as they were.
+
+        O(k n^2) for each set, where fitting anew is O(n^3) for each of many likelihoods.
+
+        Args:
+            architectures: k networks; one that is known already becomes one more row, which is as exact.
+            scores: (k,) float64, finite.
+            variances: (k,) float64, as in `DistanceGP.fit`.
+        """
+        if len(architectures) == 0:
+            return self
+        check_scores(architectures, scores)
+        values, known = self.scale.standardise(scores), check_variances(architectures, self.scale, variances)
+        seen = self.observations.adding([one.key for one in architectures], values, known)
+        return replace(self._extended(architectures, values, known), observations=seen)
+
+    def _marginal(self, cross: Bound, m: int) -> Posterior:
+        means = np.empty((len(self.thetas), m))
+        variances = np.empty_like(means)
+        for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
+            prior = np.full(m, self.covariance.variance(theta[:-1]))
+            means[s], variances[s] = process.predict(cross.value(theta[:-1]), prior)
+        return self._posterior(means, variances, None)
+
+    def _joint(self, cross: Bound, inner: Bound) -> Posterior:
+        pairs = [
+            process.predict_jointly(cross.value(theta[:-1]), inner.value(theta[:-1]))
+            for theta, process in zip(self.thetas, self.processes, strict=True)
+        ]
+        means, covariances = np.array([mean for mean, _ in pairs]), np.array([found for _, found in pairs])
+        variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
+        return self._posterior(means, variances, covariances)
+
+    def _extended(self, architectures: Sequence[Architecture], values: Array | None, known: Array) -> FittedGP:
+        cross = self.covariance.bind(self.pairwise.distances(self.architectures, architectures).stack)
+        inner = self.covariance.bind(self.pairwise.distances(architectures).stack)
+        processes = tuple(
+            process.extend(cross.value(theta[:-1]), inner.value(theta[:-1]), values, process.noise + known)
+            for theta, process in zip(self.thetas, self.processes, strict=True)
+        )
+        return replace(self, architectures=(*self.architectures, *architectures), processes=processes)
+
+    def _posterior(self, means: Array, variances: Array, covariances: Array | None) -> Posterior:
+        centre, spread = self.scale.centre, self.scale.spread
+        return Posterior(
+            means=centre + spread * means,
+            variances=spread**2 * variances,
+            best=centre + spread * self.best,
+            covariances=None if covariances is None else spread**2 * covariances,
+            scales=(self.scale,) * self.sets,
+        )
+
+
+def check_variances(architectures: Sequence[Architecture], scale: Scale, variances: Array | None) -> Array:
+    """Return known noise variances in standardised units, (n,) float64; zeros for None.
+
+    Raises:
+        NumericalError: There are more or fewer than architectures, or one is negative or not finite.
+        UsageError: The scale is not linear: the noise of g(score) is not that of a score.
+    """
+    if variances is None:
+        return np.zeros(len(architectures))
+    if not scale.linear:
+        raise UsageError("variances in score units need a transform that is linear, got one that is not")
+    variances = np.asarray(variances, dtype=np.float64)
+    if variances.shape != (len(architectures),):
+        raise NumericalError(f"{len(architectures)} scores need as many variances, got shape {variances.shape}")
+    wrong = np.flatnonzero(~(np.isfinite(variances) & (variances >= 0.0)))
+    if wrong.size:
+        raise NumericalError(f"variances must be finite and >= 0, got {variances[wrong[0]]} (observation {wrong[0]})")
+    return variances / scale.spread**2

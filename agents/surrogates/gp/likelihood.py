@@ -1,0 +1,167 @@
+"""The marginal likelihood of hyperparameters, and what it means to learn them from it.
+
+Notation:
+
+    symbol   meaning                                                               shape
+    theta    log-parameters of the covariance, then log eta2                       (p + 1,)
+    x        those of them that are free: without log eta2 where it is fixed       (d,)
+    K, B     covariance of the rows; K + diag(t), t their noise (`repeats`)        (u, u)
+    z, a     values of the rows; B^-1 z                                            (u,)
+    r        what repeats contribute besides (`repeats`)                           scalar
+
+    L        = -1/2 z^T a - 1/2 log|B| - u/2 log 2 pi + r          eq. (27) of tree-Wasserstein
+    dL/dx_j  = 1/2 sum_ik (a a^T - B^-1)_ik (dK/dx_j)_ik           eq. (28); dK/dx of eqs. (29-31), times lambda
+                                                                   for a logarithm
+
+A layer dK/dx_j is made, used and dropped before the next, so that memory holds a few (u, u) matrices whatever p is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.exact import LOG_TWO_PI, log_likelihood, try_cholesky
+from archive.agents.surrogates.gp.replicates import Integers, Repeats
+from archive.errors import UsageError
+from archive.kernels.covariance.base import Bound, Covariance
+
+
+class Likelihood:
+    """The log marginal likelihood as a function of the free hyperparameters. Immutable.
+
+    Args:
+        covariance: Of distances.
+        stack: (c, u, u) float64, distances of the rows.
+        repeats: Their evaluations.
+        noise: Bounds of eta2; equal bounds fix it.
+    """
+
+    def __init__(self, covariance: Covariance, stack: Array, repeats: Repeats, noise: tuple[float, float]) -> None:
+        """Keep the arguments."""
+        self.covariance, self.stack, self.repeats, self.noise = covariance, stack, repeats, noise
+
+    @property
+    def rows(self) -> int:
+        """Number of rows, u."""
+        return len(self.repeats.keys)
+
+    @property
+    def learns_noise(self) -> bool:
+        """Whether log eta2 is the last free parameter."""
+        return self.noise[0] < self.noise[1]
+
+    @cached_property
+    def box(self) -> Box:
+        """The prior of x: the covariance's bounds for these distances, then those of the noise if it is free."""
+        bounds = self.covariance.bounds(self.stack)
+        if self.learns_noise:
+            bounds = np.vstack([bounds, np.log(self.noise)])
+        return Box(bounds[:, 0], bounds[:, 1])
+
+    @cached_property
+    def _bound(self) -> Bound:
+        return self.covariance.bind(self.stack)
+
+    def full(self, x: Array) -> Array:
+        """Return theta: (..., d) to (..., p + 1) float64."""
+        if self.learns_noise:
+            return x
+        fixed = np.full((*x.shape[:-1], 1), np.log(self.noise[0]))
+        return np.concatenate([x, fixed], axis=-1)
+
+    def value(self, x: Array) -> float:
+        """Return L, -inf where the covariance is not positive definite."""
+        theta = self.full(x)
+        noise = float(np.exp(theta[-1]))
+        values, variances = self.repeats.merged(noise)
+        noisy = self._bound.value(theta[:-1])
+        noisy[np.diag_indices(len(noisy))] += variances
+        return log_likelihood(noisy, values) + self.repeats.remainder(noise)
+
+    def value_and_gradient(self, x: Array) -> tuple[float, Array]:
+        """Return L and dL/dx, (d,) float64; -inf and zeros where the covariance is not positive definite."""
+        theta = self.full(x)
+        noise = float(np.exp(theta[-1]))
+        values, variances = self.repeats.merged(noise)
+        gram, layers = self._bound.value_and_layers(theta[:-1])
+        noisy = gram.copy()
+        noisy[np.diag_indices(len(noisy))] += variances
+        factor = try_cholesky(noisy)
+        if factor is None:
+            return -np.inf, np.zeros_like(x)
+        weights, _ = lapack.dpotrs(factor, values, lower=1)
+        determinant = float(np.log(factor.diagonal()).sum())
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        diagonal = inverse.diagonal().copy()
+        value = -0.5 * float(values @ weights) - determinant - 0.5 * len(values) * LOG_TWO_PI
+        slopes = _contract(weights, inverse, diagonal, layers)
+        if self.learns_noise:
+            slopes.append(noise * self.repeats.noise_slope(noise, weights, diagonal))
+        return value + self.repeats.remainder(noise), np.array(slopes)
+
+    def subset(self, rows: Integers) -> Likelihood:
+        """Return the likelihood of some rows, all their evaluations included."""
+        stack = self.stack[:, rows[:, None], rows]
+        return Likelihood(self.covariance, stack, self.repeats.subset(rows), self.noise)
+
+    def sample(self, most: int, rng: np.random.Generator) -> Likelihood:
+        """Return the likelihood of at most so many rows, drawn at random; itself where there are no more."""
+        if self.rows <= most:
+            return self
+        return self.subset(np.sort(rng.choice(self.rows, most, replace=False)))
+
+
+class Inference(ABC):
+    """How hyperparameters are learnt; immutable."""
+
+    @abstractmethod
+    def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
+        """Return one or more values of theta to average over, in equal parts.
+
+        Args:
+            likelihood: Of the observations.
+            rng: Source of randomness.
+
+        Returns:
+            (S, p + 1) float64.
+
+        Raises:
+            NumericalError: No hyperparameters with a finite likelihood were found.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTheta(Inference):
+    """Hyperparameters that are known, those of an earlier fit for example: nothing is learnt.
+
+    Attributes:
+        values: (S, p + 1) or (p + 1,) float64, logarithms.
+    """
+
+    values: Array
+
+    def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
+        """See `Inference.thetas`."""
+        thetas = np.atleast_2d(np.asarray(self.values, dtype=np.float64))
+        wanted = len(likelihood.covariance.names) + 1
+        if thetas.ndim != 2 or thetas.shape[1] != wanted or not len(thetas):
+            raise UsageError(f"theta must hold {wanted} parameters, got shape {np.shape(self.values)}")
+        return thetas
+
+
+def _contract(weights: Array, inverse: Array, diagonal: Array, layers: Iterator[Array]) -> list[float]:
+    # LAPACK returns the lower half of the inverse in Fortran order: transposed it is contiguous, and since every layer
+    # is symmetric, twice one half without the diagonal says as much as the whole.
+    matrix = np.outer(weights, weights)
+    matrix -= inverse.T
+    matrix -= inverse.T
+    matrix[np.diag_indices(len(matrix))] += diagonal
+    return [0.5 * float(np.vdot(matrix, layer)) for layer in layers]

@@ -1,0 +1,172 @@
+"""Samples of hyperparameters from their posterior, by slice sampling (Neal, 2003).
+
+    symbol   meaning                                     shape
+    x        the parameters, here always logarithms      (d,)
+    f        unnormalised log density                    x -> scalar
+    lo, hi   bounds of the box that f is positive in     (d,)
+    w        first width of the bracket                  (d,)
+
+One update draws a height under the density at x, brackets the slice above that height along a line through x by
+stepping out (Neal's figure 3), and draws from the bracket, shrinking it at every miss (figure 5). Inside a box the
+bracket is cut off at the walls, which leaves the density inside unchanged. There is no step size to tune and no
+gradient to ask for, which suits a likelihood that is flat in some parameters and steep in others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
+from archive.errors import NumericalError, UsageError
+
+LogDensity = Callable[[Array], float]
+Method = Literal["coordinates", "directions"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long to sample.
+
+    Attributes:
+        samples: How many to return.
+        burn_in: Sweeps to throw away first.
+        thin: Sweeps from one returned sample to the next.
+    """
+
+    samples: int = 10
+    burn_in: int = 20
+    thin: int = 3
+
+    def __post_init__(self) -> None:
+        """Check the counts."""
+        if self.samples < 1 or self.burn_in < 0 or self.thin < 1:
+            raise NumericalError(f"a schedule needs samples >= 1, burn_in >= 0, thin >= 1, got {self}")
+
+
+@dataclass(frozen=True)
+class SliceSampling(Inference):
+    """Hyperparameters averaged over samples of their posterior, under a log-uniform prior between bounds.
+
+    Every order of magnitude between the bounds is as likely as any other. NASBOT (section 4.1) has a "(uniform) prior"
+    and does not say of what; uniform in the parameters themselves, nearly all of it would lie near the upper bounds.
+
+    For short histories, where many hyperparameters fit and the acquisition should know. Thousands of likelihoods a
+    fit; `MarginalLikelihood` is ten times faster and settles for one answer.
+
+    Attributes:
+        schedule: How long to sample.
+        observations: Architectures to look at, drawn at random where there are more: the posterior of a dozen
+            parameters hardly narrows beyond this, and each costs n^3.
+    """
+
+    schedule: Schedule = field(default_factory=Schedule)
+    observations: int = 120
+
+    def __post_init__(self) -> None:
+        """Check the number."""
+        if self.observations < 1:
+            raise UsageError(f"observations must be >= 1, got {self.observations}")
+
+    def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
+        """See `Inference.thetas`."""
+        seen = likelihood.sample(self.observations, rng)
+        return seen.full(slice_sample(seen.value, seen.box, self.schedule, rng))
+
+
+def slice_sample(
+    log_density: LogDensity,
+    box: Box,
+    schedule: Schedule,
+    rng: np.random.Generator,
+    start: Array | None = None,
+    method: Method = "coordinates",
+) -> Array:
+    """Sample a density inside a box.
+
+    Args:
+        log_density: f; -inf is allowed anywhere but at the start.
+        box: Where the density is not zero.
+        schedule: How many sweeps; a sweep updates d times.
+        rng: Source of randomness.
+        start: (d,) float64, where to begin; by default the best of the centre and 20 draws from the prior.
+        method: `coordinates` updates every parameter once a sweep, in random order; `directions` moves along d random
+            directions a sweep, which mixes better when parameters are strongly correlated.
+
+    Returns:
+        (samples, d) float64.
+
+    Raises:
+        NumericalError: The density is zero, or not a number, at the start.
+    """
+    x = _start(log_density, box, rng) if start is None else np.array(start, dtype=np.float64)
+    height = log_density(x)
+    if not np.isfinite(height):
+        raise NumericalError(f"slice sampling starts where the log density is {height}")
+    samples = np.empty((schedule.samples, len(x)))
+    for sweep in range(1, schedule.burn_in + schedule.samples * schedule.thin + 1):
+        for direction in _directions(box, method, rng):
+            x, height = _update(log_density, box, x, height, direction, rng)
+        kept, rest = divmod(sweep - schedule.burn_in, schedule.thin)
+        if kept > 0 and rest == 0:
+            samples[kept - 1] = x
+    return samples
+
+
+def _start(log_density: LogDensity, box: Box, rng: np.random.Generator) -> Array:
+    # The best of a few draws costs less than the burn-in that one bad draw would need.
+    guesses = [box.centre, *(box.draw(rng) for _ in range(20))]
+    return max(guesses, key=log_density)
+
+
+def _directions(box: Box, method: Method, rng: np.random.Generator) -> Array:
+    """Return the d lines of one sweep, scaled so that t = 1 is the first width of the bracket: (d, d) float64."""
+    d = len(box.lower)
+    # A quarter of the side: posteriors of a dozen observations fill a good part of the prior, and stepping out from
+    # too small a width costs more evaluations than shrinking from too large a one.
+    width = 0.25 * box.widths
+    if method == "coordinates":
+        lines: Array = np.diag(width)[rng.permutation(d)]
+        return lines
+    normals = rng.standard_normal((d, d))
+    lines = width * normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    return lines
+
+
+def _update(
+    log_density: LogDensity, box: Box, x: Array, height: float, direction: Array, rng: np.random.Generator
+) -> tuple[Array, float]:
+    level = height - rng.exponential()
+    low, high = box.reach(x, direction)
+    left, right = _bracket(lambda t: log_density(x + t * direction), level, (low, high), rng)
+    while True:
+        t = rng.uniform(left, right)
+        # Rounding may carry the point past a wall by one unit in the last place.
+        candidate = np.clip(x + t * direction, box.lower, box.upper)
+        found = log_density(candidate)
+        if found > level:
+            return candidate, found
+        if t < 0.0:
+            left = t
+        else:
+            right = t
+        if right - left < 1e-12:
+            # Only a density that is not a function (noise, NaN) leaves no point near x above a level below f(x).
+            return x, height
+
+
+def _bracket(
+    along: Callable[[float], float], level: float, reach: tuple[float, float], rng: np.random.Generator
+) -> tuple[float, float]:
+    left = -rng.uniform()
+    right = left + 1.0
+    while left > reach[0] and along(left) > level:
+        left -= 1.0
+    while right < reach[1] and along(right) > level:
+        right += 1.0
+    return max(left, reach[0]), min(right, reach[1])

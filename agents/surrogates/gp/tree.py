@@ -1,0 +1,204 @@
+"""A Gaussian process over decisions that form a tree (Jenatton et al., 2017).
+
+Notation:
+
+    symbol   meaning                                                                shape
+    x        decisions of a network (`archive.agents.encodings.decisions`)                    (D,)
+    leaf     the decisions that settle which others are made: the depth of a chain  (roots,)
+    F        features of the decisions made, of unit length times sqrt(2) at most   (n, q)
+    h        share of the decisions of a leaf in which two networks differ          (n, n)
+    eta2     noise variance                                                         scalar
+
+    f(x)  = c^T F(x) + g_leaf(x),   c ~ N(0, a_c I),   g_leaf ~ GP(0, a_g exp(-h / s)) for each leaf by itself
+    K     = a_c F F^T + a_g [same leaf] exp(-h / s)
+
+The linear part shares what is learnt between leaves along the decisions that they have in common; the processes of the
+leaves are independent. As in NASBOT (appendix C.1) the whole matrix is built and inference is standard. The four
+hyperparameters are those of greatest posterior density, under a log-normal prior around the middle of `_BOUNDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from archive.agents.encodings.decisions import ABSENT, Decision, Decisions, Vector
+from archive.agents.surrogates.base import Array, Posterior
+from archive.agents.surrogates.gp.exact import GaussianProcess, try_cholesky
+from archive.agents.surrogates.outcome_transforms import Scale
+from archive.agents.surrogates.threads import one_thread
+
+Integers = NDArray[np.int64]
+
+# log of a_c, a_g, s, eta2, of standardised scores.
+_BOUNDS = np.log([(1e-2, 1e1), (1e-2, 1e1), (2e-2, 5.0), (1e-3, 1.0)])
+_STARTS = 3
+_WALL = 1e12
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """What covariances of m with n networks are made of.
+
+    Attributes:
+        linear: (m, n) float64: F F^T.
+        same: (m, n) float64: 1 where the leaves are equal, else 0.
+        differences: (m, n) float64: h.
+    """
+
+    linear: Array
+    same: Array
+    differences: Array
+
+    def value(self, theta: Array) -> Array:
+        """Return K: (m, n) float64."""
+        a_c, a_g, s = np.exp(theta[:3])
+        value: Array = a_c * self.linear + a_g * self.same * np.exp(-self.differences / s)
+        return value
+
+    def derivatives(self, theta: Array) -> Array:
+        """Return dK / dtheta of square blocks, noise included: (4, n, n) float64."""
+        a_c, a_g, s, noise = np.exp(theta)
+        leaf = a_g * self.same * np.exp(-self.differences / s)
+        return np.stack([a_c * self.linear, leaf, leaf * self.differences / s, noise * np.eye(len(leaf))])
+
+
+class TreeFeatures:
+    """Turns decisions into the blocks of a covariance; immutable.
+
+    Args:
+        decisions: The decisions of the space.
+    """
+
+    def __init__(self, decisions: Decisions) -> None:
+        """Lay out the features: one a choice, or a constant and a slope where choices are ordered."""
+        self.roots = decisions.roots
+        self._decisions = decisions.decisions
+        self._codes = [_codes(decision) for decision in self._decisions]
+        self._ordered = np.array([decision.ordered for decision in self._decisions])
+        self._steps = np.array([max(len(decision.choices) - 1, 1) for decision in self._decisions])
+
+    def blocks(self, first: Sequence[Vector], second: Sequence[Vector]) -> Blocks:
+        """Return the blocks of m with n lists of decisions."""
+        a, b = np.array(first, dtype=np.int64), np.array(second, dtype=np.int64)
+        same = (a[:, None, : self.roots] == b[None, :, : self.roots]).all(axis=2).astype(np.float64)
+        return Blocks(self._linear(a) @ self._linear(b).T, same, self._differences(a, b))
+
+    def variance(self, vectors: Sequence[Vector], theta: Array) -> Array:
+        """Return the prior variances: (m,) float64."""
+        a_c, a_g = np.exp(theta[:2])
+        lengths = np.square(self._linear(np.array(vectors, dtype=np.int64))).sum(axis=1)
+        variance: Array = a_c * lengths + a_g
+        return variance
+
+    def _linear(self, vectors: Integers) -> Array:
+        parts = [codes[vectors[:, d]] for d, codes in enumerate(self._codes)]
+        # Deep networks make more decisions; without the division they would vary more than shallow ones.
+        linear: Array = np.hstack(parts) / np.sqrt((vectors != ABSENT).sum(axis=1))[:, None]
+        return linear
+
+    def _differences(self, a: Integers, b: Integers) -> Array:
+        total, made = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+        for d in range(self.roots, a.shape[1]):
+            x, y = a[:, d, None], b[None, :, d]
+            if self._ordered[d]:
+                apart = np.where((x == ABSENT) | (y == ABSENT), x != y, np.abs(x - y) / self._steps[d])
+            else:
+                apart = x != y
+            total += apart
+            made += (x != ABSENT) | (y != ABSENT)
+        differences: Array = total / np.maximum(made, 1.0)
+        return differences
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTree:
+    """What has been learnt; immutable.
+
+    Attributes:
+        features: Of the space.
+        vectors: The rows of the process: observations, then what is believed.
+        theta: (4,) float64, log-hyperparameters.
+        process: The Gaussian process, on standardised values.
+        scale: From scores to standardised values.
+    """
+
+    features: TreeFeatures
+    vectors: tuple[Vector, ...]
+    theta: Array
+    process: GaussianProcess
+    scale: Scale
+
+    def posterior(self, vectors: Sequence[Vector]) -> Posterior:
+        """Return what is believed of the scores of m networks, in score units."""
+        cross = self.features.blocks(self.vectors, vectors).value(self.theta)
+        with one_thread(len(self.vectors)):
+            mean, variance = self.process.predict(cross, self.features.variance(vectors, self.theta))
+        centre, spread = self.scale.centre, self.scale.spread
+        best = centre + spread * self.process.values.max()
+        return Posterior(centre + spread * mean[None], spread**2 * variance[None], np.array([best]))
+
+    def hallucinate(self, vectors: Sequence[Vector]) -> FittedTree:
+        """Return what would be learnt, had these networks scored exactly as expected."""
+        if not vectors:
+            return self
+        cross = self.features.blocks(self.vectors, vectors).value(self.theta)
+        prior = self.features.blocks(vectors, vectors).value(self.theta)
+        return replace(self, vectors=(*self.vectors, *vectors), process=self.process.extend(cross, prior))
+
+
+def fit(features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: np.random.Generator) -> FittedTree:
+    """Learn from n observations, at least one.
+
+    Args:
+        features: Of the space.
+        vectors: The decisions of each; a network may stand there several times.
+        scores: (n,) float64, finite.
+        rng: Draws the starts of the search for hyperparameters.
+    """
+    scale = Scale.of(scores)
+    values = scale.standardise(scores)
+    blocks = features.blocks(vectors, vectors)
+    with one_thread():
+        theta = _most_probable(blocks, values, rng)
+    process = GaussianProcess.condition(blocks.value(theta), values, float(np.exp(theta[3])))
+    return FittedTree(features, tuple(vectors), theta, process, scale)
+
+
+def objective(theta: Array, blocks: Blocks, values: Array) -> tuple[float, Array]:
+    """Return minus the log posterior density of theta, up to a constant, and its gradient."""
+    noise = float(np.exp(theta[3]))
+    gram = blocks.value(theta)
+    gram[np.diag_indices(len(gram))] += noise
+    factor = try_cholesky(gram)
+    if factor is None:
+        return _WALL, np.zeros(4)
+    process = GaussianProcess(factor, values, noise)
+    centre, width = _BOUNDS.mean(axis=1), 0.25 * (_BOUNDS[:, 1] - _BOUNDS[:, 0])
+    z = (theta - centre) / width
+    gradient = process.log_likelihood_gradient(blocks.derivatives(theta)) - z / width
+    return 0.5 * float(z @ z) - process.log_likelihood, -gradient
+
+
+def _most_probable(blocks: Blocks, values: Array, rng: np.random.Generator) -> Array:
+    starts = [_BOUNDS.mean(axis=1), *(rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1]) for _ in range(_STARTS - 1))]
+    tops = [
+        minimize(objective, start, (blocks, values), jac=True, bounds=_BOUNDS, options={"maxiter": 50})
+        for start in starts
+    ]
+    theta: Array = min(tops, key=lambda top: float(top.fun)).x
+    return theta
+
+
+def _codes(decision: Decision) -> Array:
+    """Return the features of each choice, and zeros in the last row, which is where `ABSENT` points."""
+    count = len(decision.choices)
+    if decision.ordered:
+        codes = np.stack([np.ones(count), np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(1)], axis=1)
+    else:
+        codes = np.eye(count)
+    return np.vstack([codes, np.zeros(codes.shape[1])])

@@ -1,0 +1,83 @@
+"""What each source of a warm start has contributed to a study.
+
+| column       | meaning                                                                                   |
+|--------------|-------------------------------------------------------------------------------------------|
+| same_task    | whether its evaluations are observations of the study, or foretell it at best             |
+| evaluations  | how many it has with a finite value                                                       |
+| proposals    | how many of the study's proposals were based on it                                        |
+| coupling     | how far the agent took the task to follow it, in [-1, 1], when it was last asked; None    |
+|              | where the agent did not say: of the same task, or before anything was learnt from it      |
+| best_rank    | the rank of its best network among what the study itself has evaluated, 1 is best; None   |
+|              | where the study has not evaluated it                                                      |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from archive.agents.transfer.source_tasks import same_task
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Evaluation, Proposal
+
+
+class Contribution(NamedTuple):
+    """One row of the table at the head of this module."""
+
+    study: str
+    task: str
+    space: str
+    same_task: bool
+    evaluations: int
+    proposals: int
+    coupling: float | None
+    best_rank: int | None
+
+
+def contributed(archive: Archive, name: str) -> list[Contribution]:
+    """Return one row for each study that a study started warm from, by name.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    study, sources = archive.studies.get(name), archive.studies.sources(name)
+    if not sources:
+        return []
+    found: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
+    for seen in archive.studies.evaluations([name, *sources]):
+        if math.isfinite(seen.score):
+            found[str(seen.study)].append(seen)
+    proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
+    rows = []
+    for source in sources:
+        other = archive.studies.get(source)
+        based = [one for one in proposals if source in one.based_on.get("observations", ())]
+        rows.append(
+            Contribution(
+                study=source,
+                task=other.task,
+                space=other.space,
+                same_task=same_task(study, other.task, other.protocol, other.space),
+                evaluations=len(found[source]),
+                proposals=len(based),
+                coupling=_coupling(proposals, source),
+                best_rank=_rank(found[source], found[name]),
+            )
+        )
+    return rows
+
+
+def _coupling(proposals: Sequence[Proposal], source: str) -> float | None:
+    said = [one.based_on["coupling"][source] for one in proposals if source in one.based_on.get("coupling", ())]
+    return said[-1] if said else None
+
+
+def _rank(theirs: Sequence[Evaluation], own: Sequence[Evaluation]) -> int | None:
+    if not theirs:
+        return None
+    best = max(theirs, key=lambda seen: seen.score).architecture.functional_key
+    scores = [seen.score for seen in own if seen.architecture.functional_key == best]
+    return 1 + sum(seen.score > max(scores) for seen in own) if scores else None

@@ -1,0 +1,240 @@
+"""What evaluations of another task say of networks: a Gaussian process that is learnt once, and then asked.
+
+| symbol | meaning                                                              | shape  |
+|--------|----------------------------------------------------------------------|--------|
+| S      | networks that the sources evaluated                                  | (u,)   |
+| f'     | their scores, transformed to log-regret and standardised             | (u,)   |
+| k, L   | its covariance; L L^T = k(S, S) + noise                              |        |
+| V      | L^-1 k(S, x), for every network x                                    | (u, m) |
+| m, C   | posterior: m = V^T L^-1 f', C(x, y) = k(x, y) - V(x)^T V(y)          |        |
+
+Scores of sources have units of their own, which the transform takes out. Where the sources searched another space than
+the agent does, networks are compared in a common language (`archive.agents.transfer.cell_vocabulary`).
+
+V of every member of a space that can be listed is kept: sources do not change during a search, so a proposal computes
+no more than k between the few networks evaluated and all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.agents.acquisition.listing import Listing, members_of
+from archive.agents.base import History, Observation, Source
+from archive.agents.bayesopt.gaussian_process import PRESETS
+from archive.agents.bayesopt.portfolio_members import Model
+from archive.agents.surrogates.base import Array
+from archive.agents.surrogates.distance_cache import Stacked
+from archive.agents.surrogates.gp.coregionalised import Against
+from archive.agents.surrogates.gp.distance import DistanceGP
+from archive.agents.surrogates.gp.fitted import FittedGP
+from archive.agents.surrogates.stacking import foretold, shares
+from archive.agents.transfer.cell_vocabulary import translate
+from archive.agents.transfer.source_tasks import too_little
+from archive.architecture.graph import Architecture
+from archive.errors import NumericalError
+from archive.kernels.features.path_graph import live
+from archive.spaces.base import Space
+
+MOST = 1000
+"""Evaluations of a group that are learnt from, half of them the best: more take seconds, and change little."""
+
+BLOCK = 2048
+"""Networks asked about at a time."""
+
+
+Places = slice | NDArray[np.int64] | Sequence[Architecture]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sources that are learnt together.
+
+    Attributes:
+        sources: Of one task, protocol and space.
+    """
+
+    sources: tuple[Source, ...]
+
+    @property
+    def space(self) -> str:
+        """The name of their space."""
+        return self.sources[0].space
+
+    @cached_property
+    def contents(self) -> tuple[object, ...]:
+        """What tells groups apart."""
+        return tuple((source.study, seen.id, seen.score) for source in self.sources for seen in source.observations)
+
+    def chosen(self) -> list[Observation]:
+        """Return the evaluations that are learnt from: all with a finite score, or the better half of `MOST`."""
+        seen = [one for source in self.sources for one in History(source.observations).usable]
+        if len(seen) <= MOST:
+            return seen
+        order = np.argsort([-one.score for one in seen], kind="stable")
+        # The same sources make the same model, whatever else an agent draws.
+        others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
+        return [seen[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
+
+
+def grouped(sources: Sequence[Source]) -> list[Group]:
+    """Return the groups, in the order of their first sources."""
+    groups: dict[tuple[str, str, str], list[Source]] = {}
+    for source in sources:
+        groups.setdefault((source.task, source.protocol, source.space), []).append(source)
+    return [Group(tuple(together)) for together in groups.values()]
+
+
+def learn(group: Group, space: Space, models: Sequence[Model]) -> list[SourceModel]:
+    """Return what has been learnt from a group, by each model; none from too few networks, or equal scores.
+
+    Args:
+        group: The sources.
+        space: Where the agent searches.
+        models: Of `archive.agents.bayesopt.portfolio_members`, for the agent's space.
+    """
+    if too_little(*group.sources):
+        return []
+    common = group.space != space.name
+    seen = group.chosen()
+    networks = [_compared(one.architecture, common) for one in seen]
+    scores = np.array([one.score for one in seen], np.float64)
+    listed = members_of(space) if all(one.cheap for one in models) else None
+    members = None if listed is None else [live(each) for each in listed]
+    if common:
+        models = _in_common(models, members)
+    fitted = []
+    for one in models:
+        try:
+            fitted.append(_surrogate(one).fit(networks, scores, np.random.default_rng(0)))
+        except NumericalError:
+            return []
+    heard = shares(foretold(fitted, scores))
+    return [
+        SourceModel(group, found, float(share), common, members or ())
+        for found, share in zip(fitted, heard, strict=True)
+    ]
+
+
+@final
+class SourceModel:
+    """One model of a group: an `Informant`.
+
+    Args:
+        group: The sources.
+        fitted: What has been learnt of them.
+        share: How well it foretells them beside the group's other models; of sum 1.
+        common: Whether networks are compared in the common language of cells.
+        everywhere: All networks of the agent's space, where they can be listed; else none.
+    """
+
+    def __init__(
+        self, group: Group, fitted: FittedGP, share: float, common: bool, everywhere: Sequence[Architecture]
+    ) -> None:
+        """Keep the arguments."""
+        self.group, self.fitted, self.share, self.common = group, fitted, share, common
+        self._everywhere = everywhere
+        self._translated: dict[str, Architecture] = {}
+        self._process, self._theta = fitted.processes[0], fitted.thetas[0][:-1]
+
+    @property
+    def studies(self) -> Sequence[str]:
+        """See `Informant.studies`."""
+        return [source.study for source in self.group.sources]
+
+    def means(self, networks: Sequence[Architecture]) -> Array:
+        """See `Informant.means`."""
+        return self._means(self._places(networks))
+
+    def against(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> Against:
+        """See `Informant.against`."""
+        stack = self.fitted.pairwise.distances(self._comparable(rows), self._comparable(networks)).stack
+        prior: Array = self.fitted.covariance.bind(stack).value(self._theta)
+        own, places = self._half(self._places(rows)), self._places(networks)
+        left = prior - own.T @ self._half(places)
+        variance = self.fitted.covariance.variance(self._theta)
+        return Against(self._means(places), prior, left, variance, np.maximum(variance - self._explained(places), 0.0))
+
+    def _places(self, networks: Sequence[Architecture]) -> Places:
+        """Return where networks stand among those remembered; themselves where one is not there."""
+        known = self._position
+        found = np.array([known.get(one.key, -1) for one in networks], np.int64)
+        if (found < 0).any() or not len(found):
+            return networks
+        # A slice is copied several times as fast as columns that are picked.
+        consecutive = len(found) > 1 and bool((np.diff(found) == 1).all())
+        return slice(int(found[0]), int(found[-1]) + 1) if consecutive else found
+
+    def _means(self, places: Places) -> Array:
+        if isinstance(places, slice | np.ndarray):
+            return self._all_means[places]
+        found: Array = self._half(places).T @ self._half_values
+        return found
+
+    def _explained(self, places: Places) -> Array:
+        if isinstance(places, slice | np.ndarray):
+            return self._all_explained[places]
+        found: Array = np.square(self._half(places)).sum(axis=0)
+        return found
+
+    def _half(self, places: Places) -> NDArray[np.float32] | Array:
+        return self._all[:, places] if isinstance(places, slice | np.ndarray) else self._computed(places)
+
+    @cached_property
+    def _position(self) -> dict[str, int]:
+        return {one.key: at for at, one in enumerate(self._everywhere)}
+
+    @cached_property
+    def _half_values(self) -> Array:
+        """L^-1 f'."""
+        return self._process.factor.T @ self._process.weights
+
+    @cached_property
+    def _all(self) -> NDArray[np.float32]:
+        """V of all networks of the space."""
+        blocks = [self._everywhere[at : at + BLOCK] for at in range(0, len(self._everywhere), BLOCK)]
+        return np.concatenate([self._computed(block).astype(np.float32) for block in blocks], axis=1)
+
+    @cached_property
+    def _all_means(self) -> Array:
+        found: Array = self._all.T.astype(np.float64) @ self._half_values
+        return found
+
+    @cached_property
+    def _all_explained(self) -> Array:
+        found: Array = np.square(self._all, dtype=np.float64).sum(axis=0)
+        return found
+
+    def _computed(self, networks: Sequence[Architecture]) -> Array:
+        stack = self.fitted.pairwise.distances(self.fitted.architectures, self._comparable(networks)).stack
+        return self._process.half(self.fitted.covariance.bind(stack).value(self._theta))
+
+    def _comparable(self, networks: Sequence[Architecture]) -> Sequence[Architecture]:
+        if not self.common:
+            return networks
+        for one in networks:
+            if one.key not in self._translated:
+                self._translated[one.key] = _compared(one, True)
+        return [self._translated[one.key] for one in networks]
+
+
+def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) -> list[Model]:
+    """Return models that have the members of a space in the language in which they are asked for them."""
+    listing = None if members is None else Listing([_compared(each, True) for each in members])
+    return [replace(one, pairwise=Stacked(one.pairwise.kinds, listing)) for one in models]
+
+
+def _compared(network: Architecture, common: bool) -> Architecture:
+    return live(translate(network)) if common else live(network)
+
+
+def _surrogate(one: Model) -> DistanceGP:
+    learnt = PRESETS["default"]
+    learning = replace(learnt.learning, prior=one.prior)
+    return DistanceGP(one.pairwise, one.covariance, learning, noise=learnt.noise, transform="log-regret")
