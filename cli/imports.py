@@ -31,10 +31,10 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     """
     from archive.exchange.importers.external import add
     from archive.exchange.importers.table import findings
-    from archive.trainer import tasks
-    from archive.trainer.tabular import TabularTask
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.tabular import TabularTask
 
-    found = tasks.get(task)
+    found = registry.get(task)
     if not isinstance(found, TabularTask):
         raise UsageError(f"the task {task!r} is trained, not answered from a table")
     reading = found.protocol(protocol).name

@@ -12,8 +12,8 @@ from types import TracebackType
 from archive import cpu_count
 from archive.errors import SettingsError, TrainingError, UsageError
 from archive.settings import Settings, environment
-from archive.trainer.history_gc import trainer_logs
-from archive.trainer.naming import file_name
+from archive.trainer.storage.file_names import file_name
+from archive.trainer.storage.history_gc import trainer_logs
 
 RESTART_LIMIT = 5
 """A trainer that dies this often without an evaluation in between is not started again."""

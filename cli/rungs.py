@@ -10,8 +10,8 @@ from archive.store.records import Study
 from archive.store.snapshots import ProposalView
 
 if TYPE_CHECKING:
-    from archive.trainer.tabular import Reading, TabularTask
-    from archive.trainer.tasks import Protocol, Task
+    from archive.trainer.tasks.registry import Protocol, Task
+    from archive.trainer.tasks.tabular import Reading, TabularTask
 
 
 def chosen_rungs(
@@ -28,7 +28,7 @@ def chosen_rungs(
     Raises:
         UsageError: They are no rungs of the protocol's, or there is nothing that could pause.
     """
-    from archive.trainer.tasks import Protocol
+    from archive.trainer.tasks.registry import Protocol
 
     if text is None:
         if reduction is not None:

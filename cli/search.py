@@ -98,15 +98,15 @@ def search(
     never goes on is pruned, and counts as evaluated.
     """
     from archive.agents.study_setup import open_study
-    from archive.trainer import tasks
-    from archive.trainer.access import Access
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.file_access import Access
 
     given = Given(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
     sources = _sources(warm_start)
     # What can be refused without the archive is refused before a server is started.
     chosen = asked(given) if study_name is None else None
     if task_name is not None:
-        tasks.get(task_name)
+        registry.get(task_name)
     with open_archive(ctx) as archive:
         if chosen is None:
             access = Access.of(archive.connection.settings.home)
@@ -117,7 +117,7 @@ def search(
         )
         if task_name is not None:
             # Trainers read no file on the database's word alone.
-            tasks.name_file(chosen.task, archive.connection.settings.home)
+            registry.name_file(chosen.task, archive.connection.settings.home)
         if more:
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)
@@ -165,7 +165,7 @@ def _search(
     from archive.cli.live import LiveView
     from archive.cli.local_trainers import LocalTrainers
     from archive.store.records import State
-    from archive.trainer.tabular import Reading
+    from archive.trainer.tasks.tabular import Reading
 
     agent, protocol = chosen.agent, chosen.protocol
     counts = archive.studies.counts(study.name)

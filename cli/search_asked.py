@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Study
-    from archive.trainer.access import Access
-    from archive.trainer.tabular import Reading, TabularTask
-    from archive.trainer.tasks import Protocol, Task
+    from archive.trainer.tasks.file_access import Access
+    from archive.trainer.tasks.registry import Protocol, Task
+    from archive.trainer.tasks.tabular import Reading, TabularTask
 
 AGENT, TASK = "nasbot", "digits"
 """Who proposes, and what is learned, where neither the options nor a study say."""
@@ -82,14 +82,14 @@ def asked(given: Given, there: Study | None = None, access: Access | None = None
     """
     from archive import agents
     from archive.store.records import Study
-    from archive.trainer import tasks
+    from archive.trainer.tasks import registry
 
     task = _task(given.task, there, access)
     if there is not None and there.task != task.name:
         # Its protocol and its space say nothing about another task.
         there = None
     protocol = _protocol(given.protocol, task, there)
-    tasks.prepare(task, protocol)
+    registry.prepare(task, protocol)
     space = _space(given.space, task, there)
     agent = agent_of(there) if given.agent is None else given.agent
     study = Study(
@@ -106,12 +106,12 @@ def asked(given: Given, there: Study | None = None, access: Access | None = None
 
 
 def _task(name: str | None, there: Study | None, access: Access | None) -> Task | TabularTask:
-    from archive.trainer import tasks
+    from archive.trainer.tasks import registry
 
     if name is not None or there is None:
-        return tasks.get(TASK if name is None else name)
+        return registry.get(TASK if name is None else name)
     try:
-        return tasks.get(there.task) if access is None else tasks.of_study(there, access)
+        return registry.get(there.task) if access is None else registry.of_study(there, access)
     except UnknownNameError:
         raise UsageError(
             f"the study {there.name!r} has the task {there.task!r}, which no trainer here knows: "

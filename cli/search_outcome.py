@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.store.records import State, Study
     from archive.store.snapshots import Snapshot
-    from archive.trainer.tabular import TabularTask
-    from archive.trainer.tasks import Task
+    from archive.trainer.tasks.registry import Task
+    from archive.trainer.tasks.tabular import TabularTask
 
 PASSING = ("batch", "trainers", "device", "retrain")
 """Options that no study keeps: who goes on has to say them again."""

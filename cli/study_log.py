@@ -88,7 +88,7 @@ class Writer:
     """
 
     def __init__(self, home: Path, proposal: str | None, as_json: bool) -> None:
-        from archive.trainer import triallog
+        from archive.trainer.trial import log as triallog
 
         self.as_json, self.proposal = as_json, proposal
         self.path = None if proposal is None else triallog.path_of(home, proposal)

@@ -18,7 +18,7 @@ from archive.errors import StoreUnavailableError, UsageError
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.queue.workers import WorkerStatus
-    from archive.trainer.daemon import Trainer
+    from archive.trainer.daemon.trainer import Trainer
 
 log = logging.getLogger("archive.trainer")
 
@@ -123,9 +123,9 @@ def trainer(
     if ctx.invoked_subcommand is not None:
         _refuse_options(ctx)
         return
-    from archive.trainer import logs
-    from archive.trainer.daemon import Trainer
-    from archive.trainer.options import Options
+    from archive.trainer.daemon import logs
+    from archive.trainer.daemon.options import Options
+    from archive.trainer.daemon.trainer import Trainer
 
     with _opened(ctx, chosen["wait_seconds"], chosen["parent"]) as archive:
         if chosen["study"] is not None:
@@ -147,8 +147,8 @@ def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Ar
     Raises:
         StoreUnavailableError: It does not.
     """
-    from archive.trainer.lifetime import Lifetime
-    from archive.trainer.patience import until_it_answers
+    from archive.trainer.daemon.retry import until_it_answers
+    from archive.trainer.daemon.shutdown import Lifetime
 
     # The trainer rides outages out itself, and must not be deaf to signals for as long as a connection would wait.
     gone = Lifetime(parent).parent_gone
@@ -171,7 +171,7 @@ def _refuse_options(ctx: click.Context) -> None:
 
 
 def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
-    from archive.trainer.metrics import Metrics
+    from archive.trainer.daemon.prometheus import Metrics
 
     metrics = Metrics(daemon)
     daemon.observers.append(metrics)

@@ -9,8 +9,8 @@ import click
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message
 
 if TYPE_CHECKING:
-    from archive.trainer.history_gc import Cleared
-    from archive.trainer.weights_gc import Collected
+    from archive.trainer.storage.history_gc import Cleared
+    from archive.trainer.storage.weights_gc import Collected
 
 
 @click.command()
@@ -62,8 +62,8 @@ def gc(
     attempts; logs and states of trials that ended as long ago are removed from this machine.
     """
     from archive.store.retention import Policy
-    from archive.trainer.history_gc import clear
-    from archive.trainer.weights_gc import collect
+    from archive.trainer.storage.history_gc import clear
+    from archive.trainer.storage.weights_gc import collect
 
     with open_archive(ctx) as archive:
         place = weights or archive.connection.settings.place_of_weights

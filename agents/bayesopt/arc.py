@@ -61,7 +61,7 @@ class Arc(Agent):
     """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of perceptrons.
 
     The networks are chains of up to five hidden layers; how each is to be trained is in
-    `Suggestion.hyperparameters`, which `archive.trainer.hyperparameters` honours. The first suggestions are random.
+    `Suggestion.hyperparameters`, which `archive.trainer.fit.hyperparameters` honours. The first suggestions are random.
     Other agents' chains count, too: they were trained by the protocol. Other networks, and evaluations with
     hyperparameters that are not of the domain, say nothing to it.
 

@@ -8,7 +8,7 @@ Weights are kept when any of these holds:
     young       they were saved, or reserved by who starts from them, less than `grace_seconds` ago
 
 Everything else may be let go. First the store forgets them, in a transaction that looks once more, then the files
-are removed (`archive.trainer.weights_gc`): nobody finds weights that are not there. Who is about to use weights
+are removed (`archive.trainer.storage.weights_gc`): nobody finds weights that are not there. Who is about to use weights
 reserves them (`Lineage.reserve`), which conflicts with their being forgotten: one of the two comes first.
 """
 

@@ -44,10 +44,10 @@ def table_problem(name: str) -> Problem:
     import numpy as np
 
     from archive.agents.benchmarks.search.plan import Problem
-    from archive.trainer import tasks
-    from archive.trainer.tabular import TabularTask
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.tabular import TabularTask
 
-    task = tasks.get(name)
+    task = registry.get(name)
     if not isinstance(task, TabularTask):
         raise UsageError(f"a comparison needs a task that a table answers, got {name!r}")
     reading = task.protocol()

@@ -26,9 +26,9 @@ from archive.queue.proposals import Result
 from archive.spaces.conditional import Categorical
 from archive.spaces.layerwise import chain
 from archive.store.records import Study
-from archive.trainer import tasks
-from archive.trainer.hyperparameters import Hyperparameters
-from archive.trainer.train import train
+from archive.trainer.fit.hyperparameters import Hyperparameters
+from archive.trainer.fit.train import train
+from archive.trainer.tasks import registry
 
 MLP = spaces.get("mlp")
 DOMAIN = Perceptrons(MLP)
@@ -347,7 +347,7 @@ def test_settings_are_checked(wrong, error, message):
 
 def test_what_it_suggests_is_trained_as_it_says(history):
     (found,) = Arc(spaces.get("mlp", max_units=64), **CHEAP).propose(history, 1, rng(2))
-    task = tasks.get("diabetes")
+    task = registry.get("diabetes")
     protocol = replace(task.protocol(), epochs=2)
     outcome = train(found.architecture, task, protocol, seed=0, hyperparameters=found.hyperparameters)
     assert found.hyperparameters

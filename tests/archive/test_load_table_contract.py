@@ -12,7 +12,7 @@ from archive.api import Archive
 from archive.architecture import codec
 from archive.exchange.importers.external import add
 from archive.exchange.importers.table import findings
-from archive.trainer import tasks
+from archive.trainer.tasks import registry
 from tests.archive.stores import Forgetful, count
 from tests.support import data_lines
 
@@ -44,7 +44,7 @@ def task(rows, tmp_path_factory):
         writer = csv.DictWriter(file, every[0])
         writer.writeheader()
         writer.writerows(every)
-    return tasks.get(f"table:{path}#{COLUMN}")
+    return registry.get(f"table:{path}#{COLUMN}")
 
 
 def imported(archive, task, most=None):

@@ -10,7 +10,7 @@ from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
 from archive.spaces import morphism
-from archive.trainer.build import Network
+from archive.trainer.nn.network import Network
 
 GROWING = {"deepen", "widen", "skip_add", "skip_concat"}
 

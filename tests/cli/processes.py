@@ -21,7 +21,7 @@ from archive.architecture import codec
 from archive.cli.main import main
 from archive.settings import Settings, environment
 from archive.store.records import Study
-from archive.trainer import tasks
+from archive.trainer.tasks import registry
 from tests.archive.stores import suggest
 
 CELLS = spaces.get("nasbench201").members()[:10]
@@ -37,7 +37,7 @@ def table(folder: Path) -> str:
 
 def propose(archive, task: str, count: int, name: str = "study") -> list:
     """Propose cells in a study on a table."""
-    protocol = tasks.get(task).protocol().name
+    protocol = registry.get(task).protocol().name
     archive.studies.create(Study(name, task, protocol, "nasbench201", "accuracy", budget=100))
     agent = archive.proposals.register_agent("random", {}, "1")
     return archive.proposals.create(name, agent, suggest(CELLS[:count]))

@@ -16,7 +16,7 @@ from archive.architecture import codec
 from archive.cli.main import main
 from archive.queries import saved
 from archive.settings import environment
-from archive.trainer import tasks
+from archive.trainer.tasks import registry
 from tests.archive.dumped import fill
 from tests.archive.stores import cells
 from tests.conftest import wipe
@@ -157,7 +157,7 @@ def test_a_table_is_imported_for_every_search_to_know(archive, types, tmp_path):
     frontier = archive.named("frontier", task=found[0].task)
     assert [row[2:] for row in frontier.rows] == [(80 + at, 250_000 * at) for at in range(5)]
     # What a search would find is what was imported.
-    task = tasks.get("table:cells.csv#accuracy")
+    task = registry.get("table:cells.csv#accuracy")
     for each in found:
         assert (each.task, each.protocol) == (task.name, task.protocol().name)
         assert task.answer(each.architecture).value == each.value

@@ -203,9 +203,9 @@ def test_the_lines_of_a_search_are_drawn(archive, hostile, monkeypatch, capsys):
 
 
 def test_a_trials_own_log_is_drawn(tmp_path, capsys):
-    from archive.trainer import triallog
+    from archive.trainer.trial import log
 
-    path = triallog.path_of(tmp_path, "s#00000")
+    path = log.path_of(tmp_path, "s#00000")
     path.parent.mkdir(parents=True)
     path.write_text(f"1%\r2%\n{HOSTILE}")
     for as_json in (False, True):

@@ -10,7 +10,7 @@ import pytest
 from archive.cli import local_trainers
 from archive.cli.local_trainers import LocalTrainers
 from archive.settings import load
-from archive.trainer.history_gc import trainer_logs
+from archive.trainer.storage.history_gc import trainer_logs
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.settings import environment
-from archive.trainer import access
-from archive.trainer.daemon import Trainer
-from archive.trainer.options import Options
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.tasks import file_access
 from tests.archive.stores import suggest
 
 
@@ -88,7 +88,7 @@ def test_a_table_that_a_search_named_is_read_here_and_no_other(archive, store_se
     archive.proposals.create("named", agent, suggest(left[:1]))
     assert Trainer(archive, Options(study="named", once=True)).run().complete == 1
 
-    (store_settings.home / access.RECORD).unlink()
+    (store_settings.home / file_access.RECORD).unlink()
     archive.proposals.create("named", agent, suggest(left[1:2]))
     Trainer(archive, Options(study="named", once=True, device="cpu")).run()
     assert "may not be read here" in archive.proposals.list("named")[-1].reason

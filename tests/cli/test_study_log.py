@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from archive.store.records import Result
-from archive.trainer import tasks, triallog
-from archive.trainer.daemon import Options, Trainer
+from archive.trainer.daemon.trainer import Options, Trainer
+from archive.trainer.tasks import registry
+from archive.trainer.trial import log as triallog
 from tests.archive.stores import cells, study
 from tests.archive.stores import propose as propose_cells
 from tests.cli.processes import shell
@@ -30,7 +31,7 @@ def user(archive, store_settings, tmp_path):
 
 
 def test_a_failed_trial_is_told_with_its_own_log(archive, user, store_settings, monkeypatch):
-    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.raises))
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.raises))
     (proposal,) = propose(archive, [TINY_MLP], "faulty")
     Trainer(archive, Options(once=True, device="cpu", threads=1)).run()
     path = triallog.path_of(store_settings.home, proposal.id)

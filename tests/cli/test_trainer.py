@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from archive.errors import UsageError
 from archive.settings import load
 from archive.store.records import State
-from archive.trainer.options import Options
+from archive.trainer.daemon.options import Options
 from tests.cli.processes import propose, shell, table
 from tests.support import wait_until
 
@@ -121,7 +121,7 @@ def test_options_of_the_command_reach_the_trainer(archive, user, tmp_path, monke
         taken.append(options)
         raise UsageError("stopped here")
 
-    monkeypatch.setattr("archive.trainer.daemon.Trainer", trainer)
+    monkeypatch.setattr("archive.trainer.daemon.trainer.Trainer", trainer)
     places = ("--data-folder", str(tmp_path), "--weights-from", "s3://a/b", "--weights-from", "/c")
     user.types("trainer", "--grace", "110", "--precision", "tf32", *places, code=2)
     user.types("trainer", code=2)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from archive.store.records import Result
-from archive.trainer import weights
+from archive.trainer.storage import weights_store
 from tests.archive.stores import cells, propose
 from tests.cli.processes import shell
 
@@ -25,7 +25,7 @@ def kept(archive, tmp_path):
     found = []
     for value in (0.1, 0.9, 0.5):
         claim = archive.proposals.claim("w", study="study")
-        found.append(weights.write(tmp_path / "weights", f"{value}".encode()))
+        found.append(weights_store.write(tmp_path / "weights", f"{value}".encode()))
         archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=found[-1]))
     return found
 
@@ -35,10 +35,10 @@ def test_a_dry_run_names_what_would_go_and_a_run_removes_it(user, kept, tmp_path
     told = user.types(*options, "--dry-run")
     assert sorted(line.split()[3] for line in told.stdout.splitlines()) == sorted([kept[0].uri, kept[2].uri])
     assert "would remove 2 files" in told.stderr and "kept: 1 best" in told.stderr
-    assert all(weights.exists(one.uri) for one in kept)
+    assert all(weights_store.exists(one.uri) for one in kept)
     done = json.loads(user.types(*options, "--json").stdout)
     assert (set(done["removed"]), done["kept"], done["freed_bytes"]) == ({kept[0].uri, kept[2].uri}, {"best": 1}, 6)
-    assert [weights.exists(one.uri) for one in kept] == [False, True, False]
+    assert [weights_store.exists(one.uri) for one in kept] == [False, True, False]
 
 
 def test_by_default_it_looks_where_trainers_keep_weights_and_young_ones_stay(user, kept, tmp_path):

@@ -242,9 +242,9 @@ def _more(plan: Plan, outcome: Outcome) -> bool:
 
 def _work(options: dict[str, Any]) -> None:
     """Be one of the workers."""
-    from archive.trainer import events
-    from archive.trainer.daemon import Trainer
-    from archive.trainer.options import Options
+    from archive.trainer.daemon import events
+    from archive.trainer.daemon.options import Options
+    from archive.trainer.daemon.trainer import Trainer
 
     logging.basicConfig(format="%(asctime)s %(process)d %(levelname)s %(message)s", level=logging.INFO)
     logging.getLogger("neo4j").setLevel(logging.ERROR)

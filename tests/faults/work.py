@@ -16,7 +16,7 @@ from archive.store.records import Study
 
 def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], home: Path, seed: int) -> dict[str, float]:
     """Make the studies, and return the values that the table must have given, by proposal."""
-    from archive.trainer.tasks import get, name_file
+    from archive.trainer.tasks.registry import get, name_file
 
     rng = random.Random(seed)
     agent = archive.proposals.register_agent("chaos", {}, "1")
@@ -27,8 +27,8 @@ def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], hom
     _study(archive, "tabular", f"table:{table}#accuracy", "nasbench201", seed)
     name_file(get(f"table:{table}#accuracy"), home)
     made = archive.proposals.create("tabular", agent, [Suggestion(cell) for cell in cells])
-    for task in tasks:
-        pairs = real // (2 * len(tasks))
+    for task in registry:
+        pairs = real // (2 * len(registry))
         networks = [_network(rng) for _ in range(pairs)]
         for twin in ("a", "b"):
             _study(archive, f"{task}-{twin}", task, "mlp", seed)
@@ -44,9 +44,9 @@ class Suggestion:
 
 
 def _study(archive: Archive, name: str, task: str, space: str, seed: int) -> None:
-    from archive.trainer import tasks
+    from archive.trainer.tasks import registry
 
-    known = tasks.get(task)
+    known = registry.get(task)
     protocol = known.protocol().name
     archive.studies.create(
         Study(name, task, protocol, space, known.objective, known.direction, budget=10_000, seed=seed)

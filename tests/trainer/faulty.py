@@ -12,11 +12,12 @@ import numpy as np
 import torch
 
 from archive.errors import SettingsError
-from archive.trainer import data, tasks
-from archive.trainer.data import Splits
-from archive.trainer.tasks import Protocol, Task
+from archive.trainer.datasets import tensors
+from archive.trainer.datasets.tensors import Splits
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.registry import Protocol, Task
 
-PROTOCOL = dataclasses.replace(tasks.DIABETES.protocol(), name="faulty/1", epochs=3)
+PROTOCOL = dataclasses.replace(registry.DIABETES.protocol(), name="faulty/1", epochs=3)
 
 
 def exits(_: Protocol) -> Splits:
@@ -58,14 +59,14 @@ def runs_out_of_memory(_: Protocol) -> Splits:
 
 
 def has_holes(protocol: Protocol) -> Splits:
-    whole = data.diabetes(protocol)
+    whole = tensors.diabetes(protocol)
     inputs = whole.train.inputs.copy()
     inputs[3, 1] = np.nan
-    return dataclasses.replace(whole, train=data.Part(inputs, whole.train.targets))
+    return dataclasses.replace(whole, train=tensors.Part(inputs, whole.train.targets))
 
 
 def faulty(loader) -> Task:
-    return dataclasses.replace(tasks.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader)
+    return dataclasses.replace(registry.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader)
 
 
 def prints(_: Protocol) -> Splits:

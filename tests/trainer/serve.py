@@ -12,31 +12,32 @@ import sys
 import time
 
 import archive
-from archive.trainer import data, tasks
-from archive.trainer.daemon import Trainer
-from archive.trainer.data import Splits
-from archive.trainer.options import Options
-from archive.trainer.tasks import Protocol
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.datasets import tensors
+from archive.trainer.datasets.tensors import Splits
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.registry import Protocol
 
-LONG = dataclasses.replace(tasks.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000)
+LONG = dataclasses.replace(registry.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000)
 
-LONGER_PROTOCOL = dataclasses.replace(tasks.DIABETES.protocol(), name="longer/1", epochs=40, patience=40)
+LONGER_PROTOCOL = dataclasses.replace(registry.DIABETES.protocol(), name="longer/1", epochs=40, patience=40)
 
 
 def waits(protocol: Protocol) -> Splits:
     time.sleep(2)
-    return data.diabetes(protocol)
+    return tensors.diabetes(protocol)
 
 
-SLOW = dataclasses.replace(tasks.DIABETES, name="slow", protocols=(LONG,), loader=data.diabetes)
-LONGER = dataclasses.replace(tasks.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=data.diabetes)
-DELAYED = dataclasses.replace(tasks.DIABETES, name="delayed", loader=waits)
+SLOW = dataclasses.replace(registry.DIABETES, name="slow", protocols=(LONG,), loader=tensors.diabetes)
+LONGER = dataclasses.replace(registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=tensors.diabetes)
+DELAYED = dataclasses.replace(registry.DIABETES, name="delayed", loader=waits)
 
 
-def know(*offered: tasks.Task) -> None:
+def know(*offered: registry.Task) -> None:
     """Make tasks known in this process, as an entry point would."""
     for task in offered:
-        tasks.registry._loaded[task.name] = task
+        registry.registry._loaded[task.name] = task
 
 
 if __name__ == "__main__":

@@ -13,10 +13,11 @@ import pytest
 
 from archive.errors import ArchiveError, SettingsError
 from archive.store.records import State, Study
-from archive.trainer import access, failures, tasks, userdata
-from archive.trainer.access import Access
-from archive.trainer.daemon import Trainer
-from archive.trainer.options import Options
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.tasks import file_access, registry, user_files
+from archive.trainer.tasks.file_access import Access
+from archive.trainer.trial import failures
 from tests.archive.stores import Suggestion
 from tests.trainer.nets import TINY_MLP
 
@@ -50,7 +51,7 @@ def study_of(path, protocol=None, form="csv", column="#y"):
 
 def refusal(study, allowed):
     with pytest.raises(SettingsError) as caught:
-        tasks.of_study(study, allowed)
+        registry.of_study(study, allowed)
     return str(caught.value)
 
 
@@ -87,14 +88,14 @@ def test_a_file_below_a_data_folder_is_opened_if_it_is_the_one_of_the_protocol(t
     path = csv_file(tmp_path / "data" / "deep" / "mine.csv")
     (tmp_path / "linked").symlink_to(tmp_path / "data")
     for folder in (tmp_path / "data", tmp_path / "linked", tmp_path / "data" / "deep" / ".."):
-        assert tasks.of_study(study_of(path), Access.of(home, [folder])).protocol().name == protocol_of(path)
+        assert registry.of_study(study_of(path), Access.of(home, [folder])).protocol().name == protocol_of(path)
     study = study_of(path, f"{protocol_of(path)}+morph")
-    assert tasks.of_study(study, Access.of(home, [tmp_path])).protocol(study.protocol).inherited_epochs
+    assert registry.of_study(study, Access.of(home, [tmp_path])).protocol(study.protocol).inherited_epochs
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path / "data"))
-    assert tasks.of_study(study_of(path), Access.of(home)).name == f"csv:{path}#y"
+    assert registry.of_study(study_of(path), Access.of(home)).name == f"csv:{path}#y"
 
     # Nothing of another file is parsed.
-    monkeypatch.setattr(userdata, "parse", lambda _: pytest.fail("parsed"))
+    monkeypatch.setattr(user_files, "parse", lambda _: pytest.fail("parsed"))
     other = study_of(path, "csv/000000000000")
     assert "is not the one that the study was begun with" in refusal(other, Access.of(home))
     assert protocol_of(path)[4:] not in refusal(other, Access.of(home))
@@ -112,27 +113,27 @@ def test_a_file_that_the_user_named_is_opened_with_that_content_alone(tmp_path, 
     path = csv_file(tmp_path / "mine.csv")
     study = study_of(path)
     assert "may not be read here" in refusal(study, Access.of(home))
-    tasks.name_file(tasks.get(study.task), home)
-    tasks.name_file(tasks.get(study.task), home)
-    record = home / access.RECORD
+    registry.name_file(registry.get(study.task), home)
+    registry.name_file(registry.get(study.task), home)
+    record = home / file_access.RECORD
     assert (record.stat().st_mode & 0o777, len(record.read_text().splitlines())) == (0o600, 1)
-    assert tasks.of_study(study, Access.of(home)).name == study.task
+    assert registry.of_study(study, Access.of(home)).name == study.task
     # Who does not know its content learns nothing from the record.
     assert "may not be read here" in refusal(study_of(path, "csv/000000000000"), Access.of(home))
     csv_file(path, seed=1)
     assert "is not the one that the study was begun with" in refusal(study, Access.of(home))
-    tasks.name_file(tasks.get(study.task), home)
-    assert tasks.of_study(study_of(path), Access.of(home)).name == study.task
-    assert tasks.name_file(tasks.get("digits"), home) is None
+    registry.name_file(registry.get(study.task), home)
+    assert registry.of_study(study_of(path), Access.of(home)).name == study.task
+    assert registry.name_file(registry.get("digits"), home) is None
 
 
 def test_a_record_that_others_could_write_counts_for_nothing(tmp_path, home):
     path = csv_file(tmp_path / "mine.csv")
-    tasks.name_file(tasks.get(f"csv:{path}#y"), home)
-    with (home / access.RECORD).open("a") as record:
+    registry.name_file(registry.get(f"csv:{path}#y"), home)
+    with (home / file_access.RECORD).open("a") as record:
         record.write('{"sha256": "cut of')
-    assert tasks.of_study(study_of(path), Access.of(home)).name
-    (home / access.RECORD).chmod(0o620)
+    assert registry.of_study(study_of(path), Access.of(home)).name
+    (home / file_access.RECORD).chmod(0o620)
     assert "may not be read here" in refusal(study_of(path), Access.of(home))
 
 
@@ -174,7 +175,7 @@ def test_reasons_quote_nothing_of_a_file(tmp_path, home, name):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     study = study_of(path, None, form, "" if form == "npz" else "#y" if name != "target" else "#y:values")
     with pytest.raises(ArchiveError) as caught:
-        tasks.of_study(study, Access.of(home, [tmp_path]))
+        registry.of_study(study, Access.of(home, [tmp_path]))
     # The end of a trial's log goes on record, too, tracebacks and all.
     told = "".join(traceback.format_exception(caught.value))
     for text in (str(caught.value), failures.failed(caught.value).reason, told):
@@ -182,19 +183,19 @@ def test_reasons_quote_nothing_of_a_file(tmp_path, home, name):
     assert re.search(said, str(caught.value))
     # Taken as the user's own word, it may be quoted on the terminal, and still not on record.
     with pytest.raises(ArchiveError) as direct:
-        tasks.get(study.task)
+        registry.get(study.task)
     if name != "no such column":
         assert not re.search("S3cr3t|48151623|0xff", failures.failed(direct.value).reason)
 
 
 def test_a_trial_quotes_nothing_of_its_file(tmp_path, monkeypatch):
     path = csv_file(tmp_path / "t.csv")
-    task = tasks.get(f"csv:{path}#y")
+    task = registry.get(f"csv:{path}#y")
 
     def read(*_):
         raise ValueError(f"could not convert string to float: '{SECRET}'")
 
-    monkeypatch.setattr(userdata, "_content", read)
+    monkeypatch.setattr(user_files, "_content", read)
     with pytest.raises(ArchiveError, match=r"t\.csv cannot be used: ValueError") as caught:
         task.load()
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -225,7 +226,7 @@ def test_a_proposal_cannot_read_a_file_of_the_trainers_user(archive, tmp_path):
 
 def test_a_proposal_is_trained_on_a_file_that_its_trainer_may_read(archive, tmp_path):
     path = csv_file(tmp_path / "data" / "mine.csv")
-    task = tasks.get(f"csv:{path}#y")
+    task = registry.get(f"csv:{path}#y")
     archive.studies.create(Study("own", task.name, task.protocol().name, "mlp", task.objective, task.direction, 5))
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create("own", agent, [Suggestion(TINY_MLP)])

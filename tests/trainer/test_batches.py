@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from archive.trainer import tasks
-from archive.trainer.data import SHIFT, Batches, augmented
+from archive.trainer.datasets.tensors import SHIFT, Batches, augmented
+from archive.trainer.tasks import registry
 
-PROTOCOL = replace(tasks.DIABETES.protocol(), batch=10)
+PROTOCOL = replace(registry.DIABETES.protocol(), batch=10)
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from archive import spaces
 from archive.trainer.benchmarks.morphism import _figures, chain
-from archive.trainer.morph_legal import operations_between
-from archive.trainer.train import Outcome
+from archive.trainer.fit.train import Outcome
+from archive.trainer.morphism.feasibility import operations_between
 
 
 def test_each_network_is_one_operation_away_from_the_one_before():

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.trainer.build import Network
+from archive.trainer.nn.network import Network
 from tests.spaces.strategies import members, relabelled
 from tests.trainer.nets import TINY_CNN, TINY_MLP, net
 

@@ -12,8 +12,8 @@ import torch
 
 from archive.errors import CheckpointError
 from archive.store.records import Checkpoint
-from archive.trainer import checkpoint
-from archive.trainer.build import Network
+from archive.trainer.nn.network import Network
+from archive.trainer.storage import weights_file
 from tests.trainer.nets import TINY_CNN
 
 ABOUT = {"task": "digits", "protocol": "digits/1", "seed": 3}
@@ -26,15 +26,15 @@ def weights() -> dict[str, torch.Tensor]:
 
 @pytest.fixture
 def saved(tmp_path, weights) -> Checkpoint:
-    return checkpoint.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT)
+    return weights_file.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT)
 
 
 def file_of(saved: Checkpoint) -> Path:
-    return checkpoint.path_of(saved.uri)
+    return weights_file.path_of(saved.uri)
 
 
 def test_what_is_saved_comes_back(saved, weights):
-    back = checkpoint.load(saved)
+    back = weights_file.load(saved)
     assert back.architecture == TINY_CNN
     assert back.about == ABOUT
     assert sorted(back.weights) == sorted(weights)
@@ -50,7 +50,7 @@ def test_the_name_is_the_digest_of_the_content(saved):
 
 
 def test_equal_content_is_one_file(tmp_path, saved, weights):
-    assert checkpoint.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT) == saved
+    assert weights_file.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT) == saved
     assert len([path for path in (tmp_path / "a folder").rglob("*") if path.is_file()]) == 1
 
 
@@ -60,19 +60,19 @@ def test_an_altered_byte_is_noticed(saved, at):
     content[at] ^= 1
     file_of(saved).write_bytes(content)
     with pytest.raises(CheckpointError, match="were altered"):
-        checkpoint.load(saved)
+        weights_file.load(saved)
 
 
 def test_a_file_cut_off_is_noticed(saved):
     os.truncate(file_of(saved), saved.bytes // 2)
     with pytest.raises(CheckpointError, match=f"must be {saved.bytes} bytes long"):
-        checkpoint.load(saved)
+        weights_file.load(saved)
 
 
 def test_a_missing_file_is_named(saved):
     file_of(saved).unlink()
     with pytest.raises(CheckpointError, match=r"cannot read weights from .*No such file"):
-        checkpoint.load(saved)
+        weights_file.load(saved)
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
@@ -80,12 +80,12 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
     path.write_bytes(b"not tensors at all")
     made_up = Checkpoint(path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
     with pytest.raises(CheckpointError, match="no checkpoint of the archive"):
-        checkpoint.load(made_up)
+        weights_file.load(made_up)
 
 
 def test_weights_at_an_unknown_kind_of_address_are_not_read(saved):
     with pytest.raises(CheckpointError, match="cannot read weights from carrier-pigeon"):
-        checkpoint.load(dataclasses.replace(saved, uri="carrier-pigeon://example.org/weights"))
+        weights_file.load(dataclasses.replace(saved, uri="carrier-pigeon://example.org/weights"))
 
 
 def test_a_disk_that_takes_no_more_leaves_nothing_behind(tmp_path, weights, monkeypatch):
@@ -94,5 +94,5 @@ def test_a_disk_that_takes_no_more_leaves_nothing_behind(tmp_path, weights, monk
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match="No space left on device"):
-        checkpoint.save(tmp_path / "weights", TINY_CNN, weights, ABOUT)
+        weights_file.save(tmp_path / "weights", TINY_CNN, weights, ABOUT)
     assert not [path for path in (tmp_path / "weights").rglob("*") if path.is_file()]

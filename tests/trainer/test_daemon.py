@@ -17,11 +17,13 @@ import pytest
 from archive.errors import StoreUnavailableError
 from archive.queue import workers
 from archive.store.records import State, Study
-from archive.trainer import checkpoint, events, tasks, workplace
-from archive.trainer.daemon import Trainer
-from archive.trainer.job import Failed
-from archive.trainer.options import Options
-from archive.trainer.running import failure
+from archive.trainer.daemon import events, paths
+from archive.trainer.daemon.in_flight import failure
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.storage import weights_file
+from archive.trainer.tasks import registry
+from archive.trainer.trial.job import Failed
 from tests.archive import stores
 from tests.support import wait_until
 from tests.trainer import faulty, serve
@@ -53,7 +55,7 @@ def run(trainer):
 
 def propose(archive, architectures, task="diabetes", protocol=None, name="study"):
     """A study with a proposal for each of these networks."""
-    known = tasks.get(task)
+    known = registry.get(task)
     study = Study(
         name, task, protocol or known.protocol().name, "mlp", known.objective, known.direction, budget=100, seed=3
     )
@@ -83,7 +85,7 @@ def test_proposals_become_evaluations(archive, run):
         assert evaluation.curve["epoch"] == list(range(1, evaluation.epochs + 1))
         assert {"test_mse", "params", "flops", "best_epoch"} <= set(evaluation.metrics)
         assert evaluation.seed == 3
-        saved = checkpoint.load(archive.checkpoints.of_evaluation(evaluation.id))
+        saved = weights_file.load(archive.checkpoints.of_evaluation(evaluation.id))
         assert saved.architecture.key == evaluation.architecture.key
         assert saved.about["proposal"] == evaluation.id
     (worker,) = archive.proposals.workers()
@@ -119,7 +121,7 @@ def test_the_curve_is_there_while_it_grows(archive, monkeypatch, trainer):
 
 
 def test_a_failure_fails_one_proposal_with_its_reason(archive, monkeypatch, run):
-    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.has_holes))
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.has_holes))
     propose(archive, NETS[:1], "faulty", name="bad")
     propose(archive, NETS[:1], name="good")
     tally = run()
@@ -131,7 +133,7 @@ def test_a_failure_fails_one_proposal_with_its_reason(archive, monkeypatch, run)
 
 
 def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run):
-    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
     assert run().failed == 3
     (proposal,) = archive.proposals.list("study")
@@ -141,7 +143,7 @@ def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run
 
 
 def test_a_trial_that_says_what_nobody_can_read_fails_alone(archive, monkeypatch, run):
-    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
     propose(archive, NETS[:1], "faulty", name="bad")
     propose(archive, NETS[:1], name="good")
     tally = run()
@@ -152,7 +154,7 @@ def test_a_trial_that_says_what_nobody_can_read_fails_alone(archive, monkeypatch
 
 @pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
 def test_who_fails_for_somebody_that_waits_does_not_rest(archive, monkeypatch, trainer, waited_for, rested):
-    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
     daemon, rests = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None), []
     monkeypatch.setattr(daemon.queue, "rest", rests.append)
@@ -161,7 +163,7 @@ def test_who_fails_for_somebody_that_waits_does_not_rest(archive, monkeypatch, t
 
 
 def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
-    monkeypatch.setitem(tasks.registry._loaded, "faulty", faulty.faulty(faulty.hangs))
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.hangs))
     propose(archive, NETS[:1], "faulty")
     run(once=True, stall_seconds=0.5)
     (proposal,) = archive.proposals.list("study")
@@ -181,8 +183,8 @@ def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
 
 
 def test_a_task_that_raises_whatever_it_likes_fails_its_own_proposals(archive, monkeypatch, caplog, run):
-    task = dataclasses.replace(tasks.DIABETES, name="broken", protocols=None)
-    monkeypatch.setitem(tasks.registry._loaded, "broken", task)
+    task = dataclasses.replace(registry.DIABETES, name="broken", protocols=None)
+    monkeypatch.setitem(registry.registry._loaded, "broken", task)
     propose(archive, NETS[:1], "broken", protocol="broken/1", name="bad")
     propose(archive, NETS[:1], name="good")
     tally = run()
@@ -198,7 +200,7 @@ def test_so_does_a_table_that_cannot_be_read(archive, monkeypatch, run):
     def broken(*_):
         raise AttributeError("no column in cafe.csv")
 
-    monkeypatch.setattr("archive.trainer.daemon.look_up", broken)
+    monkeypatch.setattr("archive.trainer.daemon.trainer.look_up", broken)
     stores.propose(archive, stores.cells(1), task="nb201-cifar10", protocol="nb201/12")
     assert run().failed == 3
     (proposal,) = archive.proposals.list("study")
@@ -351,7 +353,7 @@ def test_a_state_is_kept_for_as_long_as_a_kill_would_lose_the_result(archive, mo
 
 
 def test_old_states_go_while_a_trainer_stays(archive, monkeypatch, trainer, tmp_path):
-    monkeypatch.setattr(workplace, "SWEEP_SECONDS", 0.0)
+    monkeypatch.setattr(paths, "SWEEP_SECONDS", 0.0)
     propose(archive, NETS[:1])
     old = tmp_path / "trainer" / "states" / "nobody.state"
 
@@ -359,7 +361,7 @@ def test_old_states_go_while_a_trainer_stays(archive, monkeypatch, trainer, tmp_
         if isinstance(event, events.Delivered):
             old.parent.mkdir(exist_ok=True)
             old.touch()
-            os.utime(old, (time.time() - 2 * workplace.STATE_SECONDS,) * 2)
+            os.utime(old, (time.time() - 2 * paths.STATE_SECONDS,) * 2)
 
     daemon = trainer(idle_seconds=0.3)
     daemon.observers.append(leave_behind)

@@ -18,13 +18,14 @@ import numpy as np
 import pytest
 
 from archive.errors import SettingsError, TrainingError
-from archive.trainer import datasets, tasks
+from archive.trainer import datasets
 from archive.trainer.datasets import cache, layout, readers, sources
 from archive.trainer.datasets.layout import Rows
 from archive.trainer.datasets.sources import File, Form, Source
+from archive.trainer.tasks import registry
 from tests.support import data_dir
 
-SMALL = tasks.get("fashion-mnist").protocol("fashion-mnist/small")
+SMALL = registry.get("fashion-mnist").protocol("fashion-mnist/small")
 
 
 @pytest.fixture
@@ -53,9 +54,9 @@ def test_the_parts_of_real_data(real, monkeypatch, name, protocol_name, file, di
     needed(real, file)
     if name == "cifar10":
         pytest.importorskip("PIL")
-    task = tasks.get(name)
+    task = registry.get(name)
     protocol = task.protocol(protocol_name)
-    tasks.prepare(task, protocol)
+    registry.prepare(task, protocol)
     splits = task.load(protocol)
     parts = [splits.train, splits.valid, splits.test]
     for part, size in zip(parts, (protocol.train, protocol.valid, protocol.test), strict=True):
@@ -83,7 +84,7 @@ def test_the_parts_of_real_data(real, monkeypatch, name, protocol_name, file, di
 
 def test_constants_among_the_measurements_are_zero_and_not_blown_up(real):
     needed(real, "uci_naval.npz")
-    train = tasks.get("naval").load().train
+    train = registry.get("naval").load().train
     constant = np.flatnonzero(train.inputs.std(axis=0) < 1e-3)
     assert len(constant) == 2
     assert np.abs(train.inputs[:, constant]).max() < 1e-6
@@ -91,14 +92,14 @@ def test_constants_among_the_measurements_are_zero_and_not_blown_up(real):
 
 def test_the_order_of_the_rows_in_a_table_does_not_matter(real, tmp_path, monkeypatch):
     needed(real, "uci_naval.npz")
-    before = tasks.get("naval").load()
+    before = registry.get("naval").load()
     table = np.load(real / "uci_naval.npz")["data"][::-1]
     with zipfile.ZipFile(tmp_path / "UCI CBM Dataset.zip", "w") as archive:
         text = "\n".join("   ".join(f"{value:.7e}" for value in row) for row in table)
         archive.writestr("UCI CBM Dataset/data.txt", text)
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "home"))
-    after = tasks.get("naval").load()
+    after = registry.get("naval").load()
     np.testing.assert_array_equal(before.train.inputs, after.train.inputs)
     np.testing.assert_array_equal(before.test.targets, after.test.targets)
 
@@ -117,17 +118,17 @@ def test_other_data_under_the_name_of_a_file_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     np.savez(tmp_path / "uci_naval.npz", data=np.zeros((11934, 18)))
     with pytest.raises(TrainingError, match=r"uci_naval\.npz holds other data than the protocols of naval"):
-        tasks.get("naval").load()
+        registry.get("naval").load()
     np.savez(tmp_path / "mnist.npz", **images_npz(7, 3))
     with pytest.raises(TrainingError, match=r"mnist\.npz holds other data"):
-        tasks.get("mnist").load()
+        registry.get("mnist").load()
     for content in (b"", b"PK\x03\x04 cut off", gzip.compress(b"no zip")):
         (tmp_path / "uci_protein.npz").write_bytes(content)
         with pytest.raises(TrainingError, match=r"uci_protein\.npz cannot be read as data of protein"):
-            tasks.get("protein").load()
+            registry.get("protein").load()
     np.savez(tmp_path / "uci_protein.npz", data=np.array([{"a": 1}], dtype=object))
     with pytest.raises(TrainingError, match="cannot be read"):
-        tasks.get("protein").load()
+        registry.get("protein").load()
     assert not list(sources.home().glob("parts/*"))
 
 
@@ -298,21 +299,21 @@ def test_what_is_missing_and_where_to_put_it_is_one_line(monkeypatch, tmp_path):
         "naval": r"put UCI CBM Dataset\.zip or uci_naval\.npz there",
     }
     for name, said in expected.items():
-        task = tasks.get(name)
+        task = registry.get(name)
         with pytest.raises(SettingsError, match=said) as error:
-            tasks.prepare(task, task.protocol())
+            registry.prepare(task, task.protocol())
         assert "\n" not in str(error.value)
-    task = tasks.get("cifar10")
+    task = registry.get("cifar10")
     with pytest.raises(SettingsError, match=r"cifar10 \(jpeg\).*cifar10_jpegbytes\.npz there, from [^,]*$"):
-        tasks.prepare(task, task.protocol("cifar10/jpeg"))
+        registry.prepare(task, task.protocol("cifar10/jpeg"))
     monkeypatch.delenv("ARCHIVE_DATA_DIR")
     with pytest.raises(SettingsError, match=r"cifar10_jpegbytes\.npz, .* is not in .*data: put it there"):
-        tasks.prepare(task, task.protocol("cifar10/jpeg"))
+        registry.prepare(task, task.protocol("cifar10/jpeg"))
 
 
 def test_every_source_has_a_reader_and_every_address_a_hash_or_known_content():
     for (name, edition), source in sources.SOURCES.items():
-        assert edition in {protocol.data for protocol in tasks.get(name).protocols}
+        assert edition in {protocol.data for protocol in registry.get(name).protocols}
         for form in source.forms:
             assert form.reader in readers.READERS
             for file in form.files:
@@ -320,7 +321,7 @@ def test_every_source_has_a_reader_and_every_address_a_hash_or_known_content():
                 digest = (file.hash or "sha256:" + "0" * 64).partition("sha256:")[2]
                 assert len(bytes.fromhex(digest)) == 32
     for name in ("naval", "protein", "mnist", "fashion-mnist", "cifar10"):
-        for protocol in tasks.get(name).protocols:
+        for protocol in registry.get(name).protocols:
             assert (name, protocol.data) in sources.SOURCES
 
 

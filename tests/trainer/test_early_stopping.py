@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.trainer import tasks
-from archive.trainer.early_stopping import has_converged
-from archive.trainer.train import train
+from archive.trainer.fit.early_stopping import has_converged
+from archive.trainer.fit.train import train
+from archive.trainer.tasks import registry
 from tests.trainer.nets import TINY_MLP
 from tests.trainer.test_train import short
 
@@ -20,7 +20,9 @@ LOSSES = st.lists(st.integers(0, 6).map(lambda k: k / 4), min_size=1, max_size=2
 
 
 def rule(name, patience, threshold=0.0):
-    return dataclasses.replace(tasks.get("digits").protocol(), convergence=name, patience=patience, threshold=threshold)
+    return dataclasses.replace(
+        registry.get("digits").protocol(), convergence=name, patience=patience, threshold=threshold
+    )
 
 
 @given(LOSSES, st.integers(1, 4), st.sampled_from([0.0, 0.25, 0.3]))
@@ -54,5 +56,5 @@ def test_small_improvements_count_when_they_add_up(losses, ends):
 
 def test_a_training_ends_by_the_threshold():
     still = short("diabetes", epochs=30, optimiser="sgd", learning_rate=1e-12, convergence="threshold", patience=3)
-    outcome = train(TINY_MLP, tasks.get("diabetes"), dataclasses.replace(still, threshold=1e-4))
+    outcome = train(TINY_MLP, registry.get("diabetes"), dataclasses.replace(still, threshold=1e-4))
     assert (outcome.epochs, outcome.ended) == (4, "threshold")

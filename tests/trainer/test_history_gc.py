@@ -10,7 +10,8 @@ import pytest
 from archive.errors import UsageError
 from archive.queue import event_log, workers
 from archive.store.records import Result, State
-from archive.trainer import history_gc, states, triallog
+from archive.trainer.storage import checkpoints, history_gc
+from archive.trainer.trial import log as triallog
 from tests.archive.stores import cells, propose
 from tests.cli.processes import shell
 
@@ -60,7 +61,7 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
     written = {
         id_: [
             write(triallog.path_of(tmp_path, id_), 100 * DAY),
-            write(states.path_of(tmp_path / "states", id_), 100 * DAY),
+            write(checkpoints.path_of(tmp_path / "states", id_), 100 * DAY),
         ]
         for id_ in (old.id, held.id, fresh.id, waiting)
     }

@@ -9,12 +9,12 @@ import torch
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
-from archive.trainer import tasks
-from archive.trainer.build import Network
-from archive.trainer.hyperparameters import Hyperparameters
-from archive.trainer.operations import Dropout
-from archive.trainer.train import train
-from archive.trainer.worker import Failed, Finished, Trial
+from archive.trainer.fit.hyperparameters import Hyperparameters
+from archive.trainer.fit.train import train
+from archive.trainer.nn.layers import Dropout
+from archive.trainer.nn.network import Network
+from archive.trainer.tasks import registry
+from archive.trainer.trial.process import Failed, Finished, Trial
 
 from .nets import TINY_CNN
 from .test_worker import job, told
@@ -28,7 +28,7 @@ CHAIN = Architecture(
 
 @pytest.fixture(scope="module")
 def diabetes():
-    return tasks.get("diabetes")
+    return registry.get("diabetes")
 
 
 def trained(task, **hyperparameters):
@@ -105,7 +105,7 @@ def test_norms_stay_within_their_bounds(diabetes, plain):
 
 
 def test_norms_of_kernels_are_bounded_too():
-    found = train(TINY_CNN, tasks.get("digits"), seed=1, hyperparameters={"max_norm": 0.2})
+    found = train(TINY_CNN, registry.get("digits"), seed=1, hyperparameters={"max_norm": 0.2})
     kernels = [tensor for name, tensor in found.weights.items() if name.endswith("weight") and tensor.ndim > 1]
     assert kernels
     assert all(kernel.flatten(1).norm(dim=1).max() <= 0.2 * (1 + 1e-5) for kernel in kernels)

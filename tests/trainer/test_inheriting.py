@@ -10,16 +10,19 @@ import pytest
 import torch
 
 from archive.store.records import Study
-from archive.trainer import beginning, checkpoint, inheriting, tasks, weights
-from archive.trainer.build import Network
-from archive.trainer.daemon import Trainer
-from archive.trainer.options import Options
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.morphism import inherited_weights
+from archive.trainer.morphism import protocol as inheriting
+from archive.trainer.nn.network import Network
+from archive.trainer.storage import weights_file, weights_store
+from archive.trainer.tasks import registry
 from tests.archive.stores import Suggestion
 from tests.trainer.nets import net
 
 pytestmark = pytest.mark.every_server
 
-DIABETES = tasks.get("diabetes")
+DIABETES = registry.get("diabetes")
 PROTOCOL = DIABETES.protocol("diabetes/1+morph")
 PARENT = net("mlp", "relu/16 linear")
 CHILD = net("mlp", "relu/16 relu/16 linear")
@@ -93,11 +96,11 @@ def test_a_child_begins_where_its_parent_ended(archive, run):
 def test_what_it_begins_with_is_what_its_parent_computes(archive, run, own):
     propose(archive, PARENT)
     run()
-    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
+    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
     assert found is None
     propose(archive, CHILD, PARENT)
-    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
-    saved = checkpoint.load(found.checkpoint)
+    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
+    saved = weights_file.load(found.checkpoint)
     inputs = torch.from_numpy(DIABETES.load().test.inputs)
     outputs = []
     for network, learned in (
@@ -111,11 +114,11 @@ def test_what_it_begins_with_is_what_its_parent_computes(archive, run, own):
 
 
 def test_new_normalisations_are_calibrated_on_the_task():
-    digits = tasks.get("digits")
+    digits = registry.get("digits")
     protocol = digits.protocol("digits/1+morph")
     parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/8 conv3/8 softmax")
     learned = Network(parent, digits.input_shape, 10, "classification", seed=1).state_dict()
-    found = beginning.begin(parent, learned, child, digits, protocol, 0)
+    found = inherited_weights.begin(parent, learned, child, digits, protocol, 0)
     assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
 
 
@@ -153,7 +156,7 @@ def test_weights_of_the_same_rules_without_inheriting_count_too_but_not_the_othe
 def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
     first = propose(archive, PARENT)
     run()
-    weights.remove(archive.checkpoints.of_evaluation(first).uri)
+    weights_store.remove(archive.checkpoints.of_evaluation(first).uri)
     child = propose(archive, CHILD, PARENT)
     run()
     _, epochs, environment = result_of(archive, child)
@@ -164,7 +167,7 @@ def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
 def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_that_of_the_others(archive, run):
     first = propose(archive, PARENT)
     run()
-    weights.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
+    weights_store.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
     child = propose(archive, CHILD, PARENT)
     run()
     value, epochs, environment = result_of(archive, child)
@@ -181,7 +184,7 @@ def test_what_is_begun_with_is_reserved(archive, run, own):
     run()
     propose(archive, CHILD, PARENT)
     assert archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows == []
-    found, _ = beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
+    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
     ((uri,),) = archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows
     assert uri == found.checkpoint.uri
 
@@ -202,8 +205,8 @@ def test_weights_at_a_place_of_others_are_not_asked_for(archive, run, own, monke
     def asked(*arguments):
         raise AssertionError(f"asked for {arguments}")
 
-    monkeypatch.setattr("archive.trainer.weights._remote", asked)
-    monkeypatch.setattr("archive.trainer.weights.exists", asked)
+    monkeypatch.setattr("archive.trainer.storage.weights_store._remote", asked)
+    monkeypatch.setattr("archive.trainer.storage.weights_store.exists", asked)
     for uri in (
         f"http://127.0.0.1:1/{tail}",
         f"simplecache::http://127.0.0.1:1/{tail}",
@@ -218,7 +221,7 @@ def test_weights_at_a_place_of_others_are_not_asked_for(archive, run, own, monke
         "file:///etc/passwd",
     ):
         moved(archive, first, uri)
-        assert beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
+        assert inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
 
 
 def test_weights_at_a_place_that_the_trainer_was_given_are_begun_with(archive, run, own, tmp_path):
@@ -230,7 +233,7 @@ def test_weights_at_a_place_that_the_trainer_was_given_are_begun_with(archive, r
     uri = archive.checkpoints.of_evaluation(first).uri.replace("/trainer/checkpoints/", "/archived/")
     moved(archive, first, uri)
     child = propose(archive, CHILD, PARENT)
-    assert beginning.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
+    assert inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
     options = Options(threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),))
     Trainer(archive, options, home=tmp_path / "trainer").run()
     assert result_of(archive, child)[2]["inherited"]["uri"] == uri

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive.trainer.logs import JsonFormatter, configure
+from archive.trainer.daemon.logs import JsonFormatter, configure
 
 
 def line(message: str, *values: object, level: int = logging.INFO, worker: str | None = "w", **more) -> dict:

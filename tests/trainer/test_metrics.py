@@ -12,9 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from archive.errors import SettingsError
 from archive.store.records import Result
-from archive.trainer import events
-from archive.trainer.metrics import Metrics, Stopwatch
-from archive.trainer.options import Options
+from archive.trainer.daemon import events
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.prometheus import Metrics, Stopwatch
 
 
 def claim(number: int, task: str = "digits") -> SimpleNamespace:

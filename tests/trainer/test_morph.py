@@ -16,9 +16,9 @@ from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
 from archive.spaces import morphism
 from archive.spaces.modifiers import apply
-from archive.trainer import morph
-from archive.trainer.morph import Built
-from archive.trainer.morph_legal import operations_between, preserving
+from archive.trainer.morphism import transfer
+from archive.trainer.morphism.feasibility import operations_between, preserving
+from archive.trainer.morphism.transfer import Built
 from tests.spaces.strategies import generators, relabelled, space_of
 from tests.trainer.nets import net
 
@@ -72,7 +72,7 @@ def inputs_of(built: Built, count: int = 5) -> torch.Tensor:
 
 def check_same_function(built, parent, child, weights=None, **options):
     weights = trained(built, parent) if weights is None else weights
-    inherited = morph.inherit(parent, weights, child, built, **options)
+    inherited = transfer.inherit(parent, weights, child, built, **options)
     inputs = inputs_of(built)
     expected = outputs(built, parent, weights, inputs)
     assert (outputs(built, child, inherited.weights, inputs) - expected).abs().max() < 1e-10
@@ -166,7 +166,7 @@ def test_what_is_said_to_keep_the_function_does_whatever_made_the_network(name, 
         check_same_function(built, parent, child)
     else:
         with pytest.raises(InvalidArchitectureError, match="cannot begin as"):
-            morph.inherit(parent, trained(built, parent), child, built)
+            transfer.inherit(parent, trained(built, parent), child, built)
 
 
 @RELAXED
@@ -182,7 +182,7 @@ def test_the_order_of_layers_does_not_matter(data):
 def test_a_network_inherits_from_itself_to_the_last_bit(name):
     for parent in SEEDS[name]:
         weights = trained(EVERY[name][0], parent)
-        inherited = morph.inherit(parent, weights, parent, EVERY[name][0])
+        inherited = transfer.inherit(parent, weights, parent, EVERY[name][0])
         assert inherited.operations == inherited.identities == ()
         assert all(torch.equal(inherited.weights[key], tensor) for key, tensor in weights.items())
 
@@ -271,7 +271,7 @@ def test_operations_are_told_in_words():
 
 def gradients_of_copies(noise=0.0):
     parent, child = net("cnn", "conv3/8 fc/8 softmax"), net("cnn", "conv3/16 fc/8 softmax")
-    inherited = morph.inherit(parent, trained(IMAGES, parent), child, IMAGES, noise=noise)
+    inherited = transfer.inherit(parent, trained(IMAGES, parent), child, IMAGES, noise=noise)
     network = loaded(IMAGES, child, inherited.weights).train()
     targets = torch.tensor([0, 1, 2, 0, 1])
     torch.nn.functional.nll_loss(network(inputs_of(IMAGES)), targets).backward()
@@ -291,14 +291,14 @@ def test_noise_is_added_to_what_is_new_alone_and_only_if_asked_for():
     assert torch.equal(weight[:8], plain[:8])
     assert 0 < (weight[8:] - plain[8:]).abs().max() < 5e-3 * plain.std() * 2
     parent, child = net("mlp", "relu/8 linear"), net("mlp", "relu/8 relu/8 linear")
-    noisy = morph.inherit(parent, trained(VECTORS, parent), child, VECTORS, noise=1e-3)
+    noisy = transfer.inherit(parent, trained(VECTORS, parent), child, VECTORS, noise=1e-3)
     change = noisy.weights["layers.2.affine.weight"] - torch.eye(8)
     assert 0 < change.abs().max() < 1e-2
 
 
 def test_the_same_seed_gives_the_same_weights():
     parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/20 res3/20 softmax")
-    first, again, other = (morph.inherit(parent, trained(IMAGES, parent), child, IMAGES, seed=s) for s in (1, 1, 2))
+    first, again, other = (transfer.inherit(parent, trained(IMAGES, parent), child, IMAGES, seed=s) for s in (1, 1, 2))
     assert all(torch.equal(first.weights[name], again.weights[name]) for name in first.weights)
     assert not all(torch.equal(first.weights[name], other.weights[name]) for name in first.weights)
 
@@ -306,7 +306,7 @@ def test_the_same_seed_gives_the_same_weights():
 def test_single_precision_stays_single():
     parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/20 res3/20 softmax")
     weights = IMAGES.network(parent, 3).state_dict()
-    inherited = morph.inherit(parent, weights, child, IMAGES)
+    inherited = transfer.inherit(parent, weights, child, IMAGES)
     assert {tensor.dtype for tensor in inherited.weights.values()} == {torch.float32, torch.int64}
     IMAGES.network(child).load_state_dict(inherited.weights)
 
@@ -328,11 +328,11 @@ def test_calibrated_a_network_trains_on_from_where_its_parent_was():
     child = net("cnn", "conv3/8 conv3/8 max-pool res3/8 conv3/9 fc/8 fc/8 softmax")
     inputs = inputs_of(IMAGES, 400)
     weights = settled(IMAGES, parent, inputs)
-    inherited = morph.inherit(parent, weights, child, IMAGES)
+    inherited = transfer.inherit(parent, weights, child, IMAGES)
     assert set(inherited.identities) == {"layers.2.filter.norm", "layers.7.norm"}
     expected = loaded(IMAGES, parent, weights)
     plain, calibrated = (loaded(IMAGES, child, inherited.weights) for _ in range(2))
-    morph.calibrate(calibrated, inherited.identities, inputs)
+    transfer.calibrate(calibrated, inherited.identities, inputs)
     with torch.no_grad():
         assert (calibrated.eval()(inputs) - expected.eval()(inputs)).abs().max() < 1e-10
         wanted = expected.train()(inputs)

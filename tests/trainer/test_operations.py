@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from archive.trainer.operations import ACTIVATIONS, Affine, Convolution, Dense, Filter, Pool, Residual, crelu
+from archive.trainer.nn.layers import ACTIVATIONS, Affine, Convolution, Dense, Filter, Pool, Residual, crelu
 
 
 def generator(seed: int = 0) -> torch.Generator:

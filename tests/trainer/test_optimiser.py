@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import nn
 
-from archive.trainer import tasks
-from archive.trainer.optimiser import Optimiser
+from archive.trainer.fit.optimiser import Optimiser
+from archive.trainer.tasks import registry
 
 
 def protocol(rule, decay, momentum=0.9):
-    own = tasks.get("diabetes").protocol()
+    own = registry.get("diabetes").protocol()
     return dataclasses.replace(own, optimiser=rule, weight_decay=decay, momentum=momentum)
 
 

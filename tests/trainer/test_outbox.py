@@ -9,8 +9,8 @@ import pytest
 
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Checkpoint, Result
-from archive.trainer import outbox as outbox_module
-from archive.trainer.outbox import Outbox
+from archive.trainer.daemon import result_spool as outbox_module
+from archive.trainer.daemon.result_spool import Outbox
 
 RESULT = Result(
     0.9,

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from archive.errors import SettingsError
-from archive.trainer import tasks
 from archive.trainer.benchmarks import starts
 from archive.trainer.benchmarks.overhead import compare, measure, ours, plain
+from archive.trainer.tasks import registry
 from tests.trainer.nets import TINY_CNN, TINY_MLP
 from tests.trainer.test_train import short
 
@@ -21,8 +21,8 @@ CPU = torch.device("cpu")
 def test_the_plain_loop_takes_the_same_steps(tmp_path, task, architecture):
     protocol = short(task)
     runs = [
-        plain(architecture, tasks.get(task), protocol, CPU),
-        ours(architecture, tasks.get(task), protocol, CPU, tmp_path / "a.state"),
+        plain(architecture, registry.get(task), protocol, CPU),
+        ours(architecture, registry.get(task), protocol, CPU, tmp_path / "a.state"),
     ]
     assert len(runs[0].losses) == protocol.epochs
     assert runs[0].losses == pytest.approx(runs[1].losses, rel=1e-4)
@@ -30,7 +30,7 @@ def test_the_plain_loop_takes_the_same_steps(tmp_path, task, architecture):
 
 
 def test_a_comparison_has_its_figures(tmp_path):
-    figures = compare("diabetes", tasks.get("diabetes"), TINY_MLP, CPU, 2, 0.01, tmp_path)
+    figures = compare("diabetes", registry.get("diabetes"), TINY_MLP, CPU, 2, 0.01, tmp_path)
     rate, overhead, other, state = figures
     assert rate.value > 0 and rate.reference > 0
     assert overhead.value == pytest.approx(100 * (rate.reference / rate.value - 1))

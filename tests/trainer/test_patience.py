@@ -6,9 +6,9 @@ import pytest
 
 from archive.errors import AuthenticationError, StoreUnavailableError
 from archive.queue import workers
-from archive.trainer import patience
-from archive.trainer.daemon import Trainer
-from archive.trainer.options import Options
+from archive.trainer.daemon import retry
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
 from tests.archive.stores import propose
 
 
@@ -16,8 +16,8 @@ from tests.archive.stores import propose
 def clock(monkeypatch):
     """A clock that goes only while somebody sleeps."""
     now = [100.0]
-    monkeypatch.setattr(patience.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(patience.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(retry.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(retry.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     return now
 
 
@@ -32,7 +32,7 @@ def away_until(clock, when):
 
 def test_it_asks_until_there_is_an_answer_and_says_so_now_and_then(clock):
     said = []
-    assert patience.until_it_answers(away_until(clock, 250.0), None, said.append) == "answer"
+    assert retry.until_it_answers(away_until(clock, 250.0), None, said.append) == "answer"
     assert 250 <= clock[0] < 253
     assert said == ["waiting until it answers: no database server answers at bolt://there"] * 3
 
@@ -40,15 +40,15 @@ def test_it_asks_until_there_is_an_answer_and_says_so_now_and_then(clock):
 def test_a_limit_ends_it_with_the_reason(clock):
     said = []
     with pytest.raises(StoreUnavailableError, match="bolt://there"):
-        patience.until_it_answers(away_until(clock, 250.0), 10.0, said.append)
+        retry.until_it_answers(away_until(clock, 250.0), 10.0, said.append)
     assert clock[0] <= 110 and said[0].startswith("waiting for 10 s: no database")
     with pytest.raises(StoreUnavailableError):
-        patience.until_it_answers(away_until(clock, 250.0), 0.0, said.append)
+        retry.until_it_answers(away_until(clock, 250.0), 0.0, said.append)
     assert len(said) == 1
 
 
 def test_a_stop_ends_it_at_once(clock):
-    assert patience.until_it_answers(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5) is None
+    assert retry.until_it_answers(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5) is None
     assert clock[0] < 101
 
 
@@ -57,7 +57,7 @@ def test_a_refused_login_is_no_outage(clock):
         raise AuthenticationError("the server refused user 'x'")
 
     with pytest.raises(AuthenticationError):
-        patience.until_it_answers(ask, None, print)
+        retry.until_it_answers(ask, None, print)
     assert clock[0] == 100
 
 
@@ -72,7 +72,7 @@ def test_a_daemon_that_finds_nobody_begins_when_somebody_is_there(archive, monke
         arrive(*arguments, **properties)
 
     monkeypatch.setattr(workers, "arrive", unreliable)
-    monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda device: (device, "none"))
+    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
     daemon = Trainer(archive, Options(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
     daemon.run()
     assert "waiting until it answers" in caplog.text

@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from archive.trainer import weights
-from archive.trainer.places import Places, in_time
+from archive.trainer.storage import weights_store
+from archive.trainer.storage.timeouts import Places, in_time
 from tests.trainer import faulty
 
 
@@ -24,11 +24,11 @@ def test_who_does_not_answer_is_given_up_and_left_alone(silent):
 
     def question():
         asked.append(uri)
-        return weights.exists(uri)
+        return weights_store.exists(uri)
 
-    assert not places.ask(weights.root_of(uri), question)
+    assert not places.ask(weights_store.root_of(uri), question)
     silent.accept()[0].close()
-    assert not places.ask(weights.root_of(uri), question)
+    assert not places.ask(weights_store.root_of(uri), question)
     assert len(asked) == 1
 
 
@@ -57,7 +57,7 @@ def test_other_places_and_those_that_fail_are_asked_each_time(never):
 
 def test_the_root_is_what_addresses_are_below(tmp_path):
     for root in ("memory://here/weights", tmp_path):
-        assert weights.root_of(weights.write(root, b"content").uri) + "/" == weights.root_uri(root)
+        assert weights_store.root_of(weights_store.write(root, b"content").uri) + "/" == weights_store.root_uri(root)
 
 
 def test_work_is_waited_for_with_signs_of_life(never):

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from archive.errors import SettingsError, UsageError
-from archive.trainer import precision, tasks
-from archive.trainer.train import train
+from archive.trainer.fit import precision
+from archive.trainer.fit.train import train
+from archive.trainer.tasks import registry
 from tests.trainer.nets import TINY_CNN, TINY_MLP
 from tests.trainer.test_train import short
 
@@ -25,7 +26,7 @@ def test_the_device_decides_unless_told_otherwise(monkeypatch, capability, chose
 
 def test_others_are_refused():
     with pytest.raises(UsageError, match="precision must be one of auto, float32, bf16, tf32, got 'fp8'"):
-        train(TINY_MLP, tasks.get("diabetes"), precision="fp8")
+        train(TINY_MLP, registry.get("diabetes"), precision="fp8")
 
 
 def test_tf32_needs_a_gpu_that_has_it(monkeypatch):
@@ -61,7 +62,7 @@ def test_convolutions_and_products_are_computed_in_what_is_on_record(monkeypatch
     def on_epoch(_):
         told.append((convolutions.allow_tf32, products.allow_tf32))
 
-    task = tasks.get("digits")
+    task = registry.get("digits")
     outcome = train(TINY_CNN, task, short("digits", epochs=1), precision=name, on_epoch=on_epoch)
     assert (told, outcome.precision) == ([(allowed, allowed)], name)
     assert (convolutions.allow_tf32, products.allow_tf32) == before
@@ -69,7 +70,7 @@ def test_convolutions_and_products_are_computed_in_what_is_on_record(monkeypatch
 
 def test_networks_learn_in_bfloat16_with_weights_of_float32():
     exact, rounded = (
-        train(TINY_CNN, tasks.get("digits"), short("digits", epochs=4), precision=name) for name in ("auto", "bf16")
+        train(TINY_CNN, registry.get("digits"), short("digits", epochs=4), precision=name) for name in ("auto", "bf16")
     )
     assert (exact.precision, rounded.precision) == ("float32", "bf16")
     assert exact.curve["train_loss"] != rounded.curve["train_loss"]
@@ -79,5 +80,5 @@ def test_networks_learn_in_bfloat16_with_weights_of_float32():
 
 
 def test_a_regression_learns_in_bfloat16():
-    outcome = train(TINY_MLP, tasks.get("diabetes"), short("diabetes", epochs=10), precision="bf16")
+    outcome = train(TINY_MLP, registry.get("diabetes"), short("diabetes", epochs=10), precision="bf16")
     assert outcome.curve["train_loss"][-1] < outcome.curve["train_loss"][0]

@@ -7,10 +7,10 @@ import pytest
 from archive.errors import QueryError, StoreUnavailableError
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Result, State
-from archive.trainer import events, outbox, queue
-from archive.trainer.options import Options
-from archive.trainer.outbox import Outbox
-from archive.trainer.queue import Queue
+from archive.trainer.daemon import events, result_spool, store_client
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.result_spool import Outbox
+from archive.trainer.daemon.store_client import Queue
 from tests.archive.stores import cells, propose
 
 pytestmark = pytest.mark.every_server
@@ -24,7 +24,7 @@ def happened():
 @pytest.fixture
 def make(archive, tmp_path, happened, monkeypatch):
     """Makes queues of daemons that share a home."""
-    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 3600.0)
+    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 3600.0)
     options = Options(study="study", lease_seconds=600.0, poll_seconds=0.01)
     return lambda name="w": Queue(archive, name, options, Outbox(tmp_path / "outbox", "x"), happened.append)
 
@@ -59,7 +59,7 @@ def outage(archive, monkeypatch):
 @pytest.fixture
 def rejects(archive, monkeypatch):
     """Makes the server reject the notices that a test picks, every time they are told, without a pause between."""
-    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 0.0)
     settle = archive.proposals.settle
 
     def begin(picked):
@@ -188,7 +188,7 @@ def test_what_the_server_cannot_store_stops_nothing_else(archive, own, rejects, 
     wanted[at] = State.RUNNING
     assert states(archive) == wanted
     assert not own.away
-    for _ in range(queue.MOST_REFUSALS - 1):
+    for _ in range(store_client.MOST_REFUSALS - 1):
         assert not [event for event in happened if isinstance(event, events.Refused)]
         own.flush()
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
@@ -209,7 +209,7 @@ def test_a_server_that_rejects_every_write_is_as_good_as_away(archive, own, reje
     own.say(Completion(a.id, a.token, Result(0.5)))
     own.say(Failure(b.id, b.token, "NaN"))
     own.say(Release(c.id, c.token))
-    for _ in range(3 * queue.MOST_REFUSALS):
+    for _ in range(3 * store_client.MOST_REFUSALS):
         own.say(Report(d.id, d.token, {"loss": [1.0]}))
         assert own.flush() == []
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".json"] * 3
@@ -225,7 +225,7 @@ def test_a_report_that_is_rejected_is_no_lost_lease(archive, own, rejects):
     propose(archive, cells(2))
     a, b = own.claim(2)
     accept = rejects(lambda notice: isinstance(notice, Report) and notice.id == a.id)
-    for _ in range(2 * queue.MOST_REFUSALS):
+    for _ in range(2 * store_client.MOST_REFUSALS):
         own.say(Report(a.id, a.token, {"loss": [1.0]}))
         own.say(Report(b.id, b.token, {"loss": [1.0]}))
         assert own.flush() == []
@@ -243,7 +243,7 @@ def test_an_ending_does_not_wait_because_a_report_was_rejected(archive, own, rej
     propose(archive, cells(1))
     (claim,) = own.claim(1)
     rejects(lambda notice: isinstance(notice, Report))
-    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 3600.0)
+    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 3600.0)
     own.say(Report(claim.id, claim.token, {"loss": [1.0]}))
     own.flush()
     own.say(Completion(claim.id, claim.token, Result(0.5)))
@@ -256,14 +256,14 @@ def test_what_is_rejected_is_left_alone_for_a_while_the_rest_goes_on(archive, ow
     a, b = own.claim(2)
     told = []
     rejects(lambda notice: told.append(notice.id) or notice.id == a.id)
-    monkeypatch.setattr(queue, "BACKOFF_SECONDS", 3600.0)
+    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 3600.0)
     own.say(Completion(a.id, a.token, Result(0.5)))
     own.flush()
     told.clear()
-    for _ in range(queue.MOST_REFUSALS):
+    for _ in range(store_client.MOST_REFUSALS):
         own.say(Report(b.id, b.token, {"loss": [1.0]}))
         own.flush()
-    assert told == [b.id] * queue.MOST_REFUSALS
+    assert told == [b.id] * store_client.MOST_REFUSALS
     assert archive.proposals.list("study")[1].curve["loss"] == [1.0]
 
 
@@ -273,7 +273,7 @@ def test_refusals_are_counted_for_each_claim_until_it_is_delivered(archive, own,
         (claim,) = own.claim(1)
         accept = rejects(lambda _: True)
         own.say(Failure(claim.id, claim.token, f"no {value}", retry=True))
-        for _ in range(queue.MOST_REFUSALS - 1):
+        for _ in range(store_client.MOST_REFUSALS - 1):
             own.flush()
         accept()
         own.flush()
@@ -285,7 +285,7 @@ def test_refusals_are_counted_for_each_claim_until_it_is_delivered(archive, own,
 def test_what_a_full_disk_did_not_take_is_written_while_the_archive_is_away(
     archive, own, make, outage, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(outbox, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(result_spool, "RETRY_SECONDS", 0.0)
     propose(archive, cells(1))
     (claim,) = own.claim(1)
     end = outage()
@@ -314,7 +314,7 @@ def test_an_empty_queue_is_asked_ever_less_often(archive, make):
 
 def test_who_fails_again_and_again_looks_for_work_less_often(archive, own, monkeypatch):
     now = [1000.0]
-    monkeypatch.setattr(queue.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(store_client.time, "monotonic", lambda: now[0])
     propose(archive, cells(3))
     waits = []
     for failures in (1, 2, 3, 20):

@@ -10,15 +10,16 @@ import pytest
 import torch
 
 from archive.errors import CheckpointError, TrainingError, UsageError
-from archive.trainer import states, tasks
-from archive.trainer.build import Network
-from archive.trainer.session import Left, Session
-from archive.trainer.train import train
+from archive.trainer.fit.train import train
+from archive.trainer.nn.network import Network
+from archive.trainer.storage import checkpoints
+from archive.trainer.tasks import registry
+from archive.trainer.trial.session import Left, Session
 from tests.spaces.strategies import relabelled
 from tests.trainer.nets import TINY_CNN, TINY_MLP, net
 from tests.trainer.test_train import BRANCHES, same, short
 
-DIABETES, DIGITS = tasks.get("diabetes"), tasks.get("digits")
+DIABETES, DIGITS = registry.get("diabetes"), registry.get("digits")
 PLAIN = short("diabetes", epochs=4)
 CASES = {
     "adamw": (DIABETES, TINY_MLP, PLAIN, {}),
@@ -74,7 +75,7 @@ def test_a_training_that_is_resumed_is_the_one_that_was_never_interrupted(tmp_pa
         with pytest.raises(Left) as left:
             run(LeavesAt(path, stop))
         assert left.value.saved
-        assert states.path_of(tmp_path, "a") == path
+        assert checkpoints.path_of(tmp_path, "a") == path
     resumed = run(Session(path))
     assert resumed.resumed >= 2
     assert same(resumed, whole)
@@ -86,9 +87,9 @@ def test_seconds_add_up(tmp_path):
     path = tmp_path / "a.state"
     with pytest.raises(Left):
         train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(path, 20))
-    job = states._note(path.read_bytes()[48:])["job"]
-    state = states.load(path, job)
-    states.save(path, job, states.State({**state.about, "seconds": 1000.0}, state.tensors))
+    job = checkpoints._note(path.read_bytes()[48:])["job"]
+    state = checkpoints.load(path, job)
+    checkpoints.save(path, job, checkpoints.State({**state.about, "seconds": 1000.0}, state.tensors))
     outcome = train(TINY_MLP, DIABETES, PLAIN, session=Session(path))
     assert 1000.0 < outcome.seconds < 1060.0
     seconds = outcome.curve["seconds"]

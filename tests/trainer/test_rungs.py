@@ -12,9 +12,10 @@ from archive.agents.replay import Past
 from archive.errors import StudyConflictError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import State, Study
-from archive.trainer import states, tasks
-from archive.trainer.daemon import Trainer
-from archive.trainer.options import Options
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.storage import checkpoints
+from archive.trainer.tasks import registry
 from tests.support import wait_until
 from tests.trainer import serve
 from tests.trainer.nets import TINY_MLP, net
@@ -35,7 +36,7 @@ class Suggestion:
 
 def propose(archive, architectures, name="study", rungs=RUNGS):
     serve.know(serve.LONGER)
-    known = tasks.get("longer")
+    known = registry.get("longer")
     config = {} if rungs is None else {"rungs": rungs.as_config()}
     archive.studies.create(
         Study(name, "longer", "longer/1", "mlp", known.objective, known.direction, budget=100, seed=3, config=config)
@@ -82,7 +83,7 @@ def test_the_best_go_on_from_where_they_paused(archive, run, tmp_path):
     # Only what is whole has weights; only what may yet go on has a state.
     assert [one.id for one in paused.values() if archive.checkpoints.of_evaluation(one.id)] == [top]
     left = {path.name for path in (tmp_path / "trainer" / "states").iterdir()}
-    assert left == {states.path_of(tmp_path, one.id).name for one in paused.values() if one.partial}
+    assert left == {checkpoints.path_of(tmp_path, one.id).name for one in paused.values() if one.partial}
     environments = dict(archive.query("MATCH (e:Evaluation) RETURN e.id, e.environment").rows)
     assert json.loads(environments[top])["resumed"] == 2
     assert archive.studies.snapshot("study").incumbent.id == top

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from archive.errors import CheckpointError
-from archive.trainer import states
-from archive.trainer.naming import file_name
-from archive.trainer.states import State
+from archive.trainer.storage import checkpoints
+from archive.trainer.storage.checkpoints import State
+from archive.trainer.storage.file_names import file_name
 
 JOB = {"seed": 1, "shape": [3, 3]}
 STATE = State(
@@ -27,13 +27,13 @@ STATE = State(
 
 @pytest.fixture
 def path(tmp_path):
-    path = states.path_of(tmp_path / "a folder", "my study/ü#7")
-    states.save(path, JOB, STATE)
+    path = checkpoints.path_of(tmp_path / "a folder", "my study/ü#7")
+    checkpoints.save(path, JOB, STATE)
     return path
 
 
 def test_what_is_saved_comes_back(path):
-    back = states.load(path, {"shape": (3, 3), "seed": 1})
+    back = checkpoints.load(path, {"shape": (3, 3), "seed": 1})
     assert back.about == STATE.about
     assert back.tensors.keys() == STATE.tensors.keys()
     for name, tensor in STATE.tensors.items():
@@ -42,7 +42,7 @@ def test_what_is_saved_comes_back(path):
 
 
 def test_there_is_none_before_the_first(tmp_path):
-    assert states.load(tmp_path / "none.state", JOB) is None
+    assert checkpoints.load(tmp_path / "none.state", JOB) is None
 
 
 @pytest.mark.parametrize("at", [0, 5, 20, 60, 400, -1])
@@ -51,29 +51,29 @@ def test_an_altered_byte_is_noticed(path, at):
     content[at] ^= 1
     path.write_bytes(content)
     with pytest.raises(CheckpointError, match=r"was cut off or altered|no state that this release can read"):
-        states.load(path, JOB)
+        checkpoints.load(path, JOB)
 
 
 @pytest.mark.parametrize("size", [0, 10, 40, 100, -1])
 def test_a_file_cut_off_is_noticed(path, size):
     os.truncate(path, size if size >= 0 else path.stat().st_size - 1)
     with pytest.raises(CheckpointError, match=r"was cut off or altered|no state that this release can read"):
-        states.load(path, JOB)
+        checkpoints.load(path, JOB)
 
 
 def test_a_folder_in_its_place_is_refused(tmp_path):
     (tmp_path / "a.state").mkdir()
     with pytest.raises(CheckpointError, match="cannot read the state"):
-        states.load(tmp_path / "a.state", JOB)
+        checkpoints.load(tmp_path / "a.state", JOB)
 
 
 def test_another_job_is_named(path):
     with pytest.raises(CheckpointError, match=r"another seed: 1, not 2$"):
-        states.load(path, {**JOB, "seed": 2})
+        checkpoints.load(path, {**JOB, "seed": 2})
     with pytest.raises(CheckpointError, match=r"another extra: None, not 5$"):
-        states.load(path, {**JOB, "extra": 5})
+        checkpoints.load(path, {**JOB, "extra": 5})
     with pytest.raises(CheckpointError, match=r"another shape$"):
-        states.load(path, {**JOB, "shape": list(range(100))})
+        checkpoints.load(path, {**JOB, "shape": list(range(100))})
 
 
 def test_a_write_that_fails_leaves_the_state_before(path, monkeypatch):
@@ -82,41 +82,41 @@ def test_a_write_that_fails_leaves_the_state_before(path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match="No space left on device"):
-        states.save(path, {"seed": 9}, STATE)
+        checkpoints.save(path, {"seed": 9}, STATE)
     monkeypatch.undo()
-    assert states.load(path, JOB).about == STATE.about
+    assert checkpoints.load(path, JOB).about == STATE.about
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
 def test_states_are_forgotten(path):
-    states.forget(path.parent, "my study/ü#7")
-    states.forget(path.parent, "my study/ü#7")
-    states.forget(None, "x")
+    checkpoints.forget(path.parent, "my study/ü#7")
+    checkpoints.forget(path.parent, "my study/ü#7")
+    checkpoints.forget(None, "x")
     assert not path.exists()
 
 
 def test_only_what_is_old_is_swept(path):
-    orphan, rest = states.path_of(path.parent, "b"), path.parent / ".b.state-xyz.part"
-    states.save(orphan, JOB, STATE)
+    orphan, rest = checkpoints.path_of(path.parent, "b"), path.parent / ".b.state-xyz.part"
+    checkpoints.save(orphan, JOB, STATE)
     rest.write_bytes(b"half")
     (path.parent / "notes.txt").write_text("mine")
     for file in (orphan, rest, path.parent / "notes.txt"):
         os.utime(file, (time.time() - 100,) * 2)
-    assert states.sweep(path.parent, 50) == 2
+    assert checkpoints.sweep(path.parent, 50) == 2
     assert sorted(file.name for file in path.parent.iterdir()) == sorted([path.name, "notes.txt"])
-    assert states.sweep(path.parent / "none", 50) == 0
+    assert checkpoints.sweep(path.parent / "none", 50) == 0
 
 
 def test_what_cannot_be_removed_stops_nothing(path, caplog):
     # Even who may do everything cannot remove a folder as if it were a file.
-    stuck, other = (states.path_of(path.parent, name) for name in ("b", "c"))
+    stuck, other = (checkpoints.path_of(path.parent, name) for name in ("b", "c"))
     stuck.mkdir()
     other.write_bytes(b"old")
     for file in (stuck, other, path):
         os.utime(file, (time.time() - 100,) * 2)
-    states.forget(path.parent, "b")
+    checkpoints.forget(path.parent, "b")
     assert "state not removed" in caplog.text
-    assert states.sweep(path.parent, 50) == 2
+    assert checkpoints.sweep(path.parent, 50) == 2
     assert list(path.parent.iterdir()) == [stuck]
     assert "old states not removed" in caplog.text
 

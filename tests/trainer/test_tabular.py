@@ -12,8 +12,8 @@ from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError, UnknownNameError, UsageError
 from archive.spaces.tables.reader import Table
 from archive.store.records import State, Study
-from archive.trainer import tasks
-from archive.trainer.daemon import Options, Trainer
+from archive.trainer.daemon.trainer import Options, Trainer
+from archive.trainer.tasks import registry
 from tests.archive.stores import suggest
 from tests.support import data_dir
 
@@ -40,24 +40,24 @@ def official(monkeypatch):
 
 def test_a_table_is_a_task(table, monkeypatch):
     monkeypatch.chdir(table.parent)
-    task = tasks.get(f"table:{table.name}#accuracy")
+    task = registry.get(f"table:{table.name}#accuracy")
     # Another process finds it from another folder.
     assert task.name == f"table:{table}#accuracy"
-    assert tasks.get(task.name) == task
+    assert registry.get(task.name) == task
     assert (task.label, task.objective, task.direction) == ("my table-accuracy", "accuracy", "maximise")
     space = task.search_space()
     assert space == task.search_space("nasbench201") == spaces.get("nasbench201", table=str(table))
     result = task.answer(CELLS[3])
     assert (result.value, result.seconds, result.metrics) == (3.0, 103.0, {"accuracy": 3.0})
-    assert tasks.get(f"table:{table}#-accuracy").direction == "minimise"
-    assert tasks.get(f"table:{table}#-loss").direction == "maximise"
+    assert registry.get(f"table:{table}#-accuracy").direction == "minimise"
+    assert registry.get(f"table:{table}#-loss").direction == "maximise"
     assert task.protocol().name == f"table/{Table.load(table).sha256[:12]}"
     with pytest.raises(UnknownNameError, match="protocol of the task"):
         task.protocol("table/0")
 
 
 def test_what_a_table_cannot_answer(table):
-    task = tasks.get(f"table:{table}#accuracy")
+    task = registry.get(f"table:{table}#accuracy")
     with pytest.raises(TrainingError, match="does not hold the architecture"):
         task.answer(CELLS[40])
     with pytest.raises(TrainingError, match="has no accuracy for"):
@@ -81,11 +81,11 @@ def test_what_a_table_cannot_answer(table):
 )
 def test_a_name_that_leads_nowhere_says_why(table, name, message):
     with pytest.raises(UsageError, match=message):
-        tasks.get(name.format(table))
+        registry.get(name.format(table))
 
 
 def test_official_tasks_answer_in_fractions(official):
-    task, table = tasks.get("nb201-cifar10"), Table.named("nb201")
+    task, table = registry.get("nb201-cifar10"), Table.named("nb201")
     cell = table.architectures[100]
     short, long = task.answer(cell), task.answer(cell, "nb201/200")
     assert task.protocol().name == "nb201/12"
@@ -94,30 +94,30 @@ def test_official_tasks_answer_in_fractions(official):
     assert long.metrics["test_accuracy"] == pytest.approx(table.column("cifar10_test_200ep")[100] / 100)
     assert (short.epochs, long.epochs) == (12, 200)
     assert short.seconds == long.seconds == table.cost()[100]
-    other = tasks.get("nb201-cifar100").answer(cell)
+    other = registry.get("nb201-cifar100").answer(cell)
     assert other.value == pytest.approx(table.column("cifar100_valid_12ep")[100] / 100)
     assert task.search_space() == spaces.get("nasbench201")
 
 
 def test_answers_tell_what_networks_cost(official, tmp_path):
     cell = Table.named("nb201").architectures[0]
-    told = tasks.get("nb201-cifar10").answer(cell).metrics
+    told = registry.get("nb201-cifar10").answer(cell).metrics
     assert told.keys() == {
         *("valid_accuracy", "test_accuracy", "params", "flops"),
         *("latency_ms_2080ti_256", "latency_ms_raspi4", "latency_ms_eyeriss"),
     }
     assert (told["params"], told["flops"]) == (129310, 17958600)
-    sample = tasks.get("nb101").answer(Table.named("nb101").architectures[0])
+    sample = registry.get("nb101").answer(Table.named("nb101").architectures[0])
     assert sample.metrics["params"] == Table.named("nb101").column("params")[0]
 
     path = tmp_path / "costs.csv"
     path.write_text(f"arch_str,params,flops,params_left,score\n{codec.to_nasbench201(CELLS[0])},7,,3,0.5\n")
-    assert tasks.get(f"table:{path}#score").answer(CELLS[0]).metrics == {"score": 0.5, "params": 7.0}
-    assert tasks.get(f"table:{path}#-params").answer(CELLS[0]).metrics == {"params": 7.0}
+    assert registry.get(f"table:{path}#score").answer(CELLS[0]).metrics == {"score": 0.5, "params": 7.0}
+    assert registry.get(f"table:{path}#-params").answer(CELLS[0]).metrics == {"params": 7.0}
 
 
 def test_the_sample_of_nasbench101_is_its_own_space(official):
-    task = tasks.get("nb101")
+    task = registry.get("nb101")
     space = task.search_space("nasbench101")
     assert space.config == {"table": "nb101"}
     cell = space.members()[5]
@@ -128,13 +128,13 @@ def test_the_sample_of_nasbench101_is_its_own_space(official):
 def test_an_official_table_that_is_not_here(monkeypatch):
     monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
     with pytest.raises(SettingsError, match="nb201 is not found"):
-        tasks.get("nb201-cifar10").answer(CELLS[0])
+        registry.get("nb201-cifar10").answer(CELLS[0])
     with pytest.raises(SettingsError, match="nb201 is not found"):
-        tasks.get("nb201-cifar10").search_space()
+        registry.get("nb201-cifar10").search_space()
 
 
 def propose(archive, table, networks, name="study", **settings):
-    task = tasks.get(f"table:{table}#accuracy")
+    task = registry.get(f"table:{table}#accuracy")
     protocol = task.protocol().name
     archive.studies.create(Study(name, task.name, protocol, "nasbench201", task.objective, budget=100))
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -142,8 +142,8 @@ def propose(archive, table, networks, name="study", **settings):
 
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda _: pytest.fail("asked for a device"))
-    monkeypatch.setattr("archive.trainer.daemon.Trial", lambda _: pytest.fail("started a process"))
+    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda _: pytest.fail("asked for a device"))
+    monkeypatch.setattr("archive.trainer.daemon.trainer.Trial", lambda _: pytest.fail("started a process"))
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
     options = Options(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
     tally = Trainer(archive, options, home=tmp_path / "trainer").run()
@@ -171,7 +171,7 @@ def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):
     from archive.errors import StoreUnavailableError
 
     propose(archive, table, CELLS[:2])
-    monkeypatch.setattr("archive.trainer.queue.BACKOFF_SECONDS", 0.05)
+    monkeypatch.setattr("archive.trainer.daemon.store_client.BACKOFF_SECONDS", 0.05)
     settle, calls = archive.proposals.settle, []
 
     def away(*arguments):
@@ -201,7 +201,7 @@ def test_answers_in_scaled_time_take_it(archive, table, tmp_path):
 
 
 def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("archive.trainer.workplace.resolve_device", lambda device: (device, "none"))
+    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
     propose(archive, table, CELLS[:1])
     table.unlink()
     options = Options(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))

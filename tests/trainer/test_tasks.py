@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from archive.errors import SettingsError, UnknownNameError
-from archive.trainer import data, tasks
-from archive.trainer.protocols import Protocol
+from archive.trainer.datasets import tensors
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.protocol import Protocol
 
 DEFAULTS = {
     field.name: field.default for field in dataclasses.fields(Protocol) if field.default is not dataclasses.MISSING
@@ -31,24 +32,24 @@ def test_names_and_tasks_need_neither_torch_nor_sklearn():
 
 def test_unknown_names_say_what_is_near():
     with pytest.raises(UnknownNameError, match="did you mean digits"):
-        tasks.get("digit")
+        registry.get("digit")
     with pytest.raises(UnknownNameError, match="digits/1"):
-        tasks.get("digits").protocol("digits/9")
+        registry.get("digits").protocol("digits/9")
 
 
 def test_a_task_of_another_package_must_be_a_task(monkeypatch):
-    monkeypatch.setitem(tasks.registry._loaded, "odd", object())
+    monkeypatch.setitem(registry.registry._loaded, "odd", object())
     with pytest.raises(SettingsError, match="must be a Task, got a object"):
-        tasks.get("odd")
+        registry.get("odd")
 
 
-TRAINED = [name for name in tasks.names() if isinstance(tasks.get(name), tasks.Task)]
-PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in tasks.get(name).protocols]
+TRAINED = [name for name in registry.names() if isinstance(registry.get(name), registry.Task)]
+PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in registry.get(name).protocols]
 
 
 @pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None))
 def test_every_protocol_is_named_after_its_task_and_hangs_together(name, protocol):
-    task = tasks.get(name)
+    task = registry.get(name)
     assert protocol.name.startswith(f"{name}/")
     assert task.protocol(protocol.name) is protocol
     assert task.objective == f"valid_{task.metric}"
@@ -64,13 +65,13 @@ def test_every_protocol_is_named_after_its_task_and_hangs_together(name, protoco
 
 def test_nasbots_protocol_is_that_of_the_paper():
     for name in ("naval", "protein"):
-        protocol = tasks.get(name).protocol(f"{name}/nasbot")
+        protocol = registry.get(name).protocol(f"{name}/nasbot")
         assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (20_000, 100, 256)
         assert (protocol.optimiser, protocol.momentum, protocol.weight_decay) == ("sgd", 0, 0)
         assert (protocol.schedule, protocol.learning_rate, protocol.normalisation) == ("constant", 1e-5, "none")
         sizes = np.array([protocol.train, protocol.valid, protocol.test])
         np.testing.assert_allclose(sizes / sizes.sum(), [0.6, 0.2, 0.2], atol=1e-4)
-    protocol = tasks.get("cifar10").protocol("cifar10/nasbot")
+    protocol = registry.get("cifar10").protocol("cifar10/nasbot")
     assert (protocol.epochs * protocol.epoch_steps, protocol.epoch_steps, protocol.batch) == (24_000, 400, 64)
     assert (protocol.train, protocol.valid, protocol.test) == (40_000, 10_000, 10_000)
     assert (protocol.schedule, protocol.learning_rate) == ("constant", 1e-4)
@@ -78,14 +79,14 @@ def test_nasbots_protocol_is_that_of_the_paper():
 
 @pytest.mark.parametrize(("name", "images"), [("mnist", 70_000), ("fashion-mnist", 70_000), ("cifar10", 60_000)])
 def test_auto_keras_protocol_splits_all_images(name, images):
-    protocol = tasks.get(name).protocol(f"{name}/autokeras")
+    protocol = registry.get(name).protocol(f"{name}/autokeras")
     assert (protocol.train, protocol.valid, protocol.test) == (images * 6 // 10, images // 5, images // 5)
     assert (protocol.convergence, protocol.patience, protocol.threshold) == ("threshold", 5, 1e-4)
 
 
 @pytest.mark.parametrize("name", ["digits", "diabetes"])
 def test_a_task_describes_its_data(name):
-    task = tasks.get(name)
+    task = registry.get(name)
     protocol = task.protocol()
     splits = task.load()
     for part in ("train", "valid", "test"):
@@ -134,13 +135,13 @@ def test_the_choices_of_a_protocol_never_change(name, protocol):
     [("digits", "de0a37aacce0d3c7"), ("diabetes", "b6c1f5291cd2bb90")],
 )
 def test_the_split_of_a_protocol_never_changes(name, digest):
-    splits = tasks.get(name).load()
+    splits = registry.get(name).load()
     content = b"".join(np.round(getattr(splits, part).targets, 4).tobytes() for part in ("train", "valid", "test"))
     assert hashlib.sha256(content).hexdigest()[:16] == digest
 
 
 def test_digits_are_stratified_and_standardised():
-    splits = tasks.get("digits").load()
+    splits = registry.get("digits").load()
     for part in (splits.train, splits.valid, splits.test):
         shares = np.bincount(part.targets, minlength=10) / len(part)
         np.testing.assert_allclose(shares, 0.1, atol=0.01)
@@ -149,7 +150,7 @@ def test_digits_are_stratified_and_standardised():
 
 
 def test_diabetes_is_standardised_by_its_training_part():
-    splits = tasks.get("diabetes").load()
+    splits = registry.get("diabetes").load()
     np.testing.assert_allclose(splits.train.inputs.mean(axis=0), 0, atol=1e-5)
     np.testing.assert_allclose(splits.train.inputs.std(axis=0), 1, atol=1e-5)
     assert splits.train.targets.std() == pytest.approx(1, abs=1e-5)
@@ -157,11 +158,11 @@ def test_diabetes_is_standardised_by_its_training_part():
 
 
 def test_no_row_is_in_two_parts():
-    splits = tasks.get("diabetes").load()
+    splits = registry.get("diabetes").load()
     rows = np.concatenate([part.inputs for part in (splits.train, splits.valid, splits.test)])
     assert len(np.unique(rows, axis=0)) == 442
 
 
 def test_sizes_must_fit_the_data():
     with pytest.raises(ValueError, match="must add up to 5 inputs, got"):
-        data.split(np.zeros((5, 2)), np.zeros(5), tasks.DIABETES.protocol(), per_feature=True)
+        tensors.split(np.zeros((5, 2)), np.zeros(5), registry.DIABETES.protocol(), per_feature=True)

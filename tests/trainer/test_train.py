@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from archive.errors import InvalidArchitectureError, TrainingError
-from archive.trainer import tasks
-from archive.trainer.build import Network
-from archive.trainer.data import Batches
-from archive.trainer.measure import Best, measure
-from archive.trainer.train import Outcome, train
+from archive.trainer.datasets.tensors import Batches
+from archive.trainer.fit.evaluate import Best, measure
+from archive.trainer.fit.train import Outcome, train
+from archive.trainer.nn.network import Network
+from archive.trainer.tasks import registry
 from tests.spaces.strategies import relabelled
 from tests.trainer import faulty
 from tests.trainer.nets import TINY_CNN, TINY_MLP, net
@@ -25,7 +25,7 @@ BRANCHES = net(
 
 
 def short(task: str, **changes):
-    return dataclasses.replace(tasks.get(task).protocol(), **{"epochs": 3, **changes})
+    return dataclasses.replace(registry.get(task).protocol(), **{"epochs": 3, **changes})
 
 
 def same(a: Outcome, b: Outcome) -> bool:
@@ -39,35 +39,35 @@ def same(a: Outcome, b: Outcome) -> bool:
 
 @pytest.mark.parametrize(("task", "architecture"), [("digits", BRANCHES), ("diabetes", TINY_MLP)])
 def test_one_seed_gives_one_result(task, architecture):
-    first, again, other = (train(architecture, tasks.get(task), short(task), seed=seed) for seed in (1, 1, 2))
+    first, again, other = (train(architecture, registry.get(task), short(task), seed=seed) for seed in (1, 1, 2))
     assert same(first, again)
     assert not same(first, other)
 
 
 def test_relabelled_networks_are_trained_alike():
-    task = tasks.get("digits")
+    task = registry.get("digits")
     assert same(*(train(a, task, short("digits"), seed=1) for a in (BRANCHES, relabelled(BRANCHES, 3))))
 
 
 def test_digits_are_learned():
-    outcome = train(TINY_CNN, tasks.get("digits"))
+    outcome = train(TINY_CNN, registry.get("digits"))
     assert outcome.value > 0.93
     assert outcome.metrics["test_accuracy"] > 0.92
 
 
 def test_digits_are_learned_by_an_mlp():
-    assert train(net("mlp", "relu/64 crelu/32 linear"), tasks.get("digits")).value > 0.9
+    assert train(net("mlp", "relu/64 crelu/32 linear"), registry.get("digits")).value > 0.9
 
 
 def test_diabetes_is_learned():
-    outcome = train(net("mlp", "relu/64 tanh/32 linear"), tasks.get("diabetes"))
+    outcome = train(net("mlp", "relu/64 tanh/32 linear"), registry.get("diabetes"))
     assert outcome.value < 0.7
     assert outcome.metrics["test_mse"] < 0.7
 
 
 def test_a_curve_has_one_entry_an_epoch_and_is_told_as_it_grows():
     told = []
-    outcome = train(TINY_MLP, tasks.get("diabetes"), short("diabetes"), on_epoch=told.append)
+    outcome = train(TINY_MLP, registry.get("diabetes"), short("diabetes"), on_epoch=told.append)
     assert outcome.epochs == 3
     assert sorted(outcome.curve) == ["epoch", "seconds", "train_loss", "valid_loss", "valid_mse"]
     assert outcome.curve["epoch"] == [1.0, 2.0, 3.0]
@@ -75,7 +75,7 @@ def test_a_curve_has_one_entry_an_epoch_and_is_told_as_it_grows():
 
 
 def test_the_value_is_that_of_the_saved_weights():
-    task, protocol = tasks.get("digits"), short("digits", epochs=4)
+    task, protocol = registry.get("digits"), short("digits", epochs=4)
     outcome = train(BRANCHES, task, protocol)
     network = Network(BRANCHES.canonical, task.input_shape, task.outputs, task.kind)
     network.load_state_dict(outcome.weights)
@@ -90,7 +90,7 @@ def test_the_value_is_that_of_the_saved_weights():
 def test_training_ends_when_patience_does():
     # At this rate nothing moves, so the first epoch stays among the best.
     protocol = short("digits", epochs=30, patience=2, learning_rate=1e-12, normalisation="none")
-    outcome = train(TINY_CNN, tasks.get("digits"), protocol)
+    outcome = train(TINY_CNN, registry.get("digits"), protocol)
     assert outcome.epochs <= outcome.metrics["best_epoch"] + 2 < 30
 
 
@@ -122,16 +122,16 @@ def test_a_loss_that_is_no_number_fails_with_its_epoch():
 def test_a_loss_that_explodes_fails():
     protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
     with pytest.raises(TrainingError, match="training diverged"):
-        train(TINY_MLP, tasks.get("diabetes"), protocol)
+        train(TINY_MLP, registry.get("diabetes"), protocol)
 
 
 def test_a_network_that_does_not_suit_the_task_is_refused():
     with pytest.raises(InvalidArchitectureError, match="needs images"):
-        train(TINY_CNN, tasks.get("diabetes"))
+        train(TINY_CNN, registry.get("diabetes"))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 def test_a_gpu_learns_as_well():
-    outcome = train(BRANCHES, tasks.get("digits"), device="cuda")
+    outcome = train(BRANCHES, registry.get("digits"), device="cuda")
     assert outcome.value > 0.95
     assert all(tensor.device.type == "cpu" for tensor in outcome.weights.values())

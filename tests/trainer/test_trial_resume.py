@@ -11,16 +11,18 @@ import numpy as np
 import psutil
 import pytest
 
-from archive.trainer import checkpoint, states, tasks, triallog
-from archive.trainer.job import Epoch, Failed, Finished, Interrupted, Job
-from archive.trainer.worker import Trial
+from archive.trainer.storage import checkpoints, weights_file
+from archive.trainer.tasks import registry
+from archive.trainer.trial import log as triallog
+from archive.trainer.trial.job import Epoch, Failed, Finished, Interrupted, Job
+from archive.trainer.trial.process import Trial
 from tests.support import wait_until
 from tests.trainer import faulty
 from tests.trainer.nets import TINY_CNN, TINY_MLP
 from tests.trainer.test_train import short
 from tests.trainer.test_worker import told
 
-DIABETES = tasks.get("diabetes")
+DIABETES = registry.get("diabetes")
 LONG = dataclasses.replace(DIABETES.protocol(), name="long/1", epochs=100_000, patience=100_000)
 
 
@@ -64,7 +66,7 @@ def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
     tmp_path, task, architecture, protocol, hyperparameters
 ):
     rng = np.random.default_rng(0)
-    asked = job(tmp_path, tasks.get(task), protocol, architecture, hyperparameters=hyperparameters)
+    asked = job(tmp_path, registry.get(task), protocol, architecture, hyperparameters=hyperparameters)
     *_, undisturbed = told(Trial(dataclasses.replace(asked, resume_folder=None, log=None)))
     asked = dataclasses.replace(asked, checkpoint_seconds=0.0, folder=tmp_path / "others")
     for _ in range(4):
@@ -79,7 +81,7 @@ def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
     found, expected = finished.result, undisturbed.result
     assert without_seconds(found) == without_seconds(expected)
     assert found.environment["resumed"] >= 1
-    ours, theirs = (checkpoint.load(each.checkpoint).weights for each in (found, expected))
+    ours, theirs = (weights_file.load(each.checkpoint).weights for each in (found, expected))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
     # What was done before is told again, so that whoever listens has the whole curve.
     assert [epoch.metrics["valid_loss"] for epoch in epochs] == found.curve["valid_loss"]
@@ -87,7 +89,7 @@ def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
     assert flags == sorted(flags, reverse=True) and not flags[-1]
     assert found.seconds >= found.curve["seconds"][-1] >= found.curve["seconds"][0]
     # The state is there until the result is safe.
-    assert states.path_of(tmp_path / "states", "s#1").exists()
+    assert checkpoints.path_of(tmp_path / "states", "s#1").exists()
 
 
 def test_a_trial_that_is_asked_to_leave_loses_nothing(tmp_path):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-from archive.trainer import triallog
+from archive.trainer.trial import log as triallog
 from tests.support import ROOT
 
 

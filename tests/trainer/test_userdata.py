@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from archive.errors import TrainingError, UsageError
-from archive.trainer import tasks
 from archive.trainer.datasets import sources
 from archive.trainer.datasets.userfiles import read_csv, read_npz
-from archive.trainer.train import train
+from archive.trainer.fit.train import train
+from archive.trainer.tasks import registry
 from tests.trainer.nets import TINY_CNN, TINY_MLP
 
 
@@ -32,7 +32,7 @@ def numbers(n=60, seed=0):
 
 def test_a_csv_is_a_task_that_is_trained(tmp_path):
     path = table(tmp_path / "houses.csv", numbers(1000))
-    task = tasks.get(f"csv:{path}#y")
+    task = registry.get(f"csv:{path}#y")
     protocol = task.protocol()
     assert (task.kind, task.metric, task.input_shape, task.spaces) == ("regression", "mse", (2,), ("mlp",))
     assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (600, 200, 200, "shuffled")
@@ -48,23 +48,23 @@ def test_a_csv_is_a_task_that_is_trained(tmp_path):
 
 def test_the_protocol_goes_by_the_content_and_the_target_by_the_name(tmp_path):
     path = table(tmp_path / "t.csv", numbers())
-    first, second = tasks.get(f"csv:{path}#y"), tasks.get(f"csv:{path}#a")
+    first, second = registry.get(f"csv:{path}#y"), registry.get(f"csv:{path}#a")
     assert first.protocol().name == second.protocol().name
     assert not np.array_equal(first.load().train.targets, second.load().train.targets)
     copy = table(tmp_path / "copy.csv", numbers())
-    assert tasks.get(f"csv:{copy}#y").protocol() == first.protocol()
+    assert registry.get(f"csv:{copy}#y").protocol() == first.protocol()
     other = table(tmp_path / "other.csv", numbers(seed=1))
-    assert tasks.get(f"csv:{other}#y").protocol().name != first.protocol().name
+    assert registry.get(f"csv:{other}#y").protocol().name != first.protocol().name
 
 
 def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_one(tmp_path):
     path = table(tmp_path / "t.csv", numbers())
-    task = tasks.get(f"csv:{path}#y")
+    task = registry.get(f"csv:{path}#y")
     table(path, numbers(seed=1))
     os.utime(path, ns=(1, 1))
     with pytest.raises(TrainingError, match="has changed since"):
         task.load()
-    assert tasks.get(f"csv:{path}#y").protocol().name != task.protocol().name
+    assert registry.get(f"csv:{path}#y").protocol().name != task.protocol().name
 
 
 @pytest.mark.parametrize(
@@ -80,22 +80,22 @@ def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_o
 )
 def test_what_a_target_is_taken_for(tmp_path, targets, kind, outputs):
     path = table(tmp_path / "t.csv", [(i, -i, target) for i, target in enumerate(targets)])
-    task = tasks.get(f"csv:{path}#y")
+    task = registry.get(f"csv:{path}#y")
     assert (task.kind, task.outputs) == (kind, outputs)
     assert task.protocol().split == ("stratified" if kind == "classification" else "shuffled")
 
 
 def test_what_a_target_is_can_be_said(tmp_path):
     path = table(tmp_path / "t.csv", [(i, -i, i % 3) for i in range(60)])
-    assert tasks.get(f"csv:{path}#y:values").kind == "regression"
+    assert registry.get(f"csv:{path}#y:values").kind == "regression"
     path = table(tmp_path / "u.csv", [(i, -i, i % 30) for i in range(300)])
-    assert tasks.get(f"csv:{path}#y").kind == "regression"
-    task = tasks.get(f"csv:{path}#y:classes")
+    assert registry.get(f"csv:{path}#y").kind == "regression"
+    task = registry.get(f"csv:{path}#y:classes")
     assert task.outputs == 30
     assert task.label == "u-y-classes"
     path = table(tmp_path / "v.csv", [(i, -i, f"c{i % 3}") for i in range(60)])
     with pytest.raises(UsageError, match=r"row 1 .* a finite number in the column 'y', got 'c0'"):
-        tasks.get(f"csv:{path}#y:values")
+        registry.get(f"csv:{path}#y:values")
 
 
 HOSTILE = {
@@ -128,7 +128,7 @@ def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name
     path = tmp_path / "t.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError, match=said) as error:
-        tasks.get(f"csv:{path}#{target}")
+        registry.get(f"csv:{path}#{target}")
     assert "\n" not in str(error.value)
 
 
@@ -141,7 +141,7 @@ def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name
 )
 def test_a_name_that_leads_nowhere_says_what_to_write(name):
     with pytest.raises(UsageError, match=r"named as|cannot read"):
-        tasks.get(name)
+        registry.get(name)
 
 
 CELLS = st.one_of(st.integers(-5, 5).map(str), st.floats().map(str), st.text(max_size=4), st.just(""))
@@ -197,7 +197,7 @@ def test_arrays_are_a_task_and_images_train_a_cnn(tmp_path):
     rng = np.random.default_rng(0)
     y = np.arange(80) % 4
     x = rng.integers(0, 60, (80, 8, 8)) + 60 * y[:, None, None]
-    task = tasks.get(f"npz:{saved(tmp_path / 'im.npz', x=x.astype(np.uint8), y=y)}")
+    task = registry.get(f"npz:{saved(tmp_path / 'im.npz', x=x.astype(np.uint8), y=y)}")
     assert (task.kind, task.outputs, task.input_shape, task.spaces) == (
         "classification",
         4,
@@ -206,7 +206,7 @@ def test_arrays_are_a_task_and_images_train_a_cnn(tmp_path):
     )
     assert task.label == "im"
     assert train(TINY_CNN, task).value > 0.25
-    task = tasks.get(f"npz:{saved(tmp_path / 'flat.npz', x=rng.normal(size=(50, 3)), y=rng.normal(size=50))}")
+    task = registry.get(f"npz:{saved(tmp_path / 'flat.npz', x=rng.normal(size=(50, 3)), y=rng.normal(size=50))}")
     assert (task.kind, task.input_shape, task.spaces) == ("regression", (3,), ("mlp",))
 
 
@@ -214,13 +214,13 @@ def test_the_parts_of_a_file_are_kept(tmp_path):
     x = np.arange(100.0)[:, None] * np.ones(3)
     y = np.array(["no", "yes"])[np.arange(100) % 2]
     own = {"x_train": x[:60], "y_train": y[:60], "x_test": x[60:], "y_test": y[60:]}
-    task = tasks.get(f"npz:{saved(tmp_path / 'two.npz', **own)}")
+    task = registry.get(f"npz:{saved(tmp_path / 'two.npz', **own)}")
     protocol = task.protocol()
     assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (48, 12, 40, "held-out")
     splits = task.load()
     assert splits.test.inputs.min() > max(splits.train.inputs.max(), splits.valid.inputs.max())
     own = {"x_train": x[:60], "y_train": y[:60], "x_valid": x[60:75], "y_valid": y[60:75]}
-    task = tasks.get(f"npz:{saved(tmp_path / 'three.npz', **own, x_test=x[75:], y_test=y[75:])}")
+    task = registry.get(f"npz:{saved(tmp_path / 'three.npz', **own, x_test=x[75:], y_test=y[75:])}")
     protocol = task.protocol()
     assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (60, 15, 25, "given")
     splits = task.load()
@@ -264,7 +264,7 @@ def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, mo
     arrays, said = BAD[name]
     path = saved(tmp_path / "t.npz", **arrays)
     with pytest.raises(UsageError, match=said) as error:
-        tasks.get(f"npz:{path}")
+        registry.get(f"npz:{path}")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "exploded").exists()
 
@@ -275,7 +275,7 @@ def test_what_is_no_array_is_not_taken_for_one(tmp_path):
         file.writestr("x", "garbage")
         file.writestr("y", "more")
     with pytest.raises(UsageError, match=r"must have x and y, .*: it has nothing"):
-        tasks.get(f"npz:{path}")
+        registry.get(f"npz:{path}")
 
 
 @settings(max_examples=60, deadline=None)
@@ -300,5 +300,5 @@ def test_a_file_of_arrays_that_is_cut_off_or_altered_is_refused_or_whole(tmp_pat
 def test_nothing_is_kept_of_what_was_refused(tmp_path):
     path = table(tmp_path / "t.csv", [(1, 2, "nan")] * 20)
     with pytest.raises(UsageError):
-        tasks.get(f"csv:{path}#y")
+        registry.get(f"csv:{path}#y")
     assert not sources.home().exists()

@@ -11,8 +11,8 @@ import pytest
 from archive.errors import CheckpointError
 from archive.store.records import Checkpoint, Result
 from archive.store.retention import Policy
-from archive.trainer import weights
-from archive.trainer.weights_gc import collect
+from archive.trainer.storage import weights_store
+from archive.trainer.storage.weights_gc import collect
 from tests.archive.stores import cells, known, propose
 
 pytestmark = pytest.mark.every_server
@@ -31,13 +31,13 @@ def train(archive, root, values, name="study"):
     kept = []
     for value in values:
         claim = archive.proposals.claim("w", study=name)
-        kept.append(weights.write(root, f"{name} {value}".encode()))
+        kept.append(weights_store.write(root, f"{name} {value}".encode()))
         archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=kept[-1]))
     return kept
 
 
 def there(root):
-    return {one.uri for one in weights.listed(root)}
+    return {one.uri for one in weights_store.listed(root)}
 
 
 def test_all_but_the_best_go_from_the_store_and_from_the_disk(archive, root):
@@ -74,14 +74,14 @@ def test_what_a_running_proposal_may_begin_with_stays(archive, root):
     claim = archive.proposals.claim("w", study="next")
     found = collect(archive, root, EVERYTHING)
     assert ({*found.removed}, found.kept) == ({kept[1].uri}, {"in use": 1})
-    assert weights.read(kept[0])
+    assert weights_store.read(kept[0])
     archive.proposals.complete(claim.id, claim.token, Result(0.5))
     assert {*collect(archive, root, EVERYTHING).removed} == {kept[0].uri}
 
 
 def test_weights_that_are_not_at_hand_stay_on_record(archive, root):
     (kept,) = train(archive, root, [0.1])
-    weights.remove(kept.uri)
+    weights_store.remove(kept.uri)
     found = collect(archive, root, EVERYTHING)
     assert (found.removed, found.kept) == ({}, {"elsewhere": 1})
     assert archive.checkpoints.of_evaluation("study#00000") == kept
@@ -89,7 +89,7 @@ def test_weights_that_are_not_at_hand_stay_on_record(archive, root):
 
 def test_files_that_the_store_does_not_know_go_only_when_asked_and_old(archive, root):
     (kept,) = train(archive, root, [0.1])
-    stray = weights.write(root, b"left behind")
+    stray = weights_store.write(root, b"left behind")
     assert collect(archive, root, Policy(1, 0)).orphans == {}
     assert collect(archive, root, Policy(1, 3600), orphans=True).orphans == {}
     assert collect(archive, root, Policy(1, 0), orphans=True, dry_run=True).orphans == {stray.uri: stray.bytes}
@@ -103,7 +103,7 @@ def test_killed_between_store_and_disk_a_collection_leaves_an_orphan_and_no_addr
     def fail(uri):
         raise CheckpointError(f"cannot remove the weights {uri}: killed")
 
-    monkeypatch.setattr(weights, "remove", fail)
+    monkeypatch.setattr(weights_store, "remove", fail)
     with pytest.raises(CheckpointError, match="killed"):
         collect(archive, root, EVERYTHING)
     monkeypatch.undo()
@@ -113,8 +113,8 @@ def test_killed_between_store_and_disk_a_collection_leaves_an_orphan_and_no_addr
 
 
 def test_old_files_of_a_folder_are_known_by_their_age(archive, tmp_path):
-    stray = weights.write(tmp_path, b"left behind")
-    path = weights.local_folder(stray.uri)
+    stray = weights_store.write(tmp_path, b"left behind")
+    path = weights_store.local_folder(stray.uri)
     os.utime(path, (time.time() - 7200,) * 2)
     assert collect(archive, tmp_path, Policy(1, 3600), orphans=True).orphans == {stray.uri: stray.bytes}
 
@@ -124,7 +124,7 @@ def test_weights_that_are_known_under_another_path_are_no_orphans(archive, tmp_p
     (tmp_path / "link").symlink_to(tmp_path / "weights")
     found = collect(archive, tmp_path / "link", EVERYTHING, orphans=True)
     assert (found.removed, found.orphans) == ({}, {})
-    assert weights.read(kept)
+    assert weights_store.read(kept)
 
 
 def test_files_that_no_trainer_has_named_are_not_touched(archive, tmp_path):
@@ -141,7 +141,7 @@ def test_files_that_no_trainer_has_named_are_not_touched(archive, tmp_path):
 def test_an_address_that_somebody_made_up_leads_to_no_removal(archive, tmp_path, sha256):
     thesis = tmp_path / "thesis.safetensors"
     thesis.write_bytes(b"years of work")
-    uri = f"{weights.root_uri(tmp_path / 'weights')}../thesis.safetensors"
+    uri = f"{weights_store.root_uri(tmp_path / 'weights')}../thesis.safetensors"
     propose(archive, cells(1), "sent")
     claim = archive.proposals.claim("w", study="sent")
     archive.proposals.complete(claim.id, claim.token, Result(0.1, checkpoint=Checkpoint(uri, sha256, 13)))

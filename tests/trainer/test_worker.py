@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 from archive.errors import SettingsError
-from archive.trainer import checkpoint, tasks
-from archive.trainer.train import train
-from archive.trainer.worker import Epoch, Failed, Finished, Job, Trial, resolve_device
+from archive.trainer.fit.train import train
+from archive.trainer.storage import weights_file
+from archive.trainer.tasks import registry
+from archive.trainer.trial.process import Epoch, Failed, Finished, Job, Trial, resolve_device
 from tests.support import ROOT, wait_until
 from tests.trainer import faulty
 from tests.trainer.nets import TINY_CNN, TINY_MLP
@@ -44,7 +45,7 @@ def told(trial: Trial, seconds: float = 120.0):
 
 
 def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
-    task = tasks.get("diabetes")
+    task = registry.get("diabetes")
     *epochs, last = told(Trial(job(task, tmp_path)))
     assert isinstance(last, Finished)
     result = last.result
@@ -52,13 +53,13 @@ def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
     assert result.value == result.metrics["valid_mse"] == min(result.curve["valid_mse"])
     assert (result.seed, result.device, result.epochs) == (1, "cpu", len(epochs))
     assert result.environment["threads"] == 1
-    saved = checkpoint.load(result.checkpoint)
+    saved = weights_file.load(result.checkpoint)
     assert saved.architecture == TINY_MLP.canonical
     assert saved.about == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
 
 
 def test_a_trial_finds_what_the_loop_finds_here(tmp_path):
-    task = tasks.get("digits")
+    task = registry.get("digits")
     *_, last = told(Trial(job(task, tmp_path, TINY_CNN)))
     here = train(TINY_CNN, task, seed=1)
     assert last.result.curve["valid_accuracy"] == pytest.approx(here.curve["valid_accuracy"], abs=0.01)
@@ -66,7 +67,7 @@ def test_a_trial_finds_what_the_loop_finds_here(tmp_path):
 
 def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
     (tmp_path / "weights").write_text("a file where the folder should be")
-    *_, last = told(Trial(job(tasks.get("diabetes"), tmp_path / "weights")))
+    *_, last = told(Trial(job(registry.get("diabetes"), tmp_path / "weights")))
     assert isinstance(last, Finished)
     assert last.result.checkpoint is None
     assert "cannot write weights" in last.result.environment["checkpoint"]
@@ -96,7 +97,7 @@ def test_a_trial_that_fails_says_why(tmp_path, loader, reason, retry):
 
 
 def test_a_network_that_does_not_suit_the_task_fails_for_good(tmp_path):
-    (last,) = told(Trial(job(tasks.get("diabetes"), tmp_path, TINY_CNN)))
+    (last,) = told(Trial(job(registry.get("diabetes"), tmp_path, TINY_CNN)))
     assert isinstance(last, Failed)
     assert not last.retry
     assert "needs images" in last.reason
@@ -115,7 +116,7 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
         from pathlib import Path
         from tests.trainer import faulty
         from tests.trainer.test_worker import job
-        from archive.trainer.worker import Trial
+        from archive.trainer.trial.process import Trial
         trial = Trial(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
         print(trial.pid, flush=True)
         time.sleep(600)
@@ -136,7 +137,7 @@ def test_a_trial_does_not_run_the_main_module_again(tmp_path):
             f"""
             import sys
             sys.path.insert(0, {str(ROOT)!r})
-            from archive.trainer.worker import resolve_device
+            from archive.trainer.trial.process import resolve_device
             print("once", *resolve_device("cpu"))
             """
         )
@@ -200,7 +201,7 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
             if {started!r} != "by the daemon":
                 forkserver.ensure_running()
             from archive.trainer import tasks
-            from archive.trainer.worker import Failed, Job, Trial
+            from archive.trainer.trial.process import Failed, Job, Trial
             from tests.trainer import faulty
             from tests.trainer.nets import TINY_MLP
             task = faulty.faulty(faulty.tells_its_environment)
@@ -227,8 +228,8 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
 
 
 def test_a_device_that_never_answers_is_not_waited_for(monkeypatch):
-    monkeypatch.setattr("archive.trainer.worker.PROBE_SECONDS", 0.2)
-    monkeypatch.setattr("archive.trainer.worker._probe", faulty.never_answers)
+    monkeypatch.setattr("archive.trainer.trial.process.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("archive.trainer.trial.process._probe", faulty.never_answers)
     with pytest.raises(SettingsError, match=r"the device 'cuda' cannot be used: it did not answer within 0\.2 s"):
         resolve_device("cuda")
 
@@ -246,7 +247,7 @@ def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
         import sys
         from pathlib import Path
         from archive.trainer import tasks
-        from archive.trainer.worker import Finished, Job, Trial
+        from archive.trainer.trial.process import Finished, Job, Trial
         from tests.trainer.nets import TINY_MLP
         task, last = tasks.get("diabetes"), None
         trial = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
@@ -270,7 +271,7 @@ def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):
 
 
 def test_a_fork_server_that_is_killed_is_replaced(tmp_path):
-    task = tasks.get("diabetes")
+    task = registry.get("diabetes")
     running = Trial(job(task, tmp_path))
     server = psutil.Process(running.pid).parent()
     server.kill()

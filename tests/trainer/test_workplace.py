@@ -11,9 +11,11 @@ import pytest
 from archive.errors import StoreUnavailableError
 from archive.queue.updates import Completion
 from archive.store.records import Result
-from archive.trainer import states, tasks, workplace
-from archive.trainer.options import Options
-from archive.trainer.workplace import Workplace
+from archive.trainer.daemon import paths
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.paths import Workplace
+from archive.trainer.storage import checkpoints
+from archive.trainer.tasks import registry
 
 CLAIM = SimpleNamespace(id="s#1", token="token")
 ENDING = Completion("s#1", "token", Result(0.5))
@@ -26,7 +28,7 @@ def place(tmp_path):
 
 def left(place, proposal: str, age: float = 0.0):
     """Leave a state behind."""
-    path = states.path_of(place.home / "states", proposal)
+    path = checkpoints.path_of(place.home / "states", proposal)
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"state")
     os.utime(path, (time.time() - age,) * 2)
@@ -65,12 +67,12 @@ def test_or_once_it_is_delivered(place):
 
 def test_old_states_are_looked_for_once_a_day(place, monkeypatch):
     now = [5.0]
-    monkeypatch.setattr(workplace.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(paths.time, "monotonic", lambda: now[0])
     outbox = place.outbox("x")
-    young, old = left(place, "young"), left(place, "old", 2 * workplace.STATE_SECONDS)
+    young, old = left(place, "young"), left(place, "old", 2 * paths.STATE_SECONDS)
     place.tidy(outbox)
     assert not old.exists()
-    old = left(place, "old", 2 * workplace.STATE_SECONDS)
+    old = left(place, "old", 2 * paths.STATE_SECONDS)
     now[0] += 86_000.0
     place.tidy(outbox)
     assert old.exists()
@@ -84,8 +86,8 @@ def test_a_task_that_raises_whatever_it_likes_ends_no_trainer(place, monkeypatch
     def broken(_):
         raise AttributeError("no such column")
 
-    monkeypatch.setattr(tasks, "get", broken)
-    monkeypatch.setattr(workplace, "resolve_device", lambda device: (device, "none"))
+    monkeypatch.setattr(registry, "get", broken)
+    monkeypatch.setattr(paths, "resolve_device", lambda device: (device, "none"))
     place = Workplace(place.home, Options(device="cpu", study="study"))
     archive = SimpleNamespace(studies=SimpleNamespace(get=lambda name: SimpleNamespace(task=name)))
     assert place.find_device(archive) == "none"

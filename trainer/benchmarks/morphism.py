@@ -21,11 +21,13 @@ import torch
 from archive.architecture.graph import Architecture, Layer
 from archive.measurement import Figure
 from archive.spaces import morphism
-from archive.trainer import beginning, inheriting, tasks
-from archive.trainer.build import Network
-from archive.trainer.protocols import Protocol
-from archive.trainer.task import Task
-from archive.trainer.train import Outcome, train
+from archive.trainer.fit.train import Outcome, train
+from archive.trainer.morphism import inherited_weights
+from archive.trainer.morphism import protocol as inheriting
+from archive.trainer.nn.network import Network
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.base import Task
+from archive.trainer.tasks.protocol import Protocol
 
 EPOCHS = 15
 """Of a network that begins with its seed; that children train for a third of it, or less, is the rule of `+morph`."""
@@ -44,7 +46,7 @@ def measure(epochs: int = EPOCHS, seed: int = 0, say: Say = lambda line: None) -
     Raises:
         SettingsError: The data are not here and cannot be fetched.
     """
-    task = tasks.get("fashion-mnist")
+    task = registry.get("fashion-mnist")
     assert isinstance(task, Task)
     small = task.protocol("fashion-mnist/small")
     alone = replace(small, epochs=epochs, patience=epochs, augmentation="shift")
@@ -93,7 +95,7 @@ def _inherited(
     inputs = torch.from_numpy(task.load(alone).valid.inputs[:256])
     learned, outcomes, differences = first.weights, [], []
     for parent, child in pairwise(networks):
-        begun = beginning.begin(parent.canonical, learned, child, task, protocol, seed)
+        begun = inherited_weights.begin(parent.canonical, learned, child, task, protocol, seed)
         ends, begins = (_outputs(*pair, task, alone, inputs) for pair in ((parent, learned), (child, begun)))
         differences.append(float((ends - begins).abs().max()))
         own = inheriting.seed_of(seed, child.key)
@@ -106,7 +108,7 @@ def _inherited(
 
 @torch.inference_mode()
 def _outputs(
-    network: Architecture, learned: beginning.Weights, task: Task, protocol: Protocol, inputs: torch.Tensor
+    network: Architecture, learned: inherited_weights.Weights, task: Task, protocol: Protocol, inputs: torch.Tensor
 ) -> torch.Tensor:
     normalise = protocol.normalisation == "batch"
     built = Network(network.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)

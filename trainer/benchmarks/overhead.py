@@ -28,18 +28,18 @@ from torch.nn import functional as F
 from archive.architecture.graph import Architecture
 from archive.errors import SettingsError
 from archive.measurement import Figure
-from archive.trainer import tasks
 from archive.trainer.benchmarks import starts
 from archive.trainer.benchmarks.starts import chain
-from archive.trainer.build import Network
-from archive.trainer.data import Batches, Part, Splits
-from archive.trainer.job import CHECKPOINT_SECONDS, Epoch
-from archive.trainer.precision import choose, units
-from archive.trainer.protocols import Protocol
-from archive.trainer.session import Metrics, Session
-from archive.trainer.steps import factor_at
-from archive.trainer.task import Task
-from archive.trainer.train import train
+from archive.trainer.datasets.tensors import Batches, Part, Splits
+from archive.trainer.fit.precision import choose, units
+from archive.trainer.fit.steps import factor_at
+from archive.trainer.fit.train import train
+from archive.trainer.nn.network import Network
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.base import Task
+from archive.trainer.tasks.protocol import Protocol
+from archive.trainer.trial.job import CHECKPOINT_SECONDS, Epoch
+from archive.trainer.trial.session import Metrics, Session
 
 GOAL = "< 3"
 TURNS, SECONDS = 8, 1.0
@@ -83,7 +83,7 @@ def _device(name: str) -> torch.device:
 
 
 def _problems(device: torch.device) -> Iterator[tuple[str, Task, Architecture]]:
-    digits, diabetes = tasks.DIGITS, tasks.DIABETES
+    digits, diabetes = registry.DIGITS, registry.DIABETES
     yield "digits, small cnn", digits, chain("cnn", "conv3/16 max-pool conv3/32 max-pool fc/32 softmax")
     yield "digits, residual cnn", digits, chain("cnn", "res3/32 res3/32 max-pool res3/64 res3/64 fc/64 softmax")
     yield "diabetes, mlp", diabetes, chain("mlp", "relu/64 tanh/32 linear")
@@ -95,14 +95,14 @@ def _problems(device: torch.device) -> Iterator[tuple[str, Task, Architecture]]:
 def _images(count: int) -> Task:
     """Return a task of the size of CIFAR-10's images; their content does not matter to a clock."""
     sizes = (count, count // 8, count // 8)
-    own = tasks.DIGITS.protocol()
+    own = registry.DIGITS.protocol()
     protocol = replace(own, name="noise/1", train=sizes[0], valid=sizes[1], test=sizes[2])
 
     def load(_: Protocol) -> Splits:
         rng = np.random.default_rng(0)
         return Splits(*(Part(rng.standard_normal((n, 3, 32, 32), np.float32), rng.integers(10, size=n)) for n in sizes))
 
-    return replace(tasks.DIGITS, name="noise", input_shape=(3, 32, 32), protocols=(protocol,), loader=load)
+    return replace(registry.DIGITS, name="noise", input_shape=(3, 32, 32), protocols=(protocol,), loader=load)
 
 
 class Run(NamedTuple):

@@ -11,9 +11,9 @@ import torch
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import TrainingError
 from archive.measurement import Figure
-from archive.trainer import tasks
-from archive.trainer.job import Epoch, Job
-from archive.trainer.worker import Trial
+from archive.trainer.tasks import registry
+from archive.trainer.trial.job import Epoch, Job
+from archive.trainer.trial.process import Trial
 
 
 def measure(device: torch.device, folder: Path) -> list[Figure]:
@@ -23,7 +23,7 @@ def measure(device: torch.device, folder: Path) -> list[Figure]:
         device: Where they train.
         folder: Takes what they save.
     """
-    task = tasks.DIGITS
+    task = registry.DIGITS
     least = replace(task.protocol(), epochs=1, epoch_steps=1)
     architecture = chain("cnn", "conv3/16 max-pool conv3/32 max-pool fc/32 softmax")
     job = Job(architecture, task, least, 0, str(device), 1, folder)

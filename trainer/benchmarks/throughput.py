@@ -3,7 +3,7 @@
 A life cycle is what a trial costs beside its training: propose, claim, three reports, complete. One agent proposes, in
 batches, for ten seconds; workers, each a process of its own, take and tell until nothing is left. Three manners:
 
-    in batches       as the daemon does for tasks that a table answers (`archive.trainer.queue`): many proposals in a
+    in batches       as the daemon does for tasks that a table answers (`archive.trainer.daemon.store_client`): many proposals in a
                      transaction, which is one of claims, of first, second or third reports, or of results
     reports late     the same, where the daemon has no time for reports: they give way to the result
     one by one       a transaction each step of each proposal
@@ -33,9 +33,9 @@ from archive.server import embedded
 from archive.settings import Settings
 from archive.store.architectures import batched
 from archive.store.records import Claim, Result, Study
-from archive.trainer.options import Options
-from archive.trainer.outbox import Outbox
-from archive.trainer.queue import BATCH, Queue
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.result_spool import Outbox
+from archive.trainer.daemon.store_client import BATCH, Queue
 
 WORKERS = (1, 8)
 SECONDS = 10.0

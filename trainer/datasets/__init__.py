@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from archive.trainer.datasets import cache, layout, readers, sources
 
 if TYPE_CHECKING:
-    from archive.trainer.data import Splits
-    from archive.trainer.protocols import Protocol
+    from archive.trainer.datasets.tensors import Splits
+    from archive.trainer.tasks.protocol import Protocol
 
 
 def load(name: str, protocol: Protocol) -> Splits:

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive.trainer.datasets import sources
-from archive.trainer.files import write_atomically
+from archive.trainer.storage.atomic import write_atomically
 
 if TYPE_CHECKING:
-    from archive.trainer.data import Splits
     from archive.trainer.datasets.layout import Parts
-    from archive.trainer.protocols import Protocol
+    from archive.trainer.datasets.tensors import Splits
+    from archive.trainer.tasks.protocol import Protocol
 
 log = logging.getLogger("archive.trainer")
 
@@ -71,7 +71,7 @@ def _mapped(folder: Path, name: str) -> Any:
 
 
 def _splits(parts: Parts) -> Splits:
-    from archive.trainer.data import Part, Splits
+    from archive.trainer.datasets.tensors import Part, Splits
 
     # Images are kept with the channels last, as the networks take them, and seen with the channels first.
     return Splits(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
-from archive.trainer.protocols import Protocol
+from archive.trainer.tasks.protocol import Protocol
 
 Parts = dict[str, tuple[NDArray[np.float32], NDArray[Any]]]
 """`train`, `valid` and `test` to inputs, images as (n, height, width, channels), and targets."""

@@ -1,0 +1,1 @@
+"""One training: data batches, steps, evaluation, early stopping, precision."""

@@ -1,0 +1,116 @@
+"""The steps of a training: forward, backward, optimiser, with the learning rate that the protocol lays over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from archive.trainer.fit.evaluate import descended
+from archive.trainer.fit.hyperparameters import Hyperparameters
+from archive.trainer.fit.optimiser import Optimiser
+from archive.trainer.fit.precision import computing
+from archive.trainer.nn.network import Network
+from archive.trainer.tasks.base import Task
+from archive.trainer.tasks.protocol import Protocol
+
+
+class Steps:
+    """The optimisers of one training, and how far their schedule has gone.
+
+    Args:
+        network: What learns.
+        task: What it learns.
+        protocol: By which rules.
+        total: Steps of all the protocol's epochs: the schedule is laid over them, however few are taken.
+        wanted: What differs from the protocol.
+        precision: `float32`, `bf16` or `tf32`.
+
+    Attributes:
+        done: Number of steps taken.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        task: Task,
+        protocol: Protocol,
+        total: int,
+        wanted: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
+        precision: str = "float32",
+    ) -> None:
+        self.network, self.protocol = network, protocol
+        self.loss = descended(task, protocol)
+        self.optimisers = _optimisers(network, protocol, wanted)
+        bounds = wanted.of_layers("max_norm", len(network.weighted), math.inf)
+        self.bounded = [
+            (parameter, bound)
+            for layer, bound in zip(network.weighted, bounds, strict=True)
+            for parameter in layer.parameters()
+            if parameter.ndim > 1 and bound < math.inf
+        ]
+        self.computing = computing(precision, next(network.parameters()).device)
+        self.total = total
+        self.done = 0
+
+    def take(self, inputs: Tensor, targets: Tensor) -> Tensor:
+        """Take one step; return the summed loss of its inputs before it, () on the device."""
+        with self.computing:
+            loss = self.loss(self.network(inputs), targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        factor = factor_at(self.done / self.total, self.protocol)
+        for optimiser, rate in self.optimisers:
+            optimiser.step(rate * factor)
+        self._bound()
+        self.done += 1
+        return loss.detach() * len(targets)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what the optimisers remember, by name; not copies."""
+        return {
+            f"{at}.{name}": tensor
+            for at, (optimiser, _) in enumerate(self.optimisers)
+            for name, tensor in optimiser.state().items()
+        }
+
+    def resume(self, done: int, state: Mapping[str, Tensor]) -> None:
+        """Go on after so many steps with what was remembered then."""
+        self.done = done
+        for at, (optimiser, _) in enumerate(self.optimisers):
+            optimiser.resume(under(f"{at}.", state))
+
+    @torch.no_grad()
+    def _bound(self) -> None:
+        for parameter, bound in self.bounded:
+            norms = torch.linalg.vector_norm(parameter.flatten(1), dim=1).clamp(min=bound)
+            parameter.mul_((bound / norms).reshape(-1, *[1] * (parameter.ndim - 1)))
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin so, by the rest of their names."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def factor_at(progress: float, protocol: Protocol) -> float:
+    """Return the factor of the learning rate at a progress in [0, 1]: a line up and a cosine down, or always 1."""
+    if protocol.schedule == "constant":
+        return 1.0
+    warmup = protocol.warmup
+    if progress < warmup:
+        return 0.1 + 0.9 * progress / warmup
+    return 0.5 * (1 + math.cos(math.pi * (progress - warmup) / (1 - warmup)))
+
+
+def _optimisers(network: Network, protocol: Protocol, wanted: Hyperparameters) -> list[tuple[Optimiser, float]]:
+    """Return optimisers with the peaks of their learning rates: one, unless layers differ."""
+    count = len(network.weighted)
+    rates = wanted.of_layers("learning_rate", count, protocol.learning_rate)
+    decays = wanted.of_layers("weight_decay", count, protocol.weight_decay)
+    each = [replace(protocol, weight_decay=decay) for decay in decays]
+    if len({*zip(rates, decays, strict=True)}) == 1:
+        return [(Optimiser(network.parameters(), each[0]), rates[0])]
+    layers = zip(network.weighted, each, rates, strict=True)
+    return [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in layers]

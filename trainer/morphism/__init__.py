@@ -1,0 +1,1 @@
+"""Network morphism of trained weights: a grown network begins with what its ancestor has learned."""

@@ -1,0 +1,1 @@
+"""Files of trainers: atomic writes, resumable checkpoints, trained weights, garbage collection."""

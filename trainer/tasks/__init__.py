@@ -1,0 +1,1 @@
+"""Tasks and their training protocols: built-in ones, tables, files of users."""

@@ -1,0 +1,300 @@
+"""The tasks that networks are trained on, with the protocols of each.
+
+A new rule for a task is a new protocol beside the others; those that are here never change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from archive.trainer.tasks.base import Task
+from archive.trainer.tasks.protocol import Protocol
+
+if TYPE_CHECKING:
+    from archive.trainer.datasets.tensors import Splits
+
+
+def _digits(protocol: Protocol) -> Splits:
+    from archive.trainer.datasets import tensors
+
+    return tensors.digits(protocol)
+
+
+def _diabetes(protocol: Protocol) -> Splits:
+    from archive.trainer.datasets import tensors
+
+    return tensors.diabetes(protocol)
+
+
+DIGITS = Task(
+    name="digits",
+    summary="handwritten digits, 1,797 images of 8 x 8 pixels in 10 classes (inside scikit-learn)",
+    kind="classification",
+    metric="accuracy",
+    direction="maximise",
+    input_shape=(1, 8, 8),
+    outputs=10,
+    spaces=("cnn", "mlp"),
+    protocols=(
+        Protocol(
+            name="digits/1",
+            train=1078,
+            valid=359,
+            test=360,
+            split="stratified",
+            split_seed=0,
+            batch=64,
+            epochs=16,
+            patience=6,
+            optimiser="sgd",
+            learning_rate=0.03,
+            warmup=0.3,
+            weight_decay=5e-4,
+            normalisation="batch",
+        ),
+    ),
+    loader=_digits,
+)
+
+DIABETES = Task(
+    name="diabetes",
+    summary="progress of diabetes in 442 patients from 10 measurements (inside scikit-learn)",
+    kind="regression",
+    metric="mse",
+    direction="minimise",
+    input_shape=(10,),
+    outputs=1,
+    spaces=("mlp",),
+    protocols=(
+        Protocol(
+            name="diabetes/1",
+            train=265,
+            valid=88,
+            test=89,
+            split="shuffled",
+            split_seed=0,
+            batch=32,
+            epochs=60,
+            patience=15,
+            optimiser="adamw",
+            learning_rate=1e-3,
+            warmup=0.2,
+            weight_decay=1e-2,
+            normalisation="none",
+        ),
+    ),
+    loader=_diabetes,
+)
+
+
+def _known(name: str, protocol: Protocol) -> Splits:
+    from archive.trainer import datasets
+
+    return datasets.load(name, protocol)
+
+
+def _fetch(name: str, protocol: Protocol) -> None:
+    from archive.trainer.datasets import sources
+
+    sources.locate(name, protocol.data)
+
+
+def _uci(name: str, summary: str, features: int, ours: Protocol, longer: int) -> Task:
+    """Return a regression of NASBOT's section 5, with two protocols of ours, short and longer, and theirs.
+
+    Theirs takes plain steps of one size, and looks at the validation part every 100 of 20,000. The paper does not say
+    what is descended; the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py) descends the absolute error.
+    """
+    long = replace(ours, name=f"{name}/long", epochs=longer, patience=longer, epoch_steps=None)
+    theirs = replace(
+        ours,
+        name=f"{name}/nasbot",
+        batch=256,
+        epochs=200,
+        epoch_steps=100,
+        patience=200,
+        optimiser="sgd",
+        momentum=0.0,
+        learning_rate=1e-5,
+        schedule="constant",
+        warmup=0.0,
+        weight_decay=0.0,
+        normalisation="none",
+        loss="absolute",
+    )
+    return Task(
+        name=name,
+        summary=summary,
+        kind="regression",
+        metric="mse",
+        direction="minimise",
+        input_shape=(features,),
+        outputs=1,
+        spaces=("mlp",),
+        protocols=(ours, long, theirs),
+        loader=partial(_known, name),
+        fetch=partial(_fetch, name),
+    )
+
+
+NAVAL = _uci(
+    "naval",
+    "decay of a frigate's gas turbine compressor from 16 measurements, 11,934 simulated states (UCI)",
+    16,
+    Protocol(
+        name="naval/1",
+        train=7160,
+        valid=2387,
+        test=2387,
+        split="shuffled",
+        split_seed=0,
+        batch=256,
+        epochs=4,
+        patience=4,
+        optimiser="adamw",
+        learning_rate=5e-3,
+        warmup=0.2,
+        weight_decay=1e-4,
+        normalisation="batch",
+    ),
+    longer=20,
+)
+
+PROTEIN = _uci(
+    "protein",
+    "how far a decoy of a protein lies from its native fold (RMSD) from 9 properties, 45,730 decoys (UCI, CASP)",
+    9,
+    Protocol(
+        name="protein/1",
+        train=27438,
+        valid=9146,
+        test=9146,
+        split="shuffled",
+        split_seed=0,
+        batch=256,
+        epochs=2,
+        patience=2,
+        optimiser="adamw",
+        learning_rate=5e-3,
+        warmup=0.2,
+        weight_decay=1e-4,
+        normalisation="batch",
+        epoch_steps=40,
+    ),
+    longer=12,
+)
+
+
+def _images(name: str, summary: str, shape: tuple[int, int, int], ours: Protocol, *others: Protocol) -> Task:
+    """Return a classification of images in ten classes, with our protocols and Auto-Keras' one.
+
+    Theirs splits all images 60/20/20 and trains until the validation loss has not fallen by a ten-thousandth for five
+    epochs. These, Adam at its usual rate, 128 images a step and 200 epochs at most are the constants of their code
+    (Auto-Keras 0.4, autokeras/constant.py), which augments a little more than ours.
+    """
+    count = ours.train + ours.valid + ours.test
+    theirs = Protocol(
+        name=f"{name}/autokeras",
+        train=count * 6 // 10,
+        valid=count // 5,
+        test=count // 5,
+        split="stratified",
+        split_seed=0,
+        batch=128,
+        epochs=200,
+        patience=5,
+        optimiser="adamw",
+        learning_rate=1e-3,
+        warmup=0.0,
+        weight_decay=0.0,
+        normalisation="batch",
+        schedule="constant",
+        convergence="threshold",
+        threshold=1e-4,
+        augmentation="shift-flip",
+    )
+    return Task(
+        name=name,
+        summary=summary,
+        kind="classification",
+        metric="accuracy",
+        direction="maximise",
+        input_shape=shape,
+        outputs=10,
+        spaces=("cnn", "mlp"),
+        protocols=(ours, *others, theirs),
+        loader=partial(_known, name),
+        fetch=partial(_fetch, name),
+    )
+
+
+_GREY = Protocol(
+    name="mnist/1",
+    train=50000,
+    valid=10000,
+    test=10000,
+    split="held-out",
+    split_seed=0,
+    batch=128,
+    epochs=8,
+    patience=4,
+    optimiser="sgd",
+    learning_rate=0.05,
+    warmup=0.25,
+    weight_decay=5e-4,
+    normalisation="batch",
+)
+_FASHION = replace(_GREY, name="fashion-mnist/1")
+_CIFAR = replace(_GREY, name="cifar10/1", train=40000, epochs=16, patience=8, augmentation="shift-flip")
+_CIFAR_NASBOT = replace(
+    _CIFAR,
+    name="cifar10/nasbot",
+    batch=64,
+    epochs=60,
+    epoch_steps=400,
+    patience=60,
+    learning_rate=1e-4,
+    warmup=0.0,
+    weight_decay=0.0,
+    normalisation="none",
+    schedule="constant",
+    momentum=0.0,
+    augmentation="none",
+)
+"""Appendix C.2: 24,000 plain steps of 64 images, a look every 400. (Section 5 says 32 images.)"""
+
+
+def _small(protocol: Protocol, name: str) -> Protocol:
+    """Return a protocol on a few of the images: small networks in half a minute on a CPU."""
+    return replace(protocol, name=name, train=3000, valid=1500, test=1500, batch=64, epochs=5, patience=5)
+
+
+MNIST = _images(
+    "mnist",
+    "handwritten digits, 70,000 images of 28 x 28 pixels in 10 classes",
+    (1, 28, 28),
+    _GREY,
+    _small(_GREY, "mnist/small"),
+)
+
+FASHION_MNIST = _images(
+    "fashion-mnist",
+    "articles of clothing, 70,000 images of 28 x 28 pixels in 10 classes",
+    (1, 28, 28),
+    _FASHION,
+    _small(_FASHION, "fashion-mnist/small"),
+)
+
+CIFAR10 = _images(
+    "cifar10",
+    "animals and vehicles, 60,000 colour images of 32 x 32 pixels in 10 classes",
+    (3, 32, 32),
+    _CIFAR,
+    _small(_CIFAR, "cifar10/small"),
+    _CIFAR_NASBOT,
+    replace(_CIFAR, name="cifar10/jpeg", data="jpeg"),
+    _small(replace(_CIFAR, data="jpeg"), "cifar10/jpeg-small"),
+)
+"""`jpeg` is a lossy copy of the images, and so other data: protocols of its own."""

@@ -1,0 +1,241 @@
+"""Tasks that a table answers: nothing is trained, and an evaluation costs what the table recorded.
+
+    nb201-cifar10, nb201-cifar100     NAS-Bench-201; values are fractions (the file has percent), as imports store them
+    nb101                             NAS-Bench-101, or the sample of it that is there; values are fractions
+    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as the file has them, larger is
+                                      better; table:PATH#-COLUMN where smaller is
+
+Rows that describe one network are one architecture, whose answer is their mean. Beside the value, an answer has what
+the table tells of the network's costs, under the names that trained networks have them by: the columns `params`,
+`flops` (or `params_millions`, `flops_millions`) and those that begin with `latency`. The trainer answers in its own
+process, thousands of times faster than training, and loads no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
+from archive.store.records import Result
+from archive.trainer.tasks.file_access import reference_of
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
+    from archive.spaces.base import Space
+    from archive.spaces.tables.reader import Table
+
+PREFIX = "table:"
+
+COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The protocol of a tabular task: which column is the answer.
+
+    Attributes:
+        name: Under which evaluations record it; that of a user's table names the file's content.
+        column: The column that is the evaluation's value.
+        held_out: The column of test accuracy after the same training, if there is one.
+        epochs: Of the training that the column was read after; 0 where the table does not say.
+    """
+
+    name: str
+    column: str
+    held_out: str | None = None
+    epochs: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the choices as plain values, to record or show."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TabularTask:
+    """A column of a table, and the space of the networks that the table holds.
+
+    Attributes:
+        name: Under which studies name it; with the absolute path of a user's table.
+        label: Short, for names of studies.
+        summary: One line for people.
+        reference: Name or absolute path of the table.
+        spaces: Name of the space of its networks.
+        complete: Whether the table holds the whole space; if not, the search stays inside the table.
+        metric: What its values are, `accuracy` or the name of the column.
+        objective: Name of the metric that is an evaluation's value.
+        direction: `maximise` or `minimise` it.
+        scale: What the numbers of the file are multiplied with.
+        protocols: The columns it can be read by, the default first.
+    """
+
+    name: str
+    label: str
+    summary: str
+    reference: str
+    spaces: tuple[str, ...]
+    complete: bool
+    metric: str
+    objective: str
+    direction: Literal["maximise", "minimise"]
+    scale: float
+    protocols: tuple[Reading, ...]
+
+    @property
+    def table(self) -> Table:
+        """The table, read when it is first asked for.
+
+        Raises:
+            UsageError: It is not there, or it is no table.
+        """
+        from archive.spaces.tables.reader import Table
+
+        return Table.open(self.reference)
+
+    def protocol(self, name: str | None = None) -> Reading:
+        """Return the protocol of this name, or the task's default.
+
+        Raises:
+            UnknownNameError: The task has no such protocol.
+        """
+        for protocol in self.protocols:
+            if name in (None, protocol.name):
+                return protocol
+        raise UnknownNameError(f"protocol of the task {self.name}", str(name), [p.name for p in self.protocols])
+
+    def search_space(self, name: str | None = None) -> Space:
+        """Return the networks that the table can answer for.
+
+        Args:
+            name: Of the space, which must be the table's; None takes it.
+
+        Raises:
+            UsageError: The table holds networks of another space, or cannot be read.
+        """
+        from archive import spaces
+        from archive.spaces.tables import reader
+
+        own = self.spaces[0]
+        if name not in (None, own):
+            raise UsageError(f"the table of the task {self.name!r} holds networks of the space {own}, got {name!r}")
+        if not self.complete:
+            return spaces.get(own, table=self.reference)
+        # Said before a search begins, rather than by its trainers; reading the table can wait.
+        reader.find(self.reference)
+        return spaces.get(own)
+
+    def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
+        """Return what the table has on a network, in whatever order its layers stand.
+
+        Raises:
+            TrainingError: The table has no answer; the reason says why.
+            UsageError: The table cannot be read, or has no such column.
+        """
+        reading, table = self.protocol(protocol), self.table
+        values, cost = table.column(reading.column), table.cost()
+        try:
+            at = table.position(architecture)
+        except InvalidArchitectureError as error:
+            raise TrainingError(error.reason) from None
+        value = self.scale * float(values[at])
+        if value != value:
+            raise TrainingError(f"the table {table.origin} has no {reading.column} for {architecture.key[:8]}")
+        metrics = {self.objective: value}
+        held_out = float("nan") if reading.held_out is None else self.scale * float(table.column(reading.held_out)[at])
+        if held_out == held_out:
+            metrics[f"test_{self.metric}"] = held_out
+        metrics |= _costs(table, at, reading.column)
+        return Result(
+            value=value,
+            metrics=metrics,
+            epochs=reading.epochs or None,
+            seconds=None if cost is None or cost[at] != cost[at] else float(cost[at]),
+            device="table",
+            environment={"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])},
+        )
+
+
+def _costs(table: Table, at: int, column: str) -> dict[str, float]:
+    """Return what using a network costs, as far as the table tells, but for the column that is the answer itself."""
+    found = {}
+    for name in table.columns:
+        if name != column and (cost := COST.fullmatch(name)) and (value := float(table.column(name)[at])) == value:
+            found[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
+    return found
+
+
+def parse(name: str) -> TabularTask:
+    """Return the task that a text `table:PATH#COLUMN` names.
+
+    Raises:
+        UsageError: The text, the file or the column cannot be used.
+    """
+    from archive.spaces.tables.reader import Table
+
+    reference, column = reference_of(name) or ("", "")
+    if not reference or not column.removeprefix("-"):
+        raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
+    path = Path(reference).expanduser().absolute()
+    table = Table.load(path)
+    wanted = column if column in table.columns else column.removeprefix("-")
+    table.column(wanted)
+    return TabularTask(
+        name=f"{PREFIX}{path}#{column}",
+        label=f"{path.name.split('.')[0]}-{wanted}",
+        summary=f"the column {wanted} of {path}",
+        reference=str(path),
+        spaces=(table.space,),
+        complete=False,
+        metric=wanted,
+        objective=wanted,
+        direction="maximise" if wanted == column else "minimise",
+        scale=1.0,
+        protocols=(Reading(f"table/{table.sha256[:12]}", wanted),),
+    )
+
+
+def _official(name: str, summary: str, table: str, space: str, scale: float, *protocols: Reading) -> TabularTask:
+    return TabularTask(
+        name=name,
+        label=name,
+        summary=summary,
+        reference=table,
+        spaces=(space,),
+        complete=table == "nb201",
+        metric="accuracy",
+        objective="valid_accuracy",
+        direction="maximise",
+        scale=scale,
+        protocols=protocols,
+    )
+
+
+NB201_CIFAR10 = _official(
+    "nb201-cifar10",
+    "NAS-Bench-201 on CIFAR-10, answered from the table: validation accuracy after 12 epochs, or 200",
+    "nb201",
+    "nasbench201",
+    0.01,
+    Reading("nb201/12", "cifar10_valid_12ep", "cifar10_test_12ep", 12),
+    Reading("nb201/200", "cifar10_valid_200ep", "cifar10_test_200ep", 200),
+)
+
+NB201_CIFAR100 = _official(
+    "nb201-cifar100",
+    "NAS-Bench-201 on CIFAR-100, answered from the table: validation accuracy after 12 epochs",
+    "nb201",
+    "nasbench201",
+    0.01,
+    Reading("nb201/12", "cifar100_valid_12ep", "cifar100_test_12ep", 12),
+)
+
+NB101 = _official(
+    "nb101",
+    "NAS-Bench-101 on CIFAR-10, answered from the table: validation accuracy after 108 epochs, or 36, 12, 4",
+    "nb101",
+    "nasbench101",
+    1.0,
+    *(Reading(f"nb101/{epochs}", f"val_acc_{epochs}ep", None, epochs) for epochs in (108, 36, 12, 4)),
+)
