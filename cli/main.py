@@ -16,17 +16,21 @@ from archive import __version__
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
-    "search": ("archive.cli.search", "search", "Search for architectures: agent, trainer and archive in one command."),
+    "search": (
+        "archive.cli.search.command",
+        "search",
+        "Search for architectures: agent, trainer and archive in one command.",
+    ),
     "trainer": ("archive.cli.trainer", "trainer", "Train what agents propose, until stopped."),
     "query": ("archive.cli.query", "query", "Ask the archive in Cypher; read-only unless --write."),
-    "study": ("archive.cli.study", "study", "List studies, show one, or tell what happened in it."),
-    "arch": ("archive.cli.arch", "arch", "Show architectures, and how far apart they are."),
+    "study": ("archive.cli.study.command", "study", "List studies, show one, or tell what happened in it."),
+    "arch": ("archive.cli.architecture.command", "arch", "Show architectures, and how far apart they are."),
     "agents": ("archive.cli.agents", "agents", "List the search agents, and when to choose which."),
     "dump": ("archive.cli.dump", "dump", "Write the archive, or some studies, to one file."),
     "load": ("archive.cli.dump", "load", "Merge a file that dump wrote into the archive."),
     "import": ("archive.cli.imports", "imports", "Add results of others: tables, benchmark files, studies of Optuna."),
     "bench": ("archive.cli.bench", "bench", "Measure the product on this machine."),
-    "db": ("archive.cli.db", "db", "Start, stop or look at the database server."),
+    "db": ("archive.cli.db.command", "db", "Start, stop or look at the database server."),
     "doctor": ("archive.cli.doctor", "doctor", "Say what is installed, which server is used, and what to do."),
 }
 
@@ -95,7 +99,7 @@ def _run(arguments: list[str] | None) -> int:
     try:
         return int(archive.main(arguments, prog_name="archive", standalone_mode=False) or 0)
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
-        from archive.cli.interruption import caused
+        from archive.cli.search.interruption import caused
 
         # Click makes an Abort of a KeyboardInterrupt.
         return _interrupted(caused(error) or error)
@@ -111,7 +115,7 @@ def _run(arguments: list[str] | None) -> int:
         sys.stdout = open(os.devnull, "w")
         return 0
     except Exception as error:
-        from archive.cli.interruption import caused
+        from archive.cli.search.interruption import caused
 
         if (interrupt := caused(error)) is not None:
             return _interrupted(interrupt)

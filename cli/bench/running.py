@@ -86,7 +86,7 @@ def finish(
         what: The jobs in words, for the line that is said first.
     """
     from archive.agents.benchmarks.search.pool import search_all
-    from archive.cli.interruption import Interruption
+    from archive.cli.search.interruption import Interruption
 
     left = [job for job, trace in zip(jobs, found, strict=True) if not job.is_finished(trace.values)]
     print_message(f"{len(jobs)} {what}, {len(left)} not finished")

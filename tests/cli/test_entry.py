@@ -145,7 +145,7 @@ def test_ctrl_c_is_exit_code_130(monkeypatch, capsys):
 @pytest.mark.parametrize("stumbles", [False, True])
 def test_a_signal_within_a_command_is_its_exit_code(monkeypatch, capsys, number, code, stumbles):
     import archive.cli.query as query
-    from archive.cli.interruption import Interruption
+    from archive.cli.search.interruption import Interruption
 
     def interrupted(ctx):
         with Interruption("stopping") as interruption:

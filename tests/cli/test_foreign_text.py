@@ -15,7 +15,8 @@ from rich.console import Console
 import archive.cli
 from archive import spaces
 from archive.architecture import codec
-from archive.cli import live, study_log
+from archive.cli.search import live
+from archive.cli.study import log as study_log
 from archive.queue import workers
 from archive.store.records import Result, Study
 from tests.archive.stores import cells, suggest

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from archive.cli import local_trainers
-from archive.cli.local_trainers import LocalTrainers
+from archive.cli.search import local_trainers
+from archive.cli.search.local_trainers import LocalTrainers
 from archive.settings import load
 from archive.trainer.storage.history_gc import trainer_logs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive import spaces
-from archive.cli.search_asked import Given, asked
+from archive.cli.search.request import Given, asked
 from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import Study

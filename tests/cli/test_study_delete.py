@@ -18,7 +18,7 @@ pytestmark = pytest.mark.every_server
 def run(archive, monkeypatch):
     """Runs `archive study delete` with an answer, over the archive of the test."""
     monkeypatch.setattr(Archive, "close", lambda self: None)
-    monkeypatch.setattr("archive.cli.study.open_archive", lambda ctx: archive)
+    monkeypatch.setattr("archive.cli.study.command.open_archive", lambda ctx: archive)
 
     def delete(*arguments, answer=""):
         return CliRunner().invoke(command, ["study", "delete", *arguments], input=answer)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archive.assignments import assignments
-from archive.cli.architecture_argument import architecture_of, is_key
+from archive.cli.architecture.argument import architecture_of, is_key
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
 from archive.errors import InvalidArchitectureError, UsageError
 

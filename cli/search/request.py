@@ -138,7 +138,7 @@ def _space(name: str | None, task: Task | TabularTask, there: Study | None) -> S
 
 
 def _rungs(given: Given, there: Study | None, task: Task | TabularTask, protocol: Protocol | Reading) -> dict[str, Any]:
-    from archive.cli.rungs import chosen_rungs
+    from archive.cli.search.rungs import chosen_rungs
     from archive.queue.successive_halving import Rungs
 
     text, reduction = given.rungs, given.reduction

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from archive import __version__
-from archive.cli import search_outcome
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.search_asked import Asked, Given, asked, named
-from archive.cli.search_outcome import evaluated
+from archive.cli.search import report
+from archive.cli.search.report import evaluated
+from archive.cli.search.request import Asked, Given, asked, named
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
@@ -123,14 +123,14 @@ def search(
             _announce_more(study, evaluated(last.counts), budget)
         else:
             last = _search(ctx, archive, study, chosen, trainers, batch or max(1, trainers), device, retrain)
-        reason = search_outcome.nothing_left(archive, last, chosen.agent, searched=not more)
+        reason = report.nothing_left(archive, last, chosen.agent, searched=not more)
         if reason is not None:
             print_message(reason)
-        result = search_outcome.outcome(archive, last, str(chosen.study.config["agent"]), chosen.task, reason)
+        result = report.outcome(archive, last, str(chosen.study.config["agent"]), chosen.task, reason)
     if as_json:
         print_json(result)
     else:
-        search_outcome.print_outcome(ctx, result, study)
+        report.print_outcome(ctx, result, study)
 
 
 def _sources(text: str | None) -> list[str] | Literal["all"]:
@@ -161,9 +161,9 @@ def _search(
 ) -> Snapshot:
     """Run the loop with its trainers and its view, and return the last snapshot."""
     from archive.agents import loop
-    from archive.cli.interruption import Interruption
-    from archive.cli.live import LiveView
-    from archive.cli.local_trainers import LocalTrainers
+    from archive.cli.search.interruption import Interruption
+    from archive.cli.search.live import LiveView
+    from archive.cli.search.local_trainers import LocalTrainers
     from archive.store.records import State
     from archive.trainer.tasks.tabular import Reading
 
@@ -177,7 +177,7 @@ def _search(
     settings = archive.connection.settings
     local = LocalTrainers(0 if own >= study.budget and not under_way else trainers, study.name, settings, device=device)
     snapshot: Snapshot | None = None
-    view = LiveView(study, agent.kind, search_outcome.place(archive), protocol.epochs, warm)
+    view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     # A table answers at once: the loop looks as often as it may, to go on as soon as there is something to learn from.
     pause = TABLE_PAUSE if isinstance(protocol, Reading) else loop.PAUSE
     with Interruption() as interruption, view, local:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli import study_log
 from archive.cli.render import (
     json_option,
     open_archive,
@@ -19,6 +18,7 @@ from archive.cli.render import (
     print_table,
     printable,
 )
+from archive.cli.study import log
 
 if TYPE_CHECKING:
     from archive.store.study_deletion import Deletion
@@ -68,7 +68,7 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show one study: what it is, what its sources contributed, its proposals, its incumbent."""
     from archive.agents.transfer.report import contributed
-    from archive.cli.rungs import place
+    from archive.cli.search.rungs import place
     from archive.queue.successive_halving import Rungs
 
     with open_archive(ctx) as archive:
@@ -158,4 +158,4 @@ def _consequences(going: Deletion) -> Iterator[str]:
         yield f"Started warm from it, and learning from it no longer: {', '.join(going.learners)}."
 
 
-study.add_command(study_log.log)
+study.add_command(log.log)

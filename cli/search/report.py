@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from archive.cli.render import print_line
-from archive.cli.search_asked import agent_of
+from archive.cli.search.request import agent_of
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent

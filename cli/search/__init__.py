@@ -1,0 +1,1 @@
+"""`archive search`: its options, its live view, its trainers and its report."""
