@@ -3,8 +3,8 @@
     recheck(archive, "study").differing      # () where all do
 
 A proposal is a pure function of the history, the agent's settings and a seed, all of which are on record
-(`archive.agents.provenance`). What was proposed beside other searches and trainers can be recomputed like everything else.
-Another release, or another machine's linear algebra, may decide otherwise where two networks are nearly as good.
+(`archive.agents.provenance`). What was proposed beside other searches and trainers can be recomputed like everything
+else. Another release, or another machine's linear algebra, may decide otherwise where two networks are nearly as good.
 """
 
 from __future__ import annotations

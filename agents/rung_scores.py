@@ -6,11 +6,11 @@
     18      0.93     .      .      .          gain from 6 to 18: 0.03
     told    0.93   0.80   0.70   0.82
 
-In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the scale of the whole training. One that
-was trained to the end has its score. One that paused at a rung has the score that it had there, with what the median
-network gained from that rung to the next, of those that were trained to both, and so on up to the end; but never
-more than the best that was really measured at the next rung, so the best score that an agent knows is a measured one.
-Where nothing has reached a rung yet, nothing is added: all scores are then of the rung below.
+In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the scale of the whole
+training. One that was trained to the end has its score. One that paused at a rung has the score that it had there, with
+what the median network gained from that rung to the next, of those that were trained to both, and so on up to the end;
+but never more than the best that was really measured at the next rung, so the best score that an agent knows is a
+measured one. Where nothing has reached a rung yet, nothing is added: all scores are then of the rung below.
 
 What a training would have found had it paused is read from its curve: with the protocol's schedule, it takes the same
 steps. So sources of a warm start that were trained to the end say, too, what is gained from one rung to the next. Those

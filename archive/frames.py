@@ -59,8 +59,8 @@ def evaluations(
 ) -> pd.DataFrame:
     """Return evaluations by their ids; arguments as those of `Studies.evaluations`.
 
-    Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of layers
-    and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
+    Columns: those of an `archive.store.records.Evaluation`, the architecture as its key with its space, number of
+    layers and edges; every metric as `metric_…`, every hyperparameter as `hyperparameter_…`.
 
     Raises:
         UnknownNameError: There is no study of this name.

@@ -193,7 +193,7 @@ class Evolution(CandidateSource):
 
 @final
 class Part(CandidateSource):
-    """A draw of the space (`archive.agents.acquisition.listing.members_of`), then steps to better neighbours from its best.
+    """A draw of the space, then steps to better neighbours from its best (`archive.agents.acquisition.listing`).
 
     Args:
         space: Its members can be listed.

@@ -9,7 +9,8 @@
 What is asked for is held under a lease, as a trainer holds it, so that any number of askers, searches and trainers
 share one study: each proposal goes to one of them, and the agents of all see what the others hold and found.
 
-Rungs (`archive.queue.successive_halving`) are for trainers: what is told is the value of a whole training, and decides on no promotion.
+Rungs (`archive.queue.successive_halving`) are for trainers: what is told is the value of a whole training, and decides
+on no promotion.
 """
 
 from __future__ import annotations

@@ -68,8 +68,9 @@ class Morphism(ModelBased):
     """Grows evaluated networks by sequences of morphisms, towards a large upper confidence bound.
 
     Each suggestion names the evaluated network that it comes from and the operations in their order, so that a
-    trainer can let it inherit weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which only
-    grow networks; in cells, whose layers have no widths and no weights to keep, they are the space's modifications.
+    trainer can let it inherit weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which
+    only grow networks; in cells, whose layers have no widths and no weights to keep, they are the space's
+    modifications.
 
     Args:
         space: Where to search; any.

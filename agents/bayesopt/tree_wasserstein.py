@@ -9,12 +9,13 @@ Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parall
 | covariance       | exp(-sum_i lambda_i W_i), eq. (25)              | the same                                        |
 | quality          | of 100 candidates exp(mean), eq. (12)           | of 30 candidates EI^5                           |
 | first networks   | 10 of the space's pool                          | the same                                        |
-| the rest         | see `archive.agents.bayesopt.gaussian_process`           | likewise                                        |
+| the rest         | see `bayesopt.gaussian_process`                 | likewise                                        |
 
 Shares forget how many layers there are: of cells that repeat a motif once and twice they make one. So the size of a
 network is a component of its own. Paths from input to output are the n-grams of all n at once, anchored at both ends
 (section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal. Profiles
-(`archive.kernels.features.topology`) say how deep, wide and large a cell is, which n-grams say of cells of known n-grams only.
+(`archive.kernels.features.topology`) say how deep, wide and large a cell is, which n-grams say of cells of known
+n-grams only.
 
 The quality is that of `tw-kdpp`. It enters the determinant of a sample squared, so that the default's batches are drawn
 with EI^10: nearly the candidates of greatest EI, but for those that are alike. The paper begins with a random tenth of
@@ -52,7 +53,8 @@ class TreeWassersteinSearch(ModelBased):
         kappa: Weight of the uncertainty in UCB.
         transform: A name of `archive.agents.surrogates.outcome_transforms`.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
-        batch_rule: A name of `archive.agents.acquisition.batch`: `believer`, or `bucb`, `thompson`, `kdpp` as the paper compares.
+        batch_rule: A name of `archive.agents.acquisition.batch`: `believer`, or `bucb`, `thompson`, `kdpp` as the paper
+        compares.
     """
 
     kind = "tw"

@@ -2,7 +2,8 @@
 
     network ──> index of its space and the kernel (`archive.agents.nearest.index_store`) ──> the k nearest
 
-Exact up to 20,000 architectures, and beyond wherever a bound can tell; an answer says which (`archive.kernels.search.index`).
+Exact up to 20,000 architectures, and beyond wherever a bound can tell; an answer says which
+(`archive.kernels.search.index`).
 """
 
 from __future__ import annotations

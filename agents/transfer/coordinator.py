@@ -55,7 +55,8 @@ ELSEWHERE = 12
 cells of NAS-Bench-101, ten searches found the best after a median of 21.5; hearing them to the end, after 33.5."""
 
 MEMBERS = ("subtrees", "outline", "structure")
-"""Models that learn a group, see `archive.agents.bayesopt.portfolio_members`: fast, and positive definite, on every space."""
+"""Models that learn a group, see `archive.agents.bayesopt.portfolio_members`: fast, and positive definite, on every
+space."""
 
 REMEMBERED = 8
 """Groups that are learnt from, and kept: of more, those of the same space, then the larger ones. On NAS-Bench-201 each

@@ -4,7 +4,7 @@
 |---------------------------|---------------------------------|--------------------------------------------------------|
 | task, protocol, space     | observations (`sources.split`)  | every agent                                            |
 | space, or a space whose   | something to expect             | agents that transfer (`Agent.transfers`); others leave |
-| networks can be compared  | (`archive.agents.transfer.coordinator`)     | it alone                                               |
+| networks can be compared  | (`transfer.coordinator`)        | it alone                                               |
 | space is another one      | nothing, and is refused         | nobody                                                 |
 """
 

@@ -1,1 +1,4 @@
-"""Architectures as labelled directed acyclic graphs: operations, canonical form, layer masses, codecs. Imports errors only."""
+"""Architectures as labelled directed acyclic graphs: operations, canonical form, layer masses, codecs.
+
+Imports errors only.
+"""

@@ -120,7 +120,8 @@ class Connection:
         Args:
             work: Reads and writes through the transaction it is given.
             patience: Seconds to ride out an outage; the settings' by default.
-            alone: Whether it is long, and on an embedded server keeps other writers waiting (`archive.database.write_lock`).
+            alone: Whether it is long, and on an embedded server keeps other writers waiting
+            (`archive.database.write_lock`).
             lane: Name of those who on an embedded server go one after the other.
 
         Raises:
@@ -138,7 +139,7 @@ class Connection:
         return self.with_recovery(attempt, patience)
 
     def turn(self, *, alone: bool, lane: str | None = None) -> AbstractContextManager[None]:
-        """Wait for this writer's turn on an embedded server (`archive.database.write_lock`), and have it for the time of the block.
+        """Hold the write lock of an embedded server for the time of the block (`archive.database.write_lock`).
 
         Args:
             alone: Whether no other writer may have a turn at the same time.

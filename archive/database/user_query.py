@@ -1,8 +1,8 @@
 """A user's query: guarded, limited in time and rows, and rolled back unless it may write.
 
 Three walls stand between a query and the data, since the embedded server enforces none by itself: the guard reads
-the text (`archive.database.read_only`), the session asks for READ access (enforced by Neo4j), and the transaction is rolled
-back whatever happened in it.
+the text (`archive.database.read_only`), the session asks for READ access (enforced by Neo4j), and the transaction is
+rolled back whatever happened in it.
 """
 
 from __future__ import annotations

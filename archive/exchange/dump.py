@@ -5,7 +5,8 @@
 
 A study brings its proposals with their results, states and basis, agents, workers, networks, what those were made
 from, their stored distances, and the studies that it started warm from. Weights stay where they are; their addresses
-and digests are part. Only names are held in memory. Equal archives give equal files; `archive.exchange.load` reads them back.
+and digests are part. Only names are held in memory. Equal archives give equal files; `archive.exchange.load` reads them
+back.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand results ArcadeDB
 takes a minute for some texts and runs out of memory for others; here, the same rows are computed from columns
-(`archive.store.result_columns`). The tests compare both. A function returns None where columns do not hold the answer: then
-the text is asked. That is so for imported results, which belong to no study.
+(`archive.store.result_columns`). The tests compare both. A function returns None where columns do not hold the answer:
+then the text is asked. That is so for imported results, which belong to no study.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who used whose points: what each agent's proposals were based on, counted by who had proposed it.
 
-A proposal names the results that its agent knew (`archive.agents.provenance`): numbers of proposals, by study. Each of them
-was somebody's. A result counts as used by a proposal when its agent knew it; what the agent makes of it is its own
+A proposal names the results that its agent knew (`archive.agents.provenance`): numbers of proposals, by study. Each of
+them was somebody's. A result counts as used by a proposal when its agent knew it; what the agent makes of it is its own
 affair.
 """
 

@@ -6,8 +6,8 @@
 A file begins with comments: what it answers, then one line a parameter, `// $name = default    What it means.`; one
 without a default has to be given. All of them only read, and run on both servers. What Cypher has no words for (a basis
 is text) is computed from the rows by a function of this module. Those that go through all results of a task are
-computed from columns of results (`archive.queries.columnar`), with the rows that their texts have. What a parameter names
-has to be there: a study, a task, a protocol.
+computed from columns of results (`archive.queries.columnar`), with the rows that their texts have. What a parameter
+names has to be there: a study, a task, a protocol.
 """
 
 from __future__ import annotations

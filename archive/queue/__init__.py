@@ -1,1 +1,4 @@
-"""The work queue: proposals, their admission, claims, leases, updates, successive halving, workers. Imports the store."""
+"""The work queue: proposals, their admission, claims, leases, updates, successive halving, workers.
+
+Imports the store and what is below it.
+"""

@@ -3,7 +3,8 @@
     proposed ──> claimed ──> complete | pruned                       with the value
                     ├──────> failed                                  with the reason and the end of the trial's log
                     ├──────> lost | returned ──> claimed ──> …       another worker's turn
-                    └──────> pruned ──> promoted ──> claimed ──> …   from one rung to the next (`archive.queue.successive_halving`)
+                    └──────> pruned ──> promoted ──> claimed ──> …   from one rung to the next
+                    (`archive.queue.successive_halving`)
 
 Every claim is a `CLAIMED` relationship, which also says how it ended when it gave no result. All times are the
 server's.

@@ -1,6 +1,7 @@
 """Leases: how one proposal is held by one worker at a time, and what becomes of it.
 
-    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again: `archive.queue.successive_halving`)
+    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again:
+    `archive.queue.successive_halving`)
        ^                 |
        +-- lose, while --+-- lose, at the limit --> FAILED
            attempts are left

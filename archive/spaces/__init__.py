@@ -2,8 +2,8 @@
 
 A package adds a space of its own through an entry point of the group `archive.spaces`: a name, and a class derived
 from `Space` whose constructor takes the space's settings as keyword arguments. Its module defines the vocabulary of
-that name (`archive.architecture.operations.define`). Cells, whose layers have no units, derive from `archive.spaces.cell.CellSpace`:
-they get a pool of random cells, and decisions for the agents that need them.
+that name (`archive.architecture.operations.define`). Cells, whose layers have no units, derive from
+`archive.spaces.cell.CellSpace`: they get a pool of random cells, and decisions for the agents that need them.
 """
 
 from __future__ import annotations

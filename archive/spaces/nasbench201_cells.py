@@ -1,7 +1,7 @@
 """All networks of the space `nasbench201`, and which of them each string of the table describes.
 
-The package carries both as arrays, since finding them takes seconds: `CELLS` has the arrays of `archive.store.packing` for
-the cells, without `functional_keys`, which are the keys, with the keys as bytes, and three more.
+The package carries both as arrays, since finding them takes seconds: `CELLS` has the arrays of `archive.store.packing`
+for the cells, without `functional_keys`, which are the keys, with the keys as bytes, and three more.
 
 | array     | content                                                                   | shape       | type   |
 |-----------|---------------------------------------------------------------------------|-------------|--------|

@@ -1,8 +1,8 @@
 """The architectures of the archive: one node a network, one a layer, however many agents find it.
 
 An architecture is stored in its canonical order, in one transaction with all its layers and edges: a node that
-exists is whole. The node says the same again as one text (`archive.architecture.compact`), for whoever wants the whole network.
-Nothing about its graph ever changes afterwards, so readers keep what they have read.
+exists is whole. The node says the same again as one text (`archive.architecture.compact`), for whoever wants the whole
+network. Nothing about its graph ever changes afterwards, so readers keep what they have read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the archive keeps, as frozen records: study, proposal, claim, result, evaluation, checkpoint.
 
-A record is what one node of the graph says, with its neighbours' names; `archive.store.properties` turns one into the other.
-Times are milliseconds since 1970 by the server's clock.
+A record is what one node of the graph says, with its neighbours' names; `archive.store.properties` turns one into the
+other. Times are milliseconds since 1970 by the server's clock.
 """
 
 from __future__ import annotations

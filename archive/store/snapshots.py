@@ -121,8 +121,8 @@ class Follower:
 
     A complete proposal is kept once two looks in a row have found it the same: one alone may come between the writes
     of another transaction. What may change it counts up `Study.rewritten`, in the same transaction: the load of a
-    dump, and a user's query that writes (`archive.database.user_query`). Then all is read again, as it is from time to time in any
-    case, since another client of the database counts nothing.
+    dump, and a user's query that writes (`archive.database.user_query`). Then all is read again, as it is from time to
+    time in any case, since another client of the database counts nothing.
 
     Args:
         connection: The archive.

@@ -40,9 +40,9 @@ class Arc(EmbeddedDistance):
     different operation counts, squared, as much as one layer too few and one too many.
 
     Both components are Euclidean distances of embeddings, hence pseudo-metrics, and every covariance of them in
-    `archive.kernels.covariance.stationary` is positive semi-definite. Networks that differ in their wiring only can be at
-    distance 0. Preparing costs O(edges), a pair O(layers). Choose it for networks that are chains or nearly so; cells,
-    where wiring is half of the matter, have better kernels.
+    `archive.kernels.covariance.stationary` is positive semi-definite. Networks that differ in their wiring only can be
+    at distance 0. Preparing costs O(edges), a pair O(layers). Choose it for networks that are chains or nearly so;
+    cells, where wiring is half of the matter, have better kernels.
 
     Args:
         omega: Cost of a parameter that one network lacks, > 0.

@@ -61,7 +61,8 @@ class PathEncoding(EmbeddedDistance):
         length: Leave out paths of more operations than this, input and output not counted; None keeps all. Long
             paths are the unlikely ones, and the ones that say least: this is BANANAS' truncated encoding. On
             NAS-Bench-101, 3 leaves 40 of 364 features.
-        attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`). The paper's cells
+        attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`). The
+        paper's cells
             have none; without them, networks that differ in units alone are at distance 0.
 
     Raises:

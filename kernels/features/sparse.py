@@ -1,8 +1,8 @@
 """Sparse features of many networks in a few arrays: the distances of one network from all of them, in milliseconds.
 
-For each component, entries laid end to end (`archive.kernels.features.l1.parts.Entries`): of a feature vector the number of the
-feature and its value, of a measure on a line the places and the distribution function. Features are numbered in the
-order in which they were met; the names are kept beside.
+For each component, entries laid end to end (`archive.kernels.features.l1.parts.Entries`): of a feature vector the
+number of the feature and its value, of a measure on a line the places and the distribution function. Features are
+numbered in the order in which they were met; the names are kept beside.
 """
 
 from __future__ import annotations

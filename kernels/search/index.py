@@ -6,8 +6,8 @@
 | otmann, wasserstein, edit  | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
 | any other that has pairs   | prepared networks         | all distances, one by one                            |
 
-The second way is exact: the lower bound (`archive.kernels.search.lower_bounds`) of every network that was not compared is
-larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: up to
+The second way is exact: the lower bound (`archive.kernels.search.lower_bounds`) of every network that was not compared
+is larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: up to
 that many networks every answer is exact. Beyond, an answer says how many of its networks are certain: those nearer than
 the bound at which it stopped.
 """

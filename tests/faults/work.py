@@ -27,8 +27,8 @@ def propose(archive: Archive, tabular: int, real: int, tasks: Sequence[str], hom
     _study(archive, "tabular", f"table:{table}#accuracy", "nasbench201", seed)
     name_file(get(f"table:{table}#accuracy"), home)
     made = archive.proposals.create("tabular", agent, [Suggestion(cell) for cell in cells])
-    for task in registry:
-        pairs = real // (2 * len(registry))
+    for task in tasks:
+        pairs = real // (2 * len(tasks))
         networks = [_network(rng) for _ in range(pairs)]
         for twin in ("a", "b"):
             _study(archive, f"{task}-{twin}", task, "mlp", seed)

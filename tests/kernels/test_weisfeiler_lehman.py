@@ -144,7 +144,8 @@ def test_dead_layers_do_not_matter():
 
 def test_names_do_not_depend_on_the_process():
     code = (
-        "from archive.architecture.graph import Architecture, Layer; from archive.kernels.features.weisfeiler_lehman import subtree_counts;"
+        "from archive.architecture.graph import Architecture, Layer;"
+        "from archive.kernels.features.weisfeiler_lehman import subtree_counts;"
         "layers = [Layer('ip'), *[Layer('leaky-relu', 8)] * 30, Layer('linear'), Layer('op')];"
         "chain = Architecture('mlp', layers, [(u, u + 1) for u in range(32)] + [(0, 4), (3, 9)]);"
         "print(*sorted(subtree_counts(chain, 9)), sep='\\n')"

@@ -3,10 +3,11 @@
     first ── 15 epochs ──> child 1 ── 3 ──> child 2 ── 3 ──> … ── 3 ──> child 8         with inherited weights
     child 1 ── 15 ──>      child 2 ── 15 ──> …                 child 8 ── 15 ──>        each from its seed
 
-Every child is its parent after one operation of `archive.spaces.morphism`; all kinds of them are there. Networks and data are
-small, so that all of it takes minutes on one core: Fashion-MNIST under `fashion-mnist/small`, with other epochs, and
-images that are shifted by some pixels, without which every network of the chain learns 5,000 images by heart and has
-nothing left to learn. What children inherit, and for how long they train, is the rule of `fashion-mnist/small+morph`.
+Every child is its parent after one operation of `archive.spaces.morphism`; all kinds of them are there. Networks and
+data are small, so that all of it takes minutes on one core: Fashion-MNIST under `fashion-mnist/small`, with other
+epochs, and images that are shifted by some pixels, without which every network of the chain learns 5,000 images by
+heart and has nothing left to learn. What children inherit, and for how long they train, is the rule of
+`fashion-mnist/small+morph`.
 """
 
 from __future__ import annotations

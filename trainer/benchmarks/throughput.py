@@ -3,7 +3,8 @@
 A life cycle is what a trial costs beside its training: propose, claim, three reports, complete. One agent proposes, in
 batches, for ten seconds; workers, each a process of its own, take and tell until nothing is left. Three manners:
 
-    in batches       as the daemon does for tasks that a table answers (`archive.trainer.daemon.store_client`): many proposals in a
+    in batches       as the daemon does for tasks that a table answers (`archive.trainer.daemon.store_client`): many
+    proposals in a
                      transaction, which is one of claims, of first, second or third reports, or of results
     reports late     the same, where the daemon has no time for reports: they give way to the result
     one by one       a transaction each step of each proposal

@@ -21,7 +21,7 @@ REPORT_SECONDS = 0.25
 
 
 class Attempt(Protocol):
-    """What answers a claim: a trial in a process of its own (`archive.trainer.trial.process.Trial`), or a table in time."""
+    """What answers a claim: a trial in a process of its own (`archive.trainer.trial.process`), or a table."""
 
     @property
     def heard(self) -> float:

@@ -27,7 +27,8 @@ class Options:
         idle_seconds: Leave after so long without work; None means never.
         once: Leave after one trial, or when there is nothing to do.
         weights_from: Folders and fsspec URLs whose weights networks may begin with, beside the trainer's own.
-        data_folders: Files of users below these may be opened for studies, beside those of `archive.trainer.tasks.file_access`.
+        data_folders: Files of users below these may be opened for studies, beside those of
+        `archive.trainer.tasks.file_access`.
         drain: Let SIGTERM and SIGINT wait for running trials; a second signal hands them back.
     """
 

@@ -1,4 +1,4 @@
-"""Waiting for an archive that is away when a trainer starts; later, `archive.trainer.daemon.store_client` rides outages out.
+"""Waiting for an archive that is away when a trainer starts; `archive.trainer.daemon.store_client` does so later.
 
     ask ──> answer                          most often, at once
      └──> away ── pause ──> ask ──> …       said at first, and every minute; until it answers, time is up, or a stop

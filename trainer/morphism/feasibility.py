@@ -1,8 +1,9 @@
 """Whether a network can begin as another one that it grew from, and by which operations it did.
 
-All that `archive.spaces.morphism` makes can, with one exception: a residual block can lose the convolution that projects what
-it adds. Its input is widened, or gets a skip, until it is as wide as the block itself, which then adds what enters as
-it is, where its parent adds a projection of it. (The input counts: on images of one pixel a stride changes nothing.)
+All that `archive.spaces.morphism` makes can, with one exception: a residual block can lose the convolution that
+projects what it adds. Its input is widened, or gets a skip, until it is as wide as the block itself, which then adds
+what enters as it is, where its parent adds a projection of it. (The input counts: on images of one pixel a stride
+changes nothing.)
 
 Of what other mutations make, those can that only add: layers in between, units, edges, paths, copies of paths.
 Those cannot that take something away (units, a layer, an edge that carried something), change an operation or a stride,

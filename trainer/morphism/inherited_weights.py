@@ -90,7 +90,7 @@ class Beginning:
         epochs: What a network that inherits nothing is to be trained to; None means all.
     """
 
-    weights_file: Checkpoint
+    checkpoint: Checkpoint
     architecture: Architecture
     task: Task
     protocol: Protocol

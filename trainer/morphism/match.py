@@ -11,9 +11,10 @@ everything that feeds u. Pools have no weights and continue nothing: they turn t
 new layer hands on what feeds it where it can be the identity (`passed`). Several layers may continue one: a path was
 duplicated.
 
-The matching says where weights go (`archive.trainer.morphism.transfer`), and, read as a list, which operations lead from the
-one network to the other. It is searched for depth first, layer by layer; all layers of the parent have to be continued,
-which leaves few choices. Image sides, which decide whether a residual block projects its input, come from the input.
+The matching says where weights go (`archive.trainer.morphism.transfer`), and, read as a list, which operations lead
+from the one network to the other. It is searched for depth first, layer by layer; all layers of the parent have to be
+continued, which leaves few choices. Image sides, which decide whether a residual block projects its input, come from
+the input.
 """
 
 from __future__ import annotations

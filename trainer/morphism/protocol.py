@@ -1,10 +1,10 @@
 """Protocols under which networks begin with the weights of what they grew from.
 
 `digits/1+morph` is `digits/1` with one rule more, which every protocol can have. A network that came from another one,
-as the archive knows (`archive.store.lineage`), by operations that keep its function (`archive.trainer.morphism.feasibility`), begins
-with the weights of the nearest such ancestor that learned the same task by the same rules, with this one or without.
-It then trains for a fifth of the epochs, over which the schedule is laid, with a seed of its own (`seed_of`). All
-others begin with the study's seed, and train as `digits/1` says.
+as the archive knows (`archive.store.lineage`), by operations that keep its function
+(`archive.trainer.morphism.feasibility`), begins with the weights of the nearest such ancestor that learned the same
+task by the same rules, with this one or without. It then trains for a fifth of the epochs, over which the schedule is
+laid, with a seed of its own (`seed_of`). All others begin with the study's seed, and train as `digits/1` says.
 
 So a value says how good a network is after all the training on the way to it, as in Auto-Keras, and depends on which
 ancestors were there. That is why it is a protocol of its own, whose values are compared with one another alone; what a

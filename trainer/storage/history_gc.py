@@ -1,4 +1,4 @@
-"""Clearing away what is long past (`archive.queue.cleanup`): workers in the store, logs and states of trials on this machine.
+"""Deletion of expired history: workers in the store (`archive.queue.cleanup`), logs and states of trials here.
 
 A file goes when the archive knows its proposal as ended so long ago, and nobody has written to it for as long: a
 folder may hold the logs of several archives, whose studies may have the same names.

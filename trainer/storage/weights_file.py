@@ -1,4 +1,4 @@
-"""Trained weights as safetensors files, named by the SHA-256 of their content (`archive.trainer.storage.weights_store` keeps them).
+"""Trained weights as safetensors files, named by the SHA-256 of their content.
 
     FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with `architecture`
                                      (see `archive.architecture.codec`) and whatever else the writer says of it

@@ -1,7 +1,7 @@
 """Collecting weights that nobody needs: the store forgets them first, then their files are removed.
 
-What is kept, and why, is `archive.store.retention`'s to say; only files that are at hand are touched, so weights on the disk
-of another machine stay for a collection there. Killed half-way, a collection leaves files that the store does not
+What is kept, and why, is `archive.store.retention`'s to say; only files that are at hand are touched, so weights on the
+disk of another machine stay for a collection there. Killed half-way, a collection leaves files that the store does not
 know; those are removed on request (`orphans`), once they are old enough to belong to no result on its way.
 """
 

@@ -2,7 +2,8 @@
 
     nb201-cifar10, nb201-cifar100     NAS-Bench-201; values are fractions (the file has percent), as imports store them
     nb101                             NAS-Bench-101, or the sample of it that is there; values are fractions
-    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as the file has them, larger is
+    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as the file has
+    them, larger is
                                       better; table:PATH#-COLUMN where smaller is
 
 Rows that describe one network are one architecture, whose answer is their mean. Beside the value, an answer has what

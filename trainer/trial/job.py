@@ -37,14 +37,16 @@ class Job:
         about: What is saved with them.
         hyperparameters: What differs from the protocol (`archive.trainer.fit.hyperparameters`).
         proposal: Id of the proposal, by which its state is found again.
-        resume_folder: Where states are kept (`archive.trainer.storage.checkpoints`), for all workers that may go on with the trial;
+        resume_folder: Where states are kept (`archive.trainer.storage.checkpoints`), for all workers that may go on
+        with the trial;
             None keeps none.
         checkpoint_seconds: Least time between two saves of the state.
         epochs: Train up to this epoch of the protocol's, and keep the state for whoever asks for more; None means all.
         initial: Returns the weights to start from, by the names of `Network.state_dict`. It is called in the trial's
             process, unless a state is resumed. A CheckpointError from it starts the trial from its seed.
         inherited: What goes on record of `initial`, as JSON values.
-        log: File that takes what the trial prints (`archive.trainer.trial.log`); None leaves it where the daemon's goes.
+        log: File that takes what the trial prints (`archive.trainer.trial.log`); None leaves it where the daemon's
+        goes.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
     """
 

@@ -111,7 +111,8 @@ class InformedGP(Surrogate):
 
     Args:
         informant: What the other task's evaluations say.
-        transform: What happens to scores first: a name of `archive.agents.surrogates.outcome_transforms`, or a transform.
+        transform: What happens to scores first: a name of `archive.agents.surrogates.outcome_transforms`, or a
+        transform.
     """
 
     def __init__(self, informant: Informant, transform: str | Transform = "log-regret") -> None:

@@ -50,7 +50,8 @@ class DistanceGP(Surrogate):
         covariance: A function of the components.
         inference: How hyperparameters are learnt, `SliceSampling()` by default.
         noise: What is known of the noise, `LearnedNoise()` by default.
-        transform: What happens to scores first: a name of `archive.agents.surrogates.outcome_transforms`, or a transform.
+        transform: What happens to scores first: a name of `archive.agents.surrogates.outcome_transforms`, or a
+        transform.
 
     Raises:
         UnknownNameError: There is no such transform.

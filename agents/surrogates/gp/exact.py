@@ -18,8 +18,9 @@ Notation:
     log p(y)    -1/2 y^T a - sum log L_ii - n/2 log 2pi  (Rasmussen & Williams, 2006, eq. 2.30)
 
 Covariances made of distances may be indefinite, and at a few hundred networks NASBOT's are. `condition_repaired` then
-takes the positive part of K and Q c for c (`archive.kernels.covariance.spectrum`). The alternatives were measured on 300 networks
-of each space: raising the noise until K passes, or repairing K and keeping c, ranked other networks far worse.
+takes the positive part of K and Q c for c (`archive.kernels.covariance.spectrum`). The alternatives were measured on
+300 networks of each space: raising the noise until K passes, or repairing K and keeping c, ranked other networks far
+worse.
 """
 
 from __future__ import annotations

@@ -51,11 +51,11 @@ class EditDistance(PairDistance[Sequenced]):
     d^2 is of negative type: exp(-d / 10) on 60 NAS-Bench cells and exp(-d^2) on 60 networks of the cnn space have
     negative eigenvalues. `archive.kernels.distances.bourgain` makes a valid kernel of it.
 
-    What the paper leaves open, for networks that are no chain with skips: see `archive.kernels.distances.edit.sequence`.
-    Preparing costs the canonical ranks, O(edges log layers) for most networks. A pair costs O(n n') for the layers and
-    O(s^2 s') for the s <= s' skips that only one of the networks has. Choose it where networks are grown from one
-    another by deepening, widening and skips; it is faster than OTMANN, but where many branches stand side by side, one
-    more layer moves many ranks, and with them many skips.
+    What the paper leaves open, for networks that are no chain with skips: see
+    `archive.kernels.distances.edit.sequence`. Preparing costs the canonical ranks, O(edges log layers) for most
+    networks. A pair costs O(n n') for the layers and O(s^2 s') for the s <= s' skips that only one of the networks has.
+    Choose it where networks are grown from one another by deepening, widening and skips; it is faster than OTMANN, but
+    where many branches stand side by side, one more layer moves many ranks, and with them many skips.
 
     Args:
         lam: lambda, >= 0; the authors' code has 1.

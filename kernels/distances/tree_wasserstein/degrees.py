@@ -1,6 +1,7 @@
 """Measures on a line: where a network's edges arrive and leave, and how wide its layers are.
 
-Section 2.2, eq. (4), and appendix F.2 of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`).
+Section 2.2, eq. (4), and appendix F.2 of the tree-Wasserstein paper (see
+`archive.kernels.distances.tree_wasserstein.distance`).
 
 | symbol | meaning                                                              |
 |--------|----------------------------------------------------------------------|

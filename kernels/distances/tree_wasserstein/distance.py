@@ -61,8 +61,8 @@ class TreeWasserstein(Distance[Embedded]):
     Input, output and decision layers belong to every network and are in no default tree, so they enter the
     degrees only. Every other layer counts once, whatever its units: shares say nothing of size. For `cnn` and `mlp`,
     where networks differ in little else, `sizes` adds two components of the same kind: the Wasserstein distance of the
-    distributions of log2(units) over layers, and |log2 (1 + mass)| apart, mass as in `archive.architecture.layer_mass` without the ends.
-    A network without n-grams has its mass at the root of the tree.
+    distributions of log2(units) over layers, and |log2 (1 + mass)| apart, mass as in `archive.architecture.layer_mass`
+    without the ends. A network without n-grams has its mass at the root of the tree.
 
     Args:
         n: Length of the n-grams, 1 to 8, or several: one component each. 1 is the paper's TW, 2 its TW-2G.

@@ -1,7 +1,7 @@
 """Operation trees: which operations are alike, as a rooted tree whose edge lengths are a metric of operations.
 
-Section 2.2 and appendix F of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`): similar operations
-share a group, and edges are shorter the farther they are from the root.
+Section 2.2 and appendix F of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`):
+similar operations share a group, and edges are shorter the farther they are from the root.
 
 | symbol | meaning                                                                        |
 |--------|--------------------------------------------------------------------------------|

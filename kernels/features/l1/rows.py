@@ -3,7 +3,7 @@
 | symbol | meaning                                                                                | shape          |
 |--------|----------------------------------------------------------------------------------------|----------------|
 | x, y   | of the rows' and the columns' networks: dense vectors, the latter transposed           | (m, p), (p, n) |
-|        | or entries of sparse vectors or step functions (`archive.kernels.features.l1.parts.Entries`):   |                |
+|        | or entries of sparse vectors or step functions (`features.l1.parts.Entries`):          |                |
 |        | `starts`, `places`, `values`, for the columns with `_y`                                |                |
 | out    | to each entry, `weight` times a distance is added                                      | (m, n)         |
 
