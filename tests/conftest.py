@@ -50,9 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out runs on further servers that would show nothing new; `ARCHIVE_TEST_WHOLE=1` leaves out none.
 
-    Tests of the store run on the embedded server and on Neo4j. Those of agents, trainers and commands, most of which
-    start processes, run on the embedded server alone, unless they are marked `every_server`. The current Neo4j release
-    has the tests of its dialect, marked `dialect`.
+    Tests marked `every_server`, those of the store above all, run on the embedded server and on Neo4j; tests marked
+    `dialect` run on the current Neo4j release, too. All others, most of which start processes, run on the embedded
+    server alone.
     """
     left_out = [] if os.environ.get("ARCHIVE_TEST_WHOLE") == "1" else [item for item in items if _repeats(item)]
     config.hook.pytest_deselected(items=left_out)
@@ -61,10 +61,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _repeats(item: pytest.Item) -> bool:
     """Whether a test runs on another server already, and would show nothing new on this one."""
+    if item.get_closest_marker("dialect"):
+        return False
     if "[neo4j-current" in item.name:
-        return item.get_closest_marker("dialect") is None
-    one_server = "embedded" in SERVERS and item.path.parent.name != "archive"
-    return "[neo4j" in item.name and one_server and item.get_closest_marker("every_server") is None
+        return True
+    return "[neo4j" in item.name and "embedded" in SERVERS and item.get_closest_marker("every_server") is None
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from archive.store.records import Result
 from tests.archive.stores import Suggestion, cells, everywhere, study, suggest
+
+pytestmark = pytest.mark.every_server
 
 # What an earlier release does, which knows nothing of counts.
 EARLIER = """

@@ -8,6 +8,8 @@ from archive.errors import UnknownNameError
 from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import Suggestion, cells, count, study, suggest
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def agent(archive):

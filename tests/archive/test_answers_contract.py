@@ -13,6 +13,8 @@ from archive.architecture import codec
 from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import Suggestion, cells, propose, study, suggest
 
+pytestmark = pytest.mark.every_server
+
 RESULT = Result(
     0.75,
     {"accuracy": 0.75, "loss": 0.5},

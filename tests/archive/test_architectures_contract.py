@@ -13,6 +13,8 @@ from archive.store.architectures import Architectures
 from tests.archive.stores import Forgetful, cells, count, everywhere
 from tests.spaces import strategies
 
+pytestmark = pytest.mark.every_server
+
 
 def graph_sizes(connection):
     return (

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from archive.store.records import Result
 from archive.store.weights import Checkpoint
 from tests.archive.stores import cells, evaluate, propose
+
+pytestmark = pytest.mark.every_server
 
 
 def complete(archive, name, **settings):

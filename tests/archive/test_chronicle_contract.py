@@ -8,6 +8,8 @@ from archive.store.records import Result
 from tests.archive.stores import cells, propose, study, suggest
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 LONG = 600.0
 
 

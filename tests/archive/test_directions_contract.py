@@ -15,6 +15,8 @@ from tests.archive.dumped import records
 from tests.archive.stores import cells, propose, study
 from tests.conftest import wipe
 
+pytestmark = pytest.mark.every_server
+
 
 def imported(archive, task="latency", protocol="table/1", value=2.0, **options):
     network = cells(1)[0]

@@ -12,6 +12,8 @@ from archive.store import distances as module
 from archive.store.distances import Distances
 from tests.archive.stores import Forgetful, cells, count, everywhere
 
+pytestmark = pytest.mark.every_server
+
 COUNT = 12
 
 

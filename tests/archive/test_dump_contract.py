@@ -16,6 +16,8 @@ from tests.archive.dumped import dumped, fill, forged, records
 from tests.archive.stores import Forgetful, cells, count, evaluate, propose
 from tests.conftest import wipe
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def file(tmp_path):

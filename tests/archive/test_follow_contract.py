@@ -11,6 +11,8 @@ from archive.store.records import Result
 from archive.store.snapshots import Follower
 from tests.archive.stores import cells, evaluate, propose, study, suggest
 
+pytestmark = pytest.mark.every_server
+
 EARLIER = """
 MATCH (s:Study {name: 'study'})
 SET s.revision = s.revision + 1

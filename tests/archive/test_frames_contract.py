@@ -11,6 +11,8 @@ from archive import frames
 from archive.errors import SettingsError, UnknownNameError
 from tests.archive.dumped import fill
 
+pytestmark = pytest.mark.every_server
+
 
 def test_evaluations_are_rows(archive):
     fill(archive)

@@ -15,6 +15,8 @@ from archive.store.records import State
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 MOMENT = 0.001
 LONG = 600.0
 

@@ -11,6 +11,8 @@ from archive.store.lineage import HOPS
 from archive.store.records import Checkpoint, Result
 from tests.archive.stores import Suggestion, cells, count, propose, study
 
+pytestmark = pytest.mark.every_server
+
 
 def saved(name: str) -> Checkpoint:
     return Checkpoint(f"file:///weights/{name}", name * 8, 10)

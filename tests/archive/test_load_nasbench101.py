@@ -18,6 +18,8 @@ from archive.exchange.importers.external import add
 from archive.exchange.importers.nasbench101 import crc32c, findings, masked_crc
 from archive.store.records import Evaluation
 
+pytestmark = pytest.mark.every_server
+
 MATRIX = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
 LABELS = ["input", "conv3x3-bn-relu", "maxpool3x3", "output"]
 

@@ -18,6 +18,8 @@ from archive.exchange.importers.optuna import import_study, open_study
 from archive.store.records import State, Study
 from tests.archive.stores import Forgetful, cells, propose
 
+pytestmark = pytest.mark.every_server
+
 EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")
 OPERATIONS = ("none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3", "skip_connect")
 SPACE = spaces.get("nasbench201")

@@ -16,6 +16,8 @@ from archive.trainer.tasks import registry
 from tests.archive.stores import Forgetful, count
 from tests.support import data_lines
 
+pytestmark = pytest.mark.every_server
+
 ROWS = 400
 # One path of two layers, drawn over the first inner node and over the second.
 ONE_NETWORK = (

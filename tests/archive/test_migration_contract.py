@@ -17,6 +17,8 @@ from tests.archive.dumped import dumped
 from tests.archive.stores import STRAYS, Suggestion, cells, count
 from tests.conftest import wipe
 
+pytestmark = pytest.mark.every_server
+
 OLD = json.loads((Path(__file__).parent / "archive-of-schema-1.json").read_text(encoding="utf-8"))
 EXPECTED = OLD["expected"]
 OPEN = sum(properties.get("state") in ("WAITING", "RUNNING") for _, properties in OLD["nodes"])

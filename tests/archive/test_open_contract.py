@@ -11,6 +11,8 @@ from archive.store.records import Result, State
 from tests.archive.stores import STRAYS, Suggestion, cells, count, propose
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 LONG = 600.0
 
 

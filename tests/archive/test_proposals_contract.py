@@ -14,6 +14,8 @@ from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere
 from tests.conftest import wipe
 from tests.spaces.strategies import relabelled
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def agent(archive):

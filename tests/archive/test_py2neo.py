@@ -9,6 +9,8 @@ import pytest
 from archive.api import connect
 from archive.errors import SettingsError
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def graph(archive):

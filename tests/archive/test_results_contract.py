@@ -14,6 +14,8 @@ from archive.store.weights import Checkpoint
 from tests.archive.stores import Forgetful, cells, count, everywhere, propose
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 CURVE = {"train_loss": [2.0, 1.0, 0.5], "valid_accuracy": [0.25, 0.5, 0.75]}
 RESULT = Result(
     0.75,

@@ -9,6 +9,8 @@ from archive.store.records import Checkpoint, Result
 from archive.store.retention import Policy
 from tests.archive.stores import cells, everywhere, known, propose, study, suggest
 
+pytestmark = pytest.mark.every_server
+
 UNDER = "file:///weights/"
 NOTHING = Policy(keep_best=0, grace_seconds=0)
 

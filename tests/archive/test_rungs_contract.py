@@ -17,6 +17,8 @@ from archive.store.records import Checkpoint, Result, State
 from tests.archive.stores import STRAYS, Forgetful, cells, count, everywhere, propose
 from tests.conftest import wipe
 
+pytestmark = pytest.mark.every_server
+
 LONG = 600.0
 RUNGS = Rungs((2, 6, 18), 3)
 

@@ -7,6 +7,8 @@ import pytest
 from archive.errors import SettingsError
 from archive.settings import Settings, load, read_secret
 
+pytestmark = pytest.mark.every_server
+
 SERVER = "neo4j://host:7687"
 
 

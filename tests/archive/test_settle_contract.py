@@ -15,6 +15,8 @@ from archive.store.records import Result, State
 from tests.archive.stores import Forgetful, Suggestion, cells, count, everywhere, propose
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 LONG = 600.0
 
 

@@ -13,6 +13,8 @@ from archive.store.records import Result, State
 from archive.store.studies import Studies
 from tests.archive.stores import Forgetful, cells, count, evaluate, everywhere, propose, study
 
+pytestmark = pytest.mark.every_server
+
 
 def test_a_study_comes_back_as_it_was_made(archive):
     made = study("one", config={"agent": "nasbot", "depth": [1, 2]}, space_config={"max": 3}, seed=7, budget=20)

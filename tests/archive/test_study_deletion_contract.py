@@ -12,6 +12,8 @@ from archive.store.records import Checkpoint, Result, Study
 from archive.store.retention import Policy
 from tests.archive.stores import cells, count, evaluate, propose, study, suggest
 
+pytestmark = pytest.mark.every_server
+
 
 def fill(archive, name, values=(0.5, 0.75, 0.25)):
     archive.studies.create(study(name))

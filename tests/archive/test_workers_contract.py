@@ -8,6 +8,8 @@ from archive.queue import workers
 from tests.archive.stores import cells, propose
 from tests.support import wait_until
 
+pytestmark = pytest.mark.every_server
+
 LONG = 600.0
 
 
