@@ -1,1 +1,1 @@
-"""The tests; `tests.support` and `tests.servers` are what they share."""
+"""The tests, in folders that follow the package; `tests.support` is what they share."""

@@ -28,8 +28,8 @@ from archive.database.connection import Connection
 from archive.server import embedded
 from archive.settings import Settings
 from archive.store import schema
-from tests.servers import neo4j_server
 from tests.support import data_dir
+from tests.support.neo4j import server
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -172,24 +172,24 @@ def _embedded(folder: Path) -> Iterator[Settings]:
 def _neo4j(folder: Path) -> Iterator[Settings]:
     uri = os.environ.get("ARCHIVE_TEST_NEO4J_URI")
     if not uri:
-        yield from _real(neo4j_server.LTS, folder)
+        yield from _real(server.LTS, folder)
         return
     user, password = (os.environ.get(f"ARCHIVE_TEST_NEO4J_{name}") for name in ("USER", "PASSWORD"))
     yield settings.load(home=folder, uri=uri, user=user, password=password, environment={})
 
 
 def _neo4j_current(folder: Path) -> Iterator[Settings]:
-    yield from _real(neo4j_server.CURRENT, folder)
+    yield from _real(server.CURRENT, folder)
 
 
-def _real(release: neo4j_server.Release, folder: Path) -> Iterator[Settings]:
+def _real(release: server.Release, folder: Path) -> Iterator[Settings]:
     try:
-        neo4j_server.java_of(release.java)
-        neo4j_server.jars_of(release)
+        server.java_of(release.java)
+        server.jars_of(release)
     except (RuntimeError, FileNotFoundError, subprocess.CalledProcessError) as error:
         if CHOSEN:
             raise
         pytest.skip(f"no Neo4j {release.version} here (needs Java {release.java} and mvn): {error}")
-    with neo4j_server.Neo4jServer.start(release, folder / "server") as running:
+    with server.Neo4jServer.start(release, folder / "server") as running:
         yield settings.load(home=folder, uri=running.uri, user=running.user, password=running.password, environment={})
     shutil.rmtree(folder / "server", ignore_errors=True)

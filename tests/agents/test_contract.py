@@ -12,8 +12,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import Agent, History, Observation, Pending
 from archive.errors import UnknownNameError, UsageError
-
-from .conftest import Chains, grown, observed
+from tests.support.histories import Chains, grown, observed
 
 
 @pytest.fixture(params=agents.names())

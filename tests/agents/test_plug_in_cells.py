@@ -23,11 +23,7 @@ from archive.errors import UnknownNameError, UsageError
 from archive.kernels.distances.tree_wasserstein.operation_trees import default_tree
 from archive.kernels.features.paths import PathEncoding
 from archive.spaces.base import Space
-
-from . import motifs
-from .conftest import observed
-from .motifs import LABELS, Motifs
-from .test_contract import (  # noqa: F401
+from tests.agents.test_contract import (  # noqa: F401
     agent,
     test_config_remakes_the_agent,
     test_empty_history,
@@ -40,6 +36,9 @@ from .test_contract import (  # noqa: F401
     test_pending_only,
     test_same_seed_same_suggestions,
 )
+from tests.support import motifs
+from tests.support.histories import observed
+from tests.support.motifs import LABELS, Motifs
 
 KINDS = ("tpe", "gp-optuna", "reinforce", "treebo", "portfolio", "tw", "bananas")
 

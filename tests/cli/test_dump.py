@@ -17,9 +17,9 @@ from archive.cli.main import main
 from archive.queries import saved
 from archive.settings import environment
 from archive.trainer.tasks import registry
-from tests.archive.dumped import fill
-from tests.archive.stores import cells
 from tests.conftest import wipe
+from tests.support.dumped import fill
+from tests.support.stores import cells
 
 pytestmark = pytest.mark.every_server
 

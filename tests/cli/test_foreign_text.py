@@ -19,8 +19,8 @@ from archive.cli.search import live
 from archive.cli.study import log as study_log
 from archive.queue import workers
 from archive.store.records import Result, Study
-from tests.archive.stores import cells, suggest
-from tests.cli.processes import shell
+from tests.support.commands import shell
+from tests.support.stores import cells, suggest
 
 HOSTILE = "a[/b][red]:bug:\x1b[2J\x1b]0;owned\x07\x9b1m\u202eb\nerror: c"
 """Markup that ends nothing, a style, an emoji code, orders to the terminal, a reversal, and a line of its own."""

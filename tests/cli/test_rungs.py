@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.processes import shell, table
+from tests.support.commands import shell, table
 
 
 @pytest.fixture

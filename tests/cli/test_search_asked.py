@@ -9,7 +9,7 @@ from archive.cli.search.request import Given, asked
 from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import Study
-from tests.cli.processes import table
+from tests.support.commands import table
 
 
 def there(**changes):

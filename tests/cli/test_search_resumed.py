@@ -10,8 +10,8 @@ import pytest
 from archive import spaces
 from archive.agents.study_setup import study as opened
 from archive.store.records import Result, State, Study
-from tests.archive.stores import suggest
-from tests.cli.processes import shell, table
+from tests.support.commands import shell, table
+from tests.support.stores import suggest
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from archive.settings import environment
 from archive.trainer.daemon.options import Options
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access
-from tests.archive.stores import suggest
+from tests.support.stores import suggest
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from archive.api import Archive
 from archive.cli.main import archive as command
-from tests.archive.stores import cells, evaluate, propose
+from tests.support.stores import cells, evaluate, propose
 
 pytestmark = pytest.mark.every_server
 

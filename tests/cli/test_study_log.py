@@ -13,13 +13,12 @@ from archive.store.records import Result
 from archive.trainer.daemon.trainer import Options, Trainer
 from archive.trainer.tasks import registry
 from archive.trainer.trial import log as triallog
-from tests.archive.stores import cells, study
-from tests.archive.stores import propose as propose_cells
-from tests.cli.processes import shell
-from tests.support import wait_until
-from tests.trainer import faulty
-from tests.trainer.nets import TINY_MLP
-from tests.trainer.test_daemon import propose
+from tests.support import faulty, wait_until
+from tests.support.commands import shell
+from tests.support.nets import TINY_MLP
+from tests.support.stores import cells, study
+from tests.support.stores import propose as propose_cells
+from tests.trainer.daemon.test_daemon import propose
 
 LONG = 600.0
 

@@ -16,8 +16,8 @@ from archive.errors import UsageError
 from archive.settings import load
 from archive.store.records import State
 from archive.trainer.daemon.options import Options
-from tests.cli.processes import propose, shell, table
 from tests.support import wait_until
+from tests.support.commands import propose, shell, table
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from archive.store.records import Result
 from archive.trainer.storage import weights_store
-from tests.archive.stores import cells, propose
-from tests.cli.processes import shell
+from tests.support.commands import shell
+from tests.support.stores import cells, propose
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pytest
 from archive import __version__
 from archive.settings import load, read_secret
 from archive.store.records import State
-from tests.cli.processes import shell, table
-from tests.docker.files import DOCKER, compose, health, last
-from tests.servers import neo4j_server
 from tests.support import ROOT, wait_until
+from tests.support.commands import shell, table
+from tests.support.docker_files import DOCKER, compose, health, last
+from tests.support.neo4j import server
 
 COMPOSE = compose()
 SERVICES = COMPOSE["services"]
@@ -39,7 +39,7 @@ def test_it_says_nothing_that_compose_does_not_know():
 
 
 def test_every_image_is_pinned():
-    assert SERVICES["neo4j"]["image"] == f"neo4j:{neo4j_server.LTS.version}-community"
+    assert SERVICES["neo4j"]["image"] == f"neo4j:{server.LTS.version}-community"
     for name, service in OURS.items():
         assert service["image"].endswith(f":{__version__}"), name
         assert dockerfile(service).is_file()

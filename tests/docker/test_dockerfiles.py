@@ -16,8 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from archive import __version__
-from tests.docker.files import DOCKER, DOCKERFILES, copy_context, health, ignored, instructions, last
 from tests.support import ROOT
+from tests.support.docker_files import DOCKER, DOCKERFILES, copy_context, health, ignored, instructions, last
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 each_file = pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.stem)

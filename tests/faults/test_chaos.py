@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.chaos import STORES, Plan, run
+from tests.support.faults.chaos import STORES, Plan, run
 
 
 @pytest.mark.parametrize("server", ["embedded"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import chaos, kill_everything
+from tests.support.faults import chaos, kill_everything
 
 PROGRAMS = {"chaos.py": chaos, "kill_everything.py": kill_everything}
 

@@ -1,6 +1,6 @@
 """A whole study under kill -9 of random processes, the server among them."""
 
-from tests.faults.kill_everything import Study, run, verdict, wrong
+from tests.support.faults.kill_everything import Study, run, verdict, wrong
 
 
 def test_nothing_is_lost_or_doubled_when_processes_are_killed(tmp_path):

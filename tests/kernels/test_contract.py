@@ -11,8 +11,8 @@ import pytest
 
 from archive import kernels
 from archive.errors import InvalidArchitectureError, UnknownNameError
-from tests.kernels import oracle
-from tests.spaces.strategies import relabelled, space_of
+from tests.support import kernel_oracle
+from tests.support.strategies import relabelled, space_of
 
 every = pytest.mark.parametrize("name", kernels.names())
 
@@ -48,7 +48,7 @@ def test_bad_input(name):
     kernel = kernels.get(name)
     assert kernel.distances([]).stack.shape == (len(kernel.components), 0, 0)
     with pytest.raises(InvalidArchitectureError, match="space"):
-        kernel.distances([oracle.chain("mlp", ("relu", 8))], [oracle.chain("cnn", ("conv3", 8))])
+        kernel.distances([kernel_oracle.chain("mlp", ("relu", 8))], [kernel_oracle.chain("cnn", ("conv3", 8))])
 
 
 def test_unknown_names():

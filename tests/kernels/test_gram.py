@@ -13,10 +13,10 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import Components, Distance
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
-from tests.kernels import oracle
-from tests.spaces.strategies import relabelled
+from tests.support import kernel_oracle
+from tests.support.strategies import relabelled
 
-NETWORKS = [oracle.long_chain(5 + at, at) for at in range(12)]
+NETWORKS = [kernel_oracle.long_chain(5 + at, at) for at in range(12)]
 FULL = OTMANN().distances(NETWORKS).stack
 
 
@@ -105,7 +105,7 @@ def test_bad_input():
     with pytest.raises(UsageError, match="max_pairs must be >= 1, got 0"):
         Gram(OTMANN(), max_pairs=0)
     with pytest.raises(InvalidArchitectureError, match="got cnn and mlp"):
-        Gram(OTMANN()).distances(NETWORKS[:1], [oracle.chain("mlp", ("relu", 8))])
+        Gram(OTMANN()).distances(NETWORKS[:1], [kernel_oracle.chain("mlp", ("relu", 8))])
     assert Gram(OTMANN()).distances([]).stack.shape == (8, 0, 0)
 
 

@@ -13,7 +13,7 @@ from archive.architecture.codec import from_nasbench101, from_nasbench201, to_na
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation
 from archive.spaces.nasbench101 import _edits, _needed
-from tests.spaces.strategies import CELL_LABELS, space_of
+from tests.support.strategies import CELL_LABELS, space_of
 
 SPACE = space_of("nasbench101")
 PAIRS = [(u, v) for u in range(7) for v in range(u + 1, 7)]

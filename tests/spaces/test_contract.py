@@ -15,7 +15,7 @@ from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError
 from archive.spaces.base import Mutation, Space
-from tests.spaces.strategies import generators, members, space_of
+from tests.support.strategies import generators, members, space_of
 
 ALL = spaces.names()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError
-from tests.spaces.strategies import generators
+from tests.support.strategies import generators
 
 IP, OP = Layer("ip"), Layer("op")
 

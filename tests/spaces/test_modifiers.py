@@ -15,7 +15,7 @@ from archive.spaces.cnn import vgg
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers import apply
 from archive.spaces.modifiers.choices import reconnections, removable, runs, swaps, wedges
-from tests.spaces.strategies import members
+from tests.support.strategies import members
 
 IP, OP, SOFTMAX, LINEAR = Layer("ip"), Layer("op"), Layer("softmax"), Layer("linear")
 MAX_POOL, AVG_POOL = Layer("max-pool", None, 2), Layer("avg-pool", None, 2)

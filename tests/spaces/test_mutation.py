@@ -17,7 +17,7 @@ from archive.errors import InvalidArchitectureError
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers.every import EVERY, every
 from archive.spaces.modifiers.sampled import DRAWS, STEP_PROBABILITIES, number_of_steps, steps
-from tests.spaces.strategies import generators, members, relabelled, space_of
+from tests.support.strategies import generators, members, relabelled, space_of
 
 NINE = [
     "inc_single",

@@ -31,7 +31,7 @@ def start(archive, store_settings, tmp_path) -> Iterator[Callable[..., subproces
 
     def start(**options) -> subprocess.Popen[bytes]:
         arguments = json.dumps({"device": "cpu", "threads": 1, "lease_seconds": 2, **options})
-        command = [sys.executable, "-m", "tests.trainer.serve", arguments]
+        command = [sys.executable, "-m", "tests.support.serve", arguments]
         with open(tmp_path / "daemon.log", "ab") as log:
             own = {**os.environ, **environment(store_settings)}
             daemons.append(subprocess.Popen(command, cwd=ROOT, env=own, stdout=log, stderr=log))

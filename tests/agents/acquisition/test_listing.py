@@ -1,0 +1,234 @@
+"""Listed members: features and distances are those that are computed without a list, from memory and from a file."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from archive import agents, cache, kernels, spaces
+from archive.agents.acquisition import candidate_generators, listing
+from archive.agents.acquisition.listing import Listing, members_of
+from archive.agents.base import History
+from archive.agents.bayesopt.portfolio_members import Operations
+from archive.agents.surrogates.distance_cache import Stacked, listable
+from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features.l1 import parts
+from archive.kernels.features.path_graph import live
+from archive.kernels.features.topology import Profile
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
+from archive.kernels.gram import Gram
+from tests.support.histories import Chains
+from tests.support.listed import known, score, small_table
+
+KINDS = {
+    "wl": lambda: kernels.get("weisfeiler-lehman"),
+    "wl-normalised": lambda: kernels.get("weisfeiler-lehman", normalised=True),
+    "profile": lambda: kernels.get("profile"),
+    "path": lambda: kernels.get("path", counts=True),
+    "operations": Operations,
+    "ngrams": lambda: TreeWasserstein((1, 2, 3), sizes=True, functional=True),
+}
+
+
+def files() -> set[Path]:
+    return set((Path(os.environ["ARCHIVE_HOME"]) / "cache" / "features").glob("*.npz"))
+
+
+@pytest.fixture(autouse=True)
+def worth_a_file(monkeypatch):
+    monkeypatch.setattr(cache, "WORTH", 10)
+
+
+@pytest.fixture
+def members(tmp_path):
+    return small_table(tmp_path).members()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_features_are_those_that_are_prepared(members, name, monkeypatch):
+    kind = KINDS[name]()
+    prepared = [kind.prepare(member) for member in members]
+    first = Listing(members)
+    # The first reads nothing, the second nothing but the file.
+    one = [first.prepare(kind, member) for member in members]
+    again = KINDS[name]()
+    monkeypatch.setattr(type(again), "prepare", None)
+    second = Listing(members)
+    other = [second.prepare(again, member) for member in members]
+    for expected, *found in zip(prepared, one, other, strict=True):
+        for each in found:
+            assert (each.key, each.space) == (expected.key, expected.space)
+            assert [list(part.items()) for part in each.features] == [list(part.items()) for part in expected.features]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("name", KINDS)
+def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, dense, monkeypatch):
+    kind = KINDS[name]()
+    rows = [3, 17, 3, 40]
+    expected = kind.distances([members[at] for at in rows], members).stack
+    monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
+    found = np.zeros_like(expected)
+    for out, vectors in zip(found, Listing(members).vectors(kind), strict=True):
+        vectors.rows(rows).add(1.0, False, 0, len(rows), out)
+    if name == "ngrams":
+        # Areas below steps on a line are summed over the places of all members, rather than of two.
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_networks_outside_are_prepared_one_by_one(members):
+    found = Listing(members[:30])
+    kind = kernels.get("profile")
+    assert found.prepare(kind, members[45]).features == kind.prepare(members[45]).features
+    assert not files()
+
+
+def test_settings_and_members_have_files_of_their_own(members):
+    wl, normalised = KINDS["wl"](), KINDS["wl-normalised"]()
+    Listing(members).features(wl)
+    assert len(files()) == 1
+    Listing(members).features(KINDS["wl"]())
+    assert len(files()) == 1
+    Listing(members).features(normalised)
+    Listing(members[:-1]).features(wl)
+    Listing(members[::-1]).features(wl)
+    assert len(files()) == 4
+
+
+def test_kernels_of_other_packages_and_short_lists_have_none(members):
+    kind = KINDS["wl"]()
+    kind.__class__ = type("Theirs", (Operations,), {"__module__": "theirs"})
+    Listing(members).features(kind)
+    Listing(members[:9]).features(KINDS["wl"]())
+    assert not files()
+
+
+def test_a_damaged_file_is_written_again(members):
+    kind = KINDS["wl"]()
+    Listing(members).features(kind)
+    (file,) = files()
+    good = file.read_bytes()
+    file.write_bytes(good[:100])
+    assert Listing(members).prepare(kind, members[5]).features == kind.prepare(members[5]).features
+    assert file.read_bytes() == good
+
+
+@pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl"])
+def test_proposals_are_the_same_without_a_file_with_one_and_with_a_home_that_takes_none(tmp_path, name, monkeypatch):
+    space = small_table(tmp_path, 120)
+    history = known(space.members()[:15])
+
+    def proposed():
+        found = agents.get(name, space).propose(history, 3, np.random.default_rng(0))
+        return [(one.architecture.key, one.mean, one.std, one.acquisition) for one in found]
+
+    first = proposed()
+    assert files()
+    assert proposed() == first
+    blocked = tmp_path / "blocked"
+    blocked.write_text("no folder")
+    monkeypatch.setenv("ARCHIVE_HOME", str(blocked))
+    assert proposed() == first
+
+
+def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypatch):
+    prepared: Counter[tuple[str, str]] = Counter()
+    for made in (WeisfeilerLehman, Profile):
+
+        def prepare(self, architecture, real=made.prepare):
+            prepared[type(self).__name__, architecture.key] += 1
+            return real(self, architecture)
+
+        monkeypatch.setattr(made, "prepare", prepare)
+    space = small_table(tmp_path, 120)
+    portfolio = agents.get("portfolio", space)
+    for count in (0, 12, 20):
+        portfolio.propose(known(space.members()[:count]), 2, np.random.default_rng(0))
+    assert prepared == {(name, live(one).key): 1 for name in ("WeisfeilerLehman", "Profile") for one in space.members()}
+
+
+def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
+    space = small_table(tmp_path)
+    members = space.members()
+    monkeypatch.setattr(listing, "MOST_LISTED", len(members))
+    assert members_of(space) is members
+    assert isinstance(candidate_generators.get("auto", space), candidate_generators.Members)
+    monkeypatch.setattr(listing, "MOST_LISTED", 20)
+    drawn = members_of(space)
+    assert drawn is not None and len({one.key for one in drawn}) == 20
+    assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
+    assert isinstance(candidate_generators.get("auto", space), candidate_generators.Part)
+    assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.Evolution)
+    # The whole list is there for the asking.
+    every = candidate_generators.listing_of(candidate_generators.get("members", space))
+    assert every is not None and len(every) == len(members)
+    assert members_of(Chains()) is None
+
+
+@pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl", "bananas"])
+def test_beyond_the_limit_agents_prepare_the_draw_alone(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_LISTED", 50)
+    listed = []
+    monkeypatch.setattr(Listing, "__init__", _noting(listed, Listing.__init__))
+    space = small_table(tmp_path, 400)
+    history = known(space.members()[:15])
+    found = agents.get(name, space).propose(history, 2, np.random.default_rng(0))
+    assert len({one.architecture.functional_key for one in found} - set(history.known)) == 2
+    assert all(space.contains(one.architecture) for one in found)
+    assert max(listed) == 50
+
+
+def _noting(sizes, real):
+    def begin(self, members):
+        sizes.append(len(members))
+        real(self, members)
+
+    return begin
+
+
+def test_local_search_leaves_the_draw(monkeypatch):
+    monkeypatch.setattr(listing, "MOST_LISTED", 10)
+    space = spaces.get("nasbench201")
+
+    def rank(networks):
+        return np.array([score(one) for one in networks])
+
+    drawn = members_of(space)
+    found = candidate_generators.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
+    ranks = [one.rank for one in found]
+    assert ranks == sorted(ranks, reverse=True)
+    assert ranks[0] > max(map(score, drawn)) and space.contains(found[0].candidate.architecture)
+
+
+def test_the_kinds_of_this_test_are_listable():
+    assert all(listable(make()) for make in KINDS.values())
+
+
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_blocks_between_members_are_those_of_the_kinds_to_the_last_bit(symmetric, monkeypatch):
+    members = spaces.get("nasbench201").members()[::9]
+    kinds = [WeisfeilerLehman(), Profile()]
+    rng = np.random.default_rng(0)
+    first, second = ([members[at] for at in rng.permutation(len(members))[:n]] for n in (120, 90))
+    other = None if symmetric else second
+    plain = Stacked(kinds).distances(first, other).stack
+    listed = Stacked(kinds, Listing(members))
+    with monkeypatch.context() as patch:
+        # Laid out already: no network is prepared by itself.
+        patch.setattr(Gram, "distances", None)
+        assert listed.distances(first, other).stack.tobytes() == plain.tobytes()
+    stranger = a_stranger_to(members)
+    mixed = [*first, stranger]
+    assert np.array_equal(listed.distances(mixed, other).stack, Stacked(kinds).distances(mixed, other).stack)
+
+
+def a_stranger_to(members):
+    """Return a cell that is not among the members."""
+    known = {one.key for one in members}
+    return next(one for one in spaces.get("nasbench201").members() if one.key not in known)

@@ -1,0 +1,221 @@
+"""Ask and tell against both database servers: what is asked, told twice, lost, enqueued and interrupted."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from archive import agents, spaces
+from archive.agents.study_setup import study as open_study
+from archive.architecture import codec
+from archive.errors import (
+    CodecError,
+    InvalidArchitectureError,
+    LeaseLostError,
+    SearchError,
+    StudyConflictError,
+    UsageError,
+)
+from archive.store.records import State
+from tests.support.stores import cells, evaluate
+
+pytestmark = pytest.mark.every_server
+
+SPACE = spaces.get("nasbench201")
+
+
+@pytest.fixture
+def study(archive):
+    return agents.study(archive, "mine", "nasbench201", seed=3)
+
+
+def states(archive, name="mine"):
+    return [proposal.state for proposal in archive.proposals.list(name)]
+
+
+def keys(asked):
+    return [each.architecture.functional_key for each in asked]
+
+
+def test_what_is_asked_for_is_told_once(archive, study):
+    first, second = study.ask("random", 2)
+    assert [first.proposal.number, second.proposal.number] == [0, 1]
+    assert states(archive) == [State.RUNNING] * 2
+    # A trainer gets none of what was asked for.
+    assert archive.proposals.claim("trainer", study="mine") is None
+    study.report(first, 0, {"accuracy": 0.1})
+    study.report(first, 1, {"accuracy": 0.2})
+    study.report(first, 1, {"accuracy": 0.3})
+    assert archive.proposals.list("mine")[0].curve == {"epoch": [0, 1], "accuracy": [0.1, 0.3]}
+    assert study.tell(first, 0.5, metrics={"test": 0.4}, seconds=7)
+    assert study.tell(first, 0.5)
+    assert not study.tell(first.id, 0.6)
+    assert study.tell(second.proposal, 0.25)
+    evaluations = study.evaluations()
+    assert [each.value for each in evaluations] == [0.5, 0.25]
+    assert evaluations[0].metrics == {"value": 0.5, "test": 0.4}
+    assert evaluations[0].curve["accuracy"] == [0.1, 0.3]
+    assert evaluations[0].seconds == 7
+    assert (evaluations[0].task, evaluations[0].protocol) == ("mine", "mine/own")
+    assert study.best().id == first.id
+
+
+def test_the_same_seed_asks_for_the_same(archive, study):
+    again = agents.study(archive, "again", "nasbench201", seed=3)
+    for _ in range(3):
+        (one,), (other,) = study.ask("evolution"), again.ask("evolution")
+        assert keys([one]) == keys([other])
+        for trial, where in ((one, study), (other, again)):
+            where.tell(trial, 0.5)
+
+
+def test_networks_of_ones_own_count_too(archive, study):
+    own, asked_for = cells(2)
+    assert study.tell(own, 0.75)
+    assert study.tell(own, 0.75)
+    assert not study.tell(own, 0.5)
+    # One that another asker holds: the first result is the one on record.
+    study.enqueue(asked_for)
+    (held,) = study.ask("random")
+    assert keys([held]) == [asked_for.functional_key]
+    assert study.tell(asked_for, 0.125)
+    assert not study.tell(held, 0.25)
+    assert [each.value for each in study.evaluations()] == [0.75, 0.125]
+    (fresh,) = study.ask("random")
+    assert fresh.architecture.functional_key not in (own.functional_key, asked_for.functional_key)
+
+
+def test_a_told_result_needs_no_budget(archive):
+    small = agents.study(archive, "small", "nasbench201", budget=1)
+    first, second = cells(2)
+    assert small.tell(first, 0.5)
+    assert small.ask("random", 2) == []
+    with pytest.raises(UsageError, match="has its budget of 1 evaluations"):
+        small.enqueue(second)
+    assert small.tell(second, 0.25)
+    assert small.record.budget == 2
+
+
+def test_what_is_enqueued_comes_first_by_priority(archive, study):
+    low, high, raised = (cells(3)[at] for at in range(3))
+    study.enqueue(low, 1)
+    study.enqueue(high, 2)
+    number = study.enqueue(raised, 0).number
+    assert study.enqueue(raised, 3).priority == 3
+    assert study.enqueue(raised, 3).number == number
+    asked = [study.ask("random")[0] for _ in range(3)]
+    assert keys(asked) == [each.functional_key for each in (raised, high, low)]
+    study.tell(asked[0], 0.5)
+    assert study.enqueue(raised).state is State.COMPLETE
+    assert len(archive.proposals.list("mine")) == 3
+
+
+def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
+    string, text, known = cells(3)
+    archive.architectures.add([known])
+    written = [codec.to_nasbench201(string), f" {codec.to_json(text)}\n", known.key[:12]]
+    found = [study.enqueue(each).architecture_key for each in written]
+    assert found == [string.key, text.key, known.key]
+    for wrong in ("foo", "", None, 7):
+        with pytest.raises(
+            UsageError, match=f"JSON text, its NAS-Bench-201 string or a key of the archive, got {wrong!r}"
+        ):
+            study.enqueue(wrong)
+    for wrong in ("|a|", "{", '{"schema": 1}'):
+        with pytest.raises(CodecError):
+            study.enqueue(wrong)
+    assert len(archive.proposals.list("mine")) == 3
+
+
+def test_a_lost_lease_is_asked_for_again_and_loses_no_result(archive, study):
+    (first,) = study.ask("random", lease_seconds=0.001)
+    (again,) = study.ask("random")
+    assert again.id == first.id
+    with pytest.raises(LeaseLostError):
+        study.report(first, 0, {"accuracy": 0.1})
+    assert study.tell(first, 0.5)
+    assert not study.tell(again, 0.25)
+    assert states(archive) == [State.COMPLETE]
+
+
+def test_what_is_no_number_fails_what_was_asked_for(archive, study):
+    first, second, third = study.ask("random", 3)
+    assert not study.tell(first, math.nan)
+    study.fail(second, "out of paper")
+    study.fail(second, "out of paper")
+    with pytest.raises(UsageError, match="value must be a number, got 'high'"):
+        study.tell(third, "high")
+    with pytest.raises(UsageError, match="value must be a finite number, got inf"):
+        study.tell(third.architecture, math.inf)
+    assert states(archive) == [State.FAILED, State.FAILED, State.RUNNING]
+    assert [each.reason for each in archive.proposals.list("mine")[:2]] == ["the value is nan", "out of paper"]
+    (fourth,) = study.ask("random")
+    assert not set(keys([fourth])) & set(keys([first, second, third]))
+
+
+def test_bad_input_is_refused(archive, study):
+    (asked,) = study.ask("random")
+    with pytest.raises(UsageError, match="step must be >= 0, got -1"):
+        study.report(asked, -1, {"accuracy": 0.5})
+    study.report(asked, 0, {"accuracy": 0.5})
+    with pytest.raises(UsageError, match=r"those of the other steps \(accuracy\), got \['loss'\]"):
+        study.report(asked, 1, {"loss": 0.5})
+    with pytest.raises(UsageError, match="at least one architecture, got n = 0"):
+        study.ask("random", 0)
+    with pytest.raises(UsageError, match="must search the study's space"):
+        study.ask(agents.get("random", spaces.get("cnn")))
+    with pytest.raises(InvalidArchitectureError, match="of space nasbench201, got cnn"):
+        study.enqueue(spaces.get("cnn").initial_pool()[0])
+    with pytest.raises(UsageError, match="priority must be a finite number, got nan"):
+        study.enqueue(cells(1)[0], math.nan)
+    (other,) = evaluate(archive, [0.5], "other")
+    with pytest.raises(UsageError, match="must be of the study 'mine', got other#00000"):
+        study.tell(other, 0.5)
+    with pytest.raises(UsageError, match="has no budget"):
+        study.run(lambda _: 1.0)
+    with pytest.raises(UsageError, match="at least 1 evaluation, got 0"):
+        study.run(lambda _: 1.0, 0)
+
+
+def test_a_study_is_opened_again_as_it_is(archive, study):
+    again = open_study(archive, "mine")
+    assert again.space == SPACE
+    assert again.record == study.record
+    with pytest.raises(StudyConflictError, match="exists with direction maximise, got minimise"):
+        open_study(archive, "mine", direction="minimise")
+    with pytest.raises(StudyConflictError, match="exists with the space"):
+        open_study(archive, "mine", "cnn")
+    with pytest.raises(UsageError, match="there is no study 'new' yet: a new one needs a space"):
+        open_study(archive, "new")
+
+
+def test_run_evaluates_fails_and_goes_on(archive):
+    study = agents.study(archive, "mine", "nasbench201", direction="minimise", seed=1)
+    seen = []
+
+    def objective(architecture):
+        seen.append(architecture.functional_key)
+        if len(seen) == 2:
+            raise ValueError("too wide")
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return math.nan if len(seen) == 3 else len(architecture.layers)
+
+    with pytest.raises(KeyboardInterrupt):
+        study.run(objective, 3, "random")
+    best = study.run(objective, 3, "random")
+    # What the interruption cut off is what the next run began with.
+    assert seen[3] == seen[4]
+    assert len(set(seen)) == len(seen) - 1 == 5
+    assert states(archive) == [State.COMPLETE, State.FAILED, State.FAILED, State.COMPLETE, State.COMPLETE]
+    reasons = [each.reason for each in archive.proposals.list("mine") if each.reason]
+    assert reasons == ["ValueError: too wide", "the value is nan"]
+    assert best.value == min(each.value for each in study.evaluations())
+    assert study.run(objective, 3, "random").id == best.id
+    assert len(seen) == 6
+
+
+def test_run_gives_up_where_everything_fails(archive, study):
+    with pytest.raises(SearchError, match=r"20 proposals of the study 'mine' failed .*ZeroDivisionError"):
+        study.run(lambda _: 1 / 0, 50, "random")

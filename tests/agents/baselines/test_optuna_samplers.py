@@ -1,0 +1,106 @@
+"""Optuna as an agent: what it is told, what it is asked, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from archive import spaces
+from archive.agents.base import History, Pending
+from archive.errors import SettingsError, UsageError
+from tests.support.histories import observed
+
+optuna = pytest.importorskip("optuna")
+
+from archive.agents.baselines.optuna_samplers import GpOptuna, Tpe, _quiet  # noqa: E402
+
+
+@pytest.fixture
+def space():
+    return spaces.get("nasbench201")
+
+
+def told(space, count, seed=0):
+    rng = np.random.default_rng(seed)
+    every = list({cell.functional_key: cell for cell in (space.sample(rng) for _ in range(2 * count))}.values())[:count]
+    return every, [sum(layer.op == "nor_conv_3x3" for layer in cell.layers) / 6 for cell in every]
+
+
+def keys(suggestions):
+    return [suggestion.architecture.functional_key for suggestion in suggestions]
+
+
+def test_the_study_holds_the_history(space):
+    every, scores = told(space, 6)
+    history = History(observed(every[:4], scores[:4]), tuple(Pending(cell) for cell in every[4:]))
+    agent = Tpe(space)
+    with _quiet(optuna):
+        study = agent._told(history, 0)
+    states = [trial.state.name for trial in study.get_trials()]
+    assert states == ["COMPLETE"] * 4 + ["RUNNING"] * 2
+    assert [trial.value for trial in study.get_trials()[:4]] == scores[:4]
+    for trial, cell in zip(study.get_trials(), every, strict=True):
+        made = tuple(d.choices.index(trial.params[d.name]) for d in agent._decisions.decisions)
+        assert agent._decisions.decode(made).functional_key == cell.functional_key
+
+
+def test_it_is_a_replay_of_the_history(space):
+    every, scores = told(space, 40)
+    history = History(observed(every, scores))
+    agent = Tpe(space)
+    first = agent.propose(history, 3, np.random.default_rng(5))
+    agent.propose(History(observed(every[:20], scores[:20])), 3, np.random.default_rng(6))
+    assert keys(agent.propose(history, 3, np.random.default_rng(5))) == keys(first)
+    assert keys(Tpe(space).propose(history, 3, np.random.default_rng(5))) == keys(first)
+    flipped = History(observed(every, [-score for score in scores]))
+    assert keys(agent.propose(flipped, 3, np.random.default_rng(5))) != keys(first)
+
+
+@pytest.mark.parametrize("config", [{}, {"multivariate": False}])
+def test_larger_scores_are_better(space, config):
+    every, scores = told(space, 60)
+    found = Tpe(space, **config).propose(History(observed(every, scores)), 8, np.random.default_rng(0))
+    mean = np.mean([sum(layer.op == "nor_conv_3x3" for layer in s.architecture.layers) / 6 for s in found])
+    assert mean > np.mean(scores) + 0.15
+
+
+def test_samplers_are_those_of_their_names(space):
+    # The process itself is Optuna's; to run it would load torch here for nothing.
+    with _quiet(optuna):
+        assert type(GpOptuna(space)._sampler(0)) is optuna.samplers.GPSampler
+        assert type(Tpe(space)._sampler(0)) is optuna.samplers.TPESampler
+    assert (
+        len(GpOptuna(space, startup=50).propose(History(observed(*told(space, 9))), 2, np.random.default_rng(0))) == 2
+    )
+
+
+def test_all_trials_of_a_cell_have_all_parameters():
+    space = spaces.get("nasbench101")
+    rng = np.random.default_rng(0)
+    agent = Tpe(space)
+    history = History(observed([space.sample(rng) for _ in range(9)], np.linspace(0, 1, 9)))
+    with _quiet(optuna):
+        study = agent._told(history, 0)
+    assert {len(trial.params) for trial in study.get_trials()} == {26}
+
+
+def test_verbosity_and_warnings_are_left_as_they_were(space):
+    optuna.logging.set_verbosity(optuna.logging.DEBUG)
+    Tpe(space).propose(History(), 1, np.random.default_rng(0))
+    assert optuna.logging.get_verbosity() == optuna.logging.DEBUG
+    optuna.logging.set_verbosity(optuna.logging.INFO)
+
+
+def test_without_optuna_the_way_out_is_named(space, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(SettingsError, match=r"agent tpe needs Optuna: pip install nas-archive\[bench\]"):
+        Tpe(space)
+
+
+def test_settings_are_checked(space):
+    with pytest.raises(UsageError, match="startup must be >= 1, got 0"):
+        Tpe(space, startup=0)
+    with pytest.raises(UsageError, match="candidates must be >= 1, got 0"):
+        Tpe(space, candidates=0)

@@ -1,0 +1,90 @@
+"""What BANANAS adds to the contract of every agent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archive import spaces
+from archive.agents.bayesopt import bananas
+from archive.agents.bayesopt.bananas import Bananas, Joined
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.ensemble.model import Ensemble
+from archive.agents.surrogates.transformed import Warped
+from archive.errors import UnknownNameError, UsageError
+from archive.kernels.features.paths import PathEncoding
+from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
+from tests.support.listed import known, score, small_table
+
+
+def propose(agent, history, n=1, seed=0):
+    return agent.propose(history, n, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("preset", ["default", "paper"])
+def test_good_cells_come_first(tmp_path, preset):
+    space = small_table(tmp_path)
+    members = sorted(space.members(), key=score)
+    history = known(members[:-1:2])
+    found = [one.architecture for one in propose(Bananas(space, preset, n_initial=0), history, 5)]
+    unknown = [score(one) for one in members if one.functional_key not in history.known]
+    assert np.mean([score(one) for one in found]) > np.quantile(unknown, 0.6)
+
+
+def test_the_paper_mutates_the_best(tmp_path):
+    space = small_table(tmp_path)
+    history = known(space.members()[:30])
+    best = sorted(history.observations, key=lambda seen: -seen.score)[:10]
+    for one in propose(Bananas(space, "paper"), history, 4):
+        assert one.parent.key in {seen.architecture.key for seen in best}
+        assert one.operations
+
+
+@pytest.mark.parametrize("acquisition", ["ucb", "ei", "pi", "its", "ts"])
+def test_every_acquisition(tmp_path, acquisition):
+    space = small_table(tmp_path)
+    history = known(space.members()[:12])
+    found = propose(Bananas(space, members=2, width=4, acquisition=acquisition), history, 3)
+    assert len({one.architecture.functional_key for one in found} - set(history.known)) == 3
+
+
+def test_posteriors_are_in_score_units(tmp_path):
+    space = small_table(tmp_path)
+    cells = list(space.members()[:20])
+    scores = np.array([score(one) for one in cells])
+    plain = Ensemble(members=3).fit(cells, scores, np.random.default_rng(0)).posterior(cells, joint=True)
+    warped = Warped(Ensemble(members=3), outcome_transforms.get("standardise")).fit(
+        cells, scores, np.random.default_rng(0)
+    )
+    found = warped.posterior(cells, joint=True)
+    for what in ("means", "variances", "best", "covariances"):
+        np.testing.assert_allclose(getattr(found, what), getattr(plain, what), rtol=1e-2, atol=1e-3)
+    believed = warped.hallucinate(cells[:2]).posterior(cells)
+    assert (believed.variances <= found.variances + 1e-9).all()
+    assert believed.variances.sum() < found.variances.sum()
+
+
+def test_encodings_side_by_side_are_remembered(tmp_path):
+    cells = small_table(tmp_path).members()[:6]
+    parts = (PathEncoding(), WeisfeilerLehman())
+    joined = Joined(parts, most=4)
+    for _ in range(2):
+        for cell in cells:
+            expected = tuple(part.prepare(cell).features[0] for part in parts)
+            assert joined.prepare(cell).features == expected
+    assert len(joined._known) == 4
+    assert joined.prepare(cells[-1]) is joined.prepare(cells[-1])
+    plain = np.concatenate([parts[0].distances(cells).stack, WeisfeilerLehman().distances(cells).stack])
+    np.testing.assert_array_equal(joined.distances(cells).stack[0], plain[0])
+
+
+def test_settings():
+    cnn = spaces.get("cnn")
+    agent = Bananas(cnn, members=3, kappa=0.25)
+    assert agent.method.acquisition.kappa == 0.25
+    assert (agent.members, agent.layers) == (3, None)
+    assert bananas.PRESETS["paper"].layers == 10
+    with pytest.raises(UnknownNameError, match="unknown preset 'papers'"):
+        Bananas(cnn, preset="papers")
+    with pytest.raises(UsageError, match="members must be >= 2, got 1"):
+        Bananas(cnn, members=1)

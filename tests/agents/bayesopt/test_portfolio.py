@@ -1,0 +1,200 @@
+"""The portfolio: its members, its first networks, its units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from archive import spaces
+from archive.agents.base import History, Pending
+from archive.agents.bayesopt.initial_design import most_telling
+from archive.agents.bayesopt.portfolio import Portfolio
+from archive.agents.bayesopt.portfolio_members import Operations, Raised, defaults, model
+from archive.errors import UnknownNameError, UsageError
+from archive.kernels.covariance.base import Exponential, exponential
+from tests.support.gp_points import Differences, points
+from tests.support.histories import grown, observed
+from tests.support.strategies import relabelled
+
+
+def proposed(agent, history, n=1, seed=0):
+    return agent.propose(history, n, np.random.default_rng(seed))
+
+
+def keys(suggestions):
+    return {one.architecture.functional_key for one in suggestions}
+
+
+def cells(count, seed=0):
+    space = spaces.get("nasbench101")
+    rng = np.random.default_rng(seed)
+    found = {}
+    while len(found) < count:
+        cell = space.sample(rng)
+        found[cell.functional_key] = cell
+    return space, list(found.values())
+
+
+def test_powers_by_component():
+    stack = np.random.default_rng(0).uniform(0.1, 2.0, (2, 4, 3))
+    raised, theta = Raised((2.0, 1.0)), np.array([0.3, -0.2, 0.5])
+    expected = np.exp(0.3 - np.exp(-0.2) * stack[0] ** 2 - np.exp(0.5) * stack[1])
+    before = stack.copy()
+    np.testing.assert_allclose(raised.value(stack, theta), expected)
+    np.testing.assert_array_equal(stack, before)
+    assert raised.variance(theta) == pytest.approx(np.exp(0.3))
+    # A box follows the median of what is multiplied by beta.
+    np.testing.assert_allclose(raised.bounds(stack)[1], Exponential([0], 2.0).bounds(stack)[1])
+    np.testing.assert_allclose(raised.bounds(stack)[2], Exponential([1], 1.0).bounds(stack)[1])
+
+
+def test_members_of_every_space():
+    for name in ("nasbench201", "nasbench101", "mlp", "cnn"):
+        space = spaces.get(name)
+        rng = np.random.default_rng(0)
+        for member in defaults(space):
+            found = model(member, space)
+            stack = found.pairwise.distances([space.sample(rng) for _ in range(5)]).stack
+            theta = found.covariance.bounds(stack).mean(axis=1)
+            gram = found.covariance.value(stack, theta)
+            np.testing.assert_allclose(gram.diagonal(), found.covariance.variance(theta))
+            assert (gram > 0.0).all()
+
+
+def test_a_sum_likens_what_is_alike_in_one_thing():
+    space, some = cells(6)
+    product, total = (model(name, space) for name in ("features", "sums"))
+    assert len(total.covariance.names) == 2 * (len(product.covariance.names) - 1)
+    stack = np.array([[[9.0]], [[9.0]], [[0.0]]])
+    alike = [
+        one.covariance.value(stack, np.zeros(len(one.covariance.names)))[0, 0]
+        / one.covariance.variance(np.zeros(len(one.covariance.names)))
+        for one in (product, total)
+    ]
+    assert alike[0] < 1e-9
+    assert alike[1] == pytest.approx(1.0 / 3.0, rel=1e-3)
+    assert product.pairwise.distances(some).stack.shape == (3, 6, 6)
+
+
+def test_operations_are_counted_whatever_their_order():
+    _, (cell, *_) = cells(1)
+    kernel = Operations()
+    (counts,) = kernel.features(cell)
+    assert kernel.features(relabelled(cell, 1))[0] == counts
+    live = [cell.layers[at].op for at in range(len(cell.layers))]
+    assert all(counts[op] <= live.count(op) for op in counts if op in live)
+
+
+def test_the_first_networks_tell_most():
+    networks, covariance = points(60), exponential(3)
+    chosen = most_telling(networks, [], 3, Differences(), covariance)
+    gram = covariance.value(
+        Differences().distances(networks).stack, covariance.bounds(Differences().distances(networks).stack).mean(axis=1)
+    )
+    noise = 0.01 * gram.diagonal().mean()
+
+    def left(rows):
+        inner = gram[np.ix_(rows, rows)] + noise * np.eye(len(rows))
+        return (gram - gram[:, rows] @ np.linalg.solve(inner, gram[rows])).trace()
+
+    for size in (1, 2, 3):
+        others = [left([*chosen[: size - 1], at]) for at in range(60) if at not in chosen[: size - 1]]
+        assert left(chosen[:size]) == pytest.approx(min(others))
+    # What is known is not told again.
+    (second,) = most_telling(networks, [networks[chosen[0]]], 1, Differences(), covariance)
+    assert second == chosen[1]
+
+
+def test_a_design_goes_on_where_it_was():
+    space, _ = cells(1)
+    agent = Portfolio(space, members=["subtrees"], n_design=4)
+    first = proposed(agent, History(), 3)
+    assert len(keys(first)) == 3
+    assert all(one.acquisition is None for one in first)
+    history = History(observed([one.architecture for one in first], [0.1, 0.2, 0.3]))
+    fourth, fifth = proposed(agent, history, 2)
+    assert fourth.acquisition is None
+    assert fifth.acquisition is not None
+
+
+def test_nothing_to_learn_from_while_all_are_on_their_way():
+    space, some = cells(8)
+    agent = Portfolio(space, members=["subtrees"], n_design=2)
+    history = History(pending=tuple(Pending(one) for one in some))
+    found = proposed(agent, history, 3)
+    assert len(keys(found)) == 3
+    assert not keys(found) & history.known.keys()
+
+
+def test_numbers_are_scores():
+    space, some = cells(12)
+    scores = np.array([len(cell.layers) + 0.1 * len(cell.edges) for cell in some])
+    agent = Portfolio(space, members=["subtrees"], n_design=2)
+    percent, share = (proposed(agent, History(observed(some, factor * scores)))[0] for factor in (100.0, 1.0))
+    assert percent.architecture == share.architecture
+    assert percent.mean == pytest.approx(100.0 * share.mean, rel=1e-3)
+    assert percent.std == pytest.approx(100.0 * share.std, rel=1e-3)
+    assert percent.acquisition == pytest.approx(100.0 * share.acquisition, rel=1e-3)
+    assert scores.min() - 3.0 * share.std < share.mean < scores.max() + 3.0 * share.std
+
+
+def test_members_by_name():
+    mlp = spaces.get("mlp")
+    with pytest.raises(UnknownNameError, match="unknown member for the space mlp 'paths'"):
+        Portfolio(mlp, members=["paths"])
+    with pytest.raises(UsageError, match="n_design must be >= 0, got -1"):
+        Portfolio(mlp, n_design=-1)
+    found = Portfolio(mlp, members=("subtrees",))
+    assert found.config["members"] == Portfolio(mlp, members="subtrees").config["members"] == ["subtrees"]
+    assert keys(proposed(found, grown(mlp, 12), 2)) - grown(mlp, 12).known.keys()
+
+
+def test_a_batch_is_of_different_networks():
+    space, some = cells(14)
+    history = History(observed(some[:10], range(10)), tuple(Pending(one) for one in some[10:]))
+    for rule in ("believer", "quality-kdpp"):
+        found = proposed(Portfolio(space, members=["subtrees"], n_design=2, batch_rule=rule), history, 4)
+        assert len(keys(found)) == 4
+        assert not keys(found) & history.known.keys()
+
+
+def test_greed_when_patience_ends():
+    space, some = cells(16, seed=3)
+    given = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
+    impatient, patient = (Portfolio(space, **given, patience=steps) for steps in (3, 0))
+    greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
+    # The best is the seventh: the third evaluation after it is due, and the sixth; all that were proposed count.
+    scores = [0.1, 0.5, 0.2, 0.3, 0.4, 0.1, 0.9, 0.2, 0.6, 0.7, 0.3]
+    told_apart = set()
+    for finished, pending, failed, due in (
+        *((8, 0, 0, False), (9, 0, 0, True), (10, 0, 0, False), (11, 1, 0, True), (7, 5, 0, True)),
+        *((9, 0, 1, False), (9, 0, 2, False), (10, 1, 1, True)),
+    ):
+        rest = some[finished + pending :]
+        history = History(
+            observed(some[:finished], scores[:finished]),
+            tuple(Pending(one) for one in some[finished : finished + pending]),
+            tuple(rest[:failed]),
+        )
+        best, promising = (keys(proposed(one, history)) for one in (greedy, patient))
+        found = proposed(impatient, history)
+        assert keys(found) == (best if due else promising), (finished, pending, failed)
+        assert (found[0].acquisition is None) == due and found[0].mean is not None
+        told_apart |= {due} if best != promising else set()
+    assert told_apart == {False, True}
+
+
+def test_greed_within_a_batch_and_not_within_the_design():
+    space, some = cells(16)
+    given = {"members": ["subtrees"], "n_design": 10, "candidates": "mutations"}
+    impatient = Portfolio(space, **given, patience=4)
+    # The best came first, but patience begins with the design's end: after it, of eight networks two are due.
+    scores = [0.9, *np.linspace(0.1, 0.6, 9)]
+    history = History(observed(some[:10], scores))
+    assert keys(proposed(impatient, history)) == keys(proposed(Portfolio(space, **given, patience=0), history))
+    batch = proposed(impatient, history, 8)
+    assert len(keys(batch)) == 8
+    greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
+    assert keys(batch[:2]) == keys(proposed(greedy, history, 2))
+    with pytest.raises(UsageError, match="patience must be >= 0, got -1"):
+        Portfolio(space, patience=-1)

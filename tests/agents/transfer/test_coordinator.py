@@ -1,0 +1,235 @@
+"""What agents make of sources: good ones help, others do no harm, and whoever cannot use them does not see them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from archive import agents, spaces
+from archive.agents.base import History, Observation, Source
+from archive.agents.catalogue import CARDS
+from archive.agents.transfer.coordinator import DESIGN, ELSEWHERE, REMEMBERED, TOP
+from archive.architecture import codec
+from tests.support.histories import Chains
+from tests.support.listed import score, small_table
+
+TRANSFER = ("bananas", "portfolio", "tw", "tw-kdpp")
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    return small_table(tmp_path_factory.mktemp("table"))
+
+
+def source(networks, scores, study="s", task="t"):
+    pairs = enumerate(zip(networks, scores, strict=True))
+    seen = tuple(Observation(one, float(value), f"{study}#{at}") for at, (one, value) in pairs)
+    return Source(study, task, f"{task}/1", networks[0].space, seen)
+
+
+def half(space):
+    return list(space.members())[::2]
+
+
+def search(agent, sources, budget, seed=0):
+    """The cells that an agent asks for, and its last word on the sources."""
+    found, said = [], {}
+    while len(found) < budget:
+        observations = tuple(Observation(one, score(one), f"own#{at}") for at, one in enumerate(found))
+        history = History(observations, sources=tuple(sources))
+        (made,) = agent.propose(history, 1, np.random.default_rng([seed, len(found)]))
+        found.append(made.architecture)
+        said = made.coupling or said
+    return found, said
+
+
+@pytest.mark.parametrize("kind", TRANSFER)
+def test_a_good_source_shows_where_to_begin(kind, space):
+    known = half(space)
+    # Another unit and origin, and a bend: only what is better than what can be used.
+    told = source(known, [np.exp(score(one)) - 40.0 for one in known])
+    found, said = search(agents.get(kind, space), [told], TOP + DESIGN + 1)
+    ranks = sorted((score(one) for one in space.members()), reverse=True)
+    assert min(ranks.index(score(one)) for one in found[:TOP]) <= 3
+    assert said["s"] > 0.3
+
+
+@pytest.mark.parametrize("kind", ["portfolio", "bananas"])
+def test_a_source_whose_labels_are_reversed_is_seen_through(kind, space):
+    known = half(space)
+    found, said = search(agents.get(kind, space), [source(known, [-score(one) for one in known])], 11)
+    assert said["s"] < 0.0
+    best = max(score(one) for one in space.members())
+    assert max(score(one) for one in found) >= best - 1.0
+
+
+def test_a_source_without_a_bearing_loses_its_voice(space):
+    known = half(space)
+    noise = np.random.default_rng(3).normal(size=len(known))
+    found, said = search(agents.get("portfolio", space), [source(known, noise)], 14)
+    assert abs(said["s"]) < 0.4
+    assert max(score(one) for one in found) >= max(score(one) for one in space.members()) - 0.5
+
+
+@pytest.mark.parametrize("kind", TRANSFER)
+def test_units_of_a_source_do_not_matter(kind, space):
+    known = half(space)
+    agent = agents.get(kind, space)
+    plain, scaled = ([factor * score(one) + origin for one in known] for factor, origin in ((1.0, 0.0), (1e4, -7.0)))
+    history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]))
+    one, other = (
+        agent.propose(dataclasses.replace(history, sources=(source(known, values),)), 2, np.random.default_rng(1))
+        for values in (plain, scaled)
+    )
+    assert [each.architecture for each in one] == [each.architecture for each in other]
+
+
+def test_two_sources_both_enter_and_those_of_one_task_are_learnt_together(space):
+    known = half(space)
+    scores = [score(one) for one in known]
+    three = [source(known[:20], scores[:20], "a"), source(known[20:], scores[20:], "b")]
+    three.append(source(known, scores[::-1], "c", task="u"))
+    _, said = search(agents.get("portfolio", space), three, TOP + DESIGN + 1)
+    assert said.keys() == {"a", "b", "c"}
+    assert said["a"] == said["b"] != said["c"]
+
+
+def test_the_groups_are_asked_in_turns(space):
+    known = half(space)
+    best = {"a": known[3], "b": known[8]}
+    two = [
+        source(known, [2.0 * (one == best[name]) + 0.001 * at for at, one in enumerate(known)], name, task=name)
+        for name in best
+    ]
+    suggestions = agents.get("portfolio", space).propose(History(sources=tuple(two)), 2, np.random.default_rng(0))
+    assert [each.architecture for each in suggestions] == [best["a"], best["b"]]
+
+
+@pytest.mark.parametrize("kind", TRANSFER)
+def test_a_batch_is_whole_and_new(kind, space):
+    known = half(space)
+    history = History(sources=(source(known, [score(one) for one in known]),))
+    suggestions = agents.get(kind, space).propose(history, 6, np.random.default_rng(0))
+    assert len({each.architecture.functional_key for each in suggestions}) == 6
+
+
+def test_what_is_remembered_changes_nothing(space):
+    known = half(space)
+    told = source(known, [score(one) for one in known])
+    history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(told,))
+    agent = agents.get("portfolio", space)
+    agent.propose(
+        dataclasses.replace(history, sources=(source(known, range(len(known)), "x"),)), 1, np.random.default_rng(1)
+    )
+    answers = [
+        each.propose(history, 3, np.random.default_rng(2)) for each in (agent, agent, agents.get("portfolio", space))
+    ]
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize("kind", TRANSFER)
+@pytest.mark.parametrize("scores", [[1.0] * 12, [0.1, 0.2, 0.3], [float("nan")] * 12, [float("inf"), 1.0, 2.0, 3.0]])
+def test_sources_that_tell_nothing_change_nothing(kind, scores, space):
+    known = half(space)
+    history = History(tuple(Observation(one, score(one), one.key) for one in known[-11:]))
+    told = source(known[: len(scores)], scores)
+    agent = agents.get(kind, space)
+    for some in (History(), history):
+        with_it = dataclasses.replace(some, sources=(told,))
+        plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (some, with_it))
+        assert plain == other
+
+
+def test_a_paper_is_followed_to_the_letter(space):
+    known = half(space)
+    history = History(sources=(source(known, [score(one) for one in known]),))
+    for kind in ("bananas", "tw", "tw-kdpp"):
+        agent = agents.get(kind, space, preset="paper")
+        assert not agent.transfers
+        plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history))
+        assert plain == other
+
+
+def test_the_catalogue_says_who_transfers():
+    space = Chains()
+    networks = space.every()
+    history = History(sources=(source(networks, range(20)),))
+    for kind, card in CARDS.items():
+        agent = agents.get(kind, space)
+        assert agent.transfers == card.transfers == (kind in TRANSFER)
+        if not agent.transfers and kind != "arc":
+            plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history))
+            assert plain == other
+
+
+def test_networks_whose_layers_have_units():
+    space = Chains()
+    networks = space.every()
+    told = source(networks, [sum(layer.units or 0 for layer in one.layers) for one in networks])
+    (first,) = agents.get("portfolio", space).propose(History(sources=(told,)), 1, np.random.default_rng(0))
+    assert sum(layer.units or 0 for layer in first.architecture.layers) == 32
+
+
+def test_cells_of_another_benchmark(space):
+    other = spaces.get("nasbench101")
+    rng = np.random.default_rng(0)
+    cells = [other.sample(rng) for _ in range(60)]
+    told = source(cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells])
+    found, said = search(agents.get("portfolio", space), [told], TOP + DESIGN + 1)
+    assert max(score(one) for one in found[:TOP]) >= 3.0
+    assert said["s"] > 0.0
+
+
+@pytest.mark.parametrize("kind", TRANSFER)
+def test_another_benchmark_is_heard_while_a_study_is_young(kind, space):
+    other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
+    cells = [other.sample(rng) for _ in range(40)]
+    told = source(cells, rng.normal(size=len(cells)))
+    agent, seen = agents.get(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE]]
+    for count in (ELSEWHERE - 1, ELSEWHERE):
+        alone = History(tuple(seen[:count]))
+        plain, helped = (
+            agent.propose(each, 1, np.random.default_rng(1))
+            for each in (alone, dataclasses.replace(alone, sources=(told,)))
+        )
+        assert bool(helped[0].coupling) == (count < ELSEWHERE)
+        assert count < ELSEWHERE or plain == helped
+
+
+def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("learnt what nobody hears")
+
+    monkeypatch.setattr("archive.agents.transfer.coordinator.learn", refuse)
+    other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
+    cells = [other.sample(rng) for _ in range(20)]
+    # More sources than evaluations that sources may begin with: none of them has a turn any more.
+    told = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(ELSEWHERE + 2))
+    alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE]))
+    agent = agents.get("portfolio", space)
+    cold, warm = (
+        agent.propose(history, 2, np.random.default_rng(0))
+        for history in (alone, dataclasses.replace(alone, sources=told))
+    )
+    assert cold == warm
+
+
+def test_of_many_tasks_the_larger_ones_are_heard(space):
+    cells, rng = list(space.members()), np.random.default_rng(0)
+    sizes = [6 + at for at in range(REMEMBERED + 3)]
+    told = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
+    seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + REMEMBERED + DESIGN])
+    (made,) = agents.get("portfolio", space).propose(History(seen, sources=told), 1, np.random.default_rng(0))
+    assert set(made.coupling) == {f"s{n}" for n in sizes[3:]}
+
+
+def test_sources_that_nothing_compares_are_left_alone(space):
+    other = Chains().every()
+    agent, told = agents.get("portfolio", space), source(other, range(20))
+    plain, with_it = (
+        agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), History(sources=(told,)))
+    )
+    assert plain == with_it
+    assert codec.to_nasbench201(plain[0].architecture)

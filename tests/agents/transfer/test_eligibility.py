@@ -1,0 +1,181 @@
+"""Warm starts from other tasks, on each server: who may, what is on record, what it contributed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from archive import agents
+from archive.agents.benchmarks import transfer
+from archive.agents.benchmarks.search import contestants, plan
+from archive.agents.benchmarks.search.run import search as run_job
+from archive.agents.loop import history_of, run
+from archive.agents.replay import recheck
+from archive.agents.searcher import Searcher
+from archive.agents.study_setup import open_study
+from archive.agents.transfer.coordinator import DESIGN, TOP
+from archive.agents.transfer.report import contributed
+from archive.errors import UnknownNameError, UsageError
+from archive.store.records import Result, Study
+from tests.support.listed import score, small_table
+
+pytestmark = pytest.mark.every_server
+
+
+@pytest.fixture(scope="module")
+def space(tmp_path_factory):
+    return small_table(tmp_path_factory.mktemp("table"), count=30)
+
+
+@pytest.fixture
+def study(space):
+    def asked(name, task="t", **changes):
+        given = {"protocol": f"{task}/1", "space": space.name, "objective": "value", "space_config": space.config}
+        return Study(name, task, **{**given, **changes})
+
+    return asked
+
+
+@pytest.fixture
+def searched(archive, space):
+    """Opens a study, and searches with a trainer that works whenever the loop waits."""
+
+    def search(asked, budget, kind="random", value=score, **options):
+        agent = agents.get(kind, space)
+        stored = open_study(archive, asked, budget=budget, agent=agent, **options)
+
+        def serve(_):
+            while (claim := archive.proposals.claim("worker", study=stored.name)) is not None:
+                archive.proposals.complete(claim.id, claim.token, Result(value=value(claim.architecture)))
+
+        list(run(archive, stored, agent, version="0", wait=serve))
+        return stored
+
+    return search
+
+
+def test_other_tasks_are_sources_and_the_same_task_observations(archive, study, searched):
+    searched(study("same"), 4, value=lambda cell: -score(cell) if score(cell) > 2.0 else math.nan)
+    searched(study("other", "u", direction="minimise"), 6)
+    searched(study("later", "t", protocol="t/2"), 5)
+    warm = open_study(archive, study("warm"), sources=["same", "other", "later"])
+    history = history_of(archive, warm)
+    assert len(history.observations) == 4
+    assert [(each.study, each.task, each.protocol) for each in history.sources] == [
+        ("later", "t", "t/2"), ("other", "u", "u/1")
+    ]  # fmt: skip
+    # What is minimised there has its sign changed at the store's edge.
+    other = history.sources[1].observations
+    assert [seen.score for seen in other] == [-score(seen.architecture) for seen in other]
+    assert not set(history.known) - {seen.architecture.functional_key for seen in history.observations}
+
+
+def test_what_other_studies_found_comes_before_what_a_study_did(archive, study, searched):
+    searched(study("same"), 3)
+    searched(study("warm"), 2, sources=["same"])
+    history = history_of(archive, archive.studies.get("warm"))
+    assert [seen.id.partition("#")[0] for seen in history.observations] == [*["same"] * 3, *["warm"] * 2]
+    assert recheck(archive, "warm").differing == ()
+
+
+def test_a_warm_start_is_on_record_and_can_be_asked_again(archive, study, searched):
+    searched(study("source", "u"), 12)
+    searched(study("equal", "v"), 6, value=lambda cell: 1.0)
+    budget = TOP + DESIGN + 3
+    searched(study("warm"), budget, "portfolio", sources=["source", "equal"])
+    assert archive.studies.sources("warm") == ["equal", "source"]
+    proposals = sorted(archive.proposals.list("warm"), key=lambda each: each.number)
+    assert all({"source", "equal"} <= each.based_on["observations"].keys() for each in proposals)
+    assert [("coupling" in each.based_on) for each in proposals] == [False] * (TOP + DESIGN) + [True] * 3
+    assert recheck(archive, "warm").differing == ()
+    assert len(recheck(archive, "warm").same) == budget
+    equal, source = contributed(archive, "warm")
+    assert (source.study, source.same_task, source.evaluations, source.proposals) == ("source", False, 12, budget)
+    assert source.coupling == proposals[-1].based_on["coupling"]["source"]
+    assert (equal.evaluations, equal.coupling, equal.proposals) == (6, None, budget)
+    own = {one.architecture.functional_key: one.score for one in archive.studies.evaluations("warm")}
+    theirs = max(archive.studies.evaluations("source"), key=lambda one: one.score).architecture.functional_key
+    rank = 1 + sum(value > own[theirs] for value in own.values())
+    assert source.best_rank == rank
+    assert contributed(archive, "source") == []
+
+
+def test_all_takes_what_is_of_use(archive, study, searched, space):
+    searched(study("same"), 2)
+    searched(study("other", "u"), 2)
+    open_study(archive, study("empty", "v"))
+    open_study(archive, Study("elsewhere", "w", "w/1", "cnn"))
+    for kind, expected in (("portfolio", ["other", "same"]), ("evolution", ["same"])):
+        open_study(archive, study(kind), sources="all", agent=agents.get(kind, space))
+        assert archive.studies.sources(kind) == expected
+
+
+def test_what_cannot_be_used_is_said_before_anything_is_stored(archive, study, searched, space):
+    open_study(archive, study("other", "u"))
+    open_study(archive, Study("elsewhere", "w", "w/1", "cnn"))
+    blind = agents.get("evolution", space)
+    with pytest.raises(UsageError, match=r"agent evolution learns .* bananas, portfolio, tw, tw-kdpp"):
+        open_study(archive, study("new"), sources=["other"], agent=blind)
+    with pytest.raises(UsageError, match="space cnn, whose networks nothing compares with those of nasbench201"):
+        open_study(archive, study("new"), sources=["elsewhere"])
+    with pytest.raises(UsageError, match="itself"):
+        open_study(archive, study("other", "u"), sources=["other"])
+    with pytest.raises(UnknownNameError, match="unknown study 'othr': did you mean other"):
+        open_study(archive, study("new"), sources=["othr"])
+    assert "new" not in archive.studies.names()
+
+
+def test_a_source_that_grows_is_learnt_anew(archive, study, searched, space):
+    searched(study("source", "u"), 8)
+    warm = open_study(archive, study("warm"), sources=["source"])
+    agent = agents.get("portfolio", space)
+    before = agent.propose(history_of(archive, warm), 1, np.random.default_rng(0))
+    searched(study("source", "u"), 25)
+    id_ = archive.proposals.register_agent(agent.kind, agent.config, "0")
+    Searcher(archive).propose(warm, agent, id_, 1)
+    fresh = agents.get("portfolio", space).propose(history_of(archive, warm), 1, np.random.default_rng(0))
+    assert len(history_of(archive, warm).sources[0].observations) == 25
+    assert before[0].architecture != fresh[0].architecture or len(before) == 1
+    assert recheck(archive, "warm").differing == ()
+
+
+def answer(cell):
+    return Result(score(cell))
+
+
+def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, space):
+    best = max(map(score, space.members()))
+
+    def problem(task):
+        return plan.Problem(
+            *(task, task, f"{task}/1", space.name, space.config, "value", "maximise", best, 30, 1.0, "points"), answer
+        )
+
+    whole = transfer.Plan(
+        contestants.contestant("portfolio"), problem, ["sampled", "reversed"], seeds=2, budget=10, run="r", shrink=10
+    )
+    jobs = whole.sources()
+    assert [job.budget for job in jobs] == [5, 20, 5, 20]
+    for _ in range(2):
+        for job in jobs:
+            run_job(archive, job, space)
+        transfer.alter(archive, whole)
+    for altered, plain, how in whole.alterations():
+        assert how == "reversed"
+        pairs = zip(*(archive.studies.evaluations(job.study.name) for job in (altered, plain)), strict=True)
+        assert all(one.value == -two.value and one.architecture == two.architecture for one, two in pairs)
+    targets = [whole.targets(scenario) for scenario in (transfer.COLD, *whole.scenarios)]
+    for job in itertools.chain(*targets):
+        run_job(archive, job, space)
+        assert archive.studies.sources(job.study.name) == list(job.sources)
+    cold, *warm = transfer.rows(archive, whole)
+    assert (cold.scenario, cold.coupling, cold.excess) == ("cold", None, 0.0)
+    assert [(row.scenario, row.seeds) for row in warm] == [("sampled", 2), ("reversed", 2)]
+    assert recheck(archive, targets[2][0].study.name).differing == ()
+    with pytest.raises(UnknownNameError, match="scenario"):
+        transfer.Plan(contestants.contestant("portfolio"), problem, ["sample"], 1, 10, "r")
+    with pytest.raises(UsageError, match="'random'"):
+        transfer.Plan(contestants.contestant("random"), problem, ["sampled"], 1, 10, "r")

@@ -1,0 +1,94 @@
+"""A user's query that writes, on each server: it waits its turn beside other writers, and happens once."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from neo4j.exceptions import ServiceUnavailable
+
+from archive.errors import QueryError, StoreUnavailableError
+from tests.support.stores import cells, study, suggest
+
+pytestmark = pytest.mark.dialect
+
+NOTE = "MATCH (s:Study {name: 'study'}) SET s.hit = $at CREATE (:Note {at: $at})"
+
+
+def notes(archive):
+    return sorted(row[0] for row in archive.query("MATCH (n:Note) RETURN n.at").rows)
+
+
+def test_queries_and_a_search_that_write_to_one_study_all_get_through(archive):
+    archive.studies.create(study())
+    agent = archive.proposals.register_agent("random", {}, "1")
+    done = threading.Event()
+
+    def search():
+        networks = iter(cells(400))
+        count = 0
+        while not done.is_set():
+            archive.proposals.create("study", agent, suggest([next(networks)]))
+            count += 1
+        return count
+
+    def write(first):
+        for at in range(first, first + 15):
+            archive.query(NOTE, {"at": at}, write=True)
+
+    with ThreadPoolExecutor(5) as pool:
+        searching = [pool.submit(search) for _ in range(1)]
+        try:
+            list(pool.map(write, range(0, 60, 15)))
+        finally:
+            done.set()
+        assert searching[0].result() == len(archive.proposals.list("study"))
+    assert notes(archive) == list(range(60))
+
+
+def test_a_query_whose_outcome_is_unknown_is_not_run_again(archive, monkeypatch):
+    archive.studies.create(study())
+    session_of = archive.connection.session
+
+    def deaf(**how):
+        session = session_of(**how)
+        begin = session.begin_transaction
+
+        def begin_deaf(**settings):
+            transaction = begin(**settings)
+            commit = transaction.commit
+
+            def lose_the_answer():
+                commit()
+                raise ServiceUnavailable("the connection broke")
+
+            transaction.commit = lose_the_answer
+            return transaction
+
+        session.begin_transaction = begin_deaf
+        return session
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archive.connection, "session", deaf)
+        with pytest.raises(StoreUnavailableError, match="look whether it was carried out"):
+            archive.query(NOTE, {"at": 1}, write=True)
+    assert notes(archive) == [1]
+
+
+def test_a_query_that_breaks_a_constraint_changes_nothing_and_says_so(archive):
+    archive.studies.create(study())
+    with pytest.raises(QueryError, match=r"(?i)already exists|duplicated"):
+        archive.query("CREATE (:Note {at: 1}) CREATE (:Study {name: 'study'})", write=True)
+    assert notes(archive) == []
+
+
+def test_commands_on_the_schema_and_batches_of_transactions_are_understood(archive):
+    try:
+        archive.query("CREATE INDEX note_at IF NOT EXISTS FOR (n:Note) ON (n.at)", write=True)
+        batches = "UNWIND range(1, 10) AS at CALL (at) { CREATE (:Note {at: at}) } IN TRANSACTIONS OF 2 ROWS"
+        if archive.connection.dialect == "neo4j":
+            archive.query(batches, write=True)
+            assert notes(archive) == list(range(1, 11))
+    finally:
+        archive.query("DROP INDEX note_at IF EXISTS", write=True)

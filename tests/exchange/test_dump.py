@@ -1,0 +1,296 @@
+"""Dumps on each server: what comes back is what there was, whatever the order, however often, on either server."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import pytest
+
+from archive.api import connect
+from archive.errors import StudyConflictError, UnknownNameError, UsageError
+from archive.exchange import export_queries
+from archive.exchange.load import load
+from archive.store.evaluations import Evaluations
+from archive.store.records import Result, State
+from tests.conftest import wipe
+from tests.support.dumped import dumped, fill, forged, records
+from tests.support.stores import Forgetful, cells, count, evaluate, propose
+
+pytestmark = pytest.mark.every_server
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "dump.jsonl.gz"
+
+
+def whole(archive):
+    """All that the archive says of studies, as programs read it."""
+    names = archive.studies.names()
+    return {
+        "studies": archive.studies.list(),
+        "evaluations": [repr(each) for each in archive.studies.evaluations()],
+        "sources": [archive.studies.sources(name) for name in names],
+        "proposals": [
+            (each.id, each.state if each.state.evaluated or each.state is State.FAILED else State.WAITING,
+             each.architecture_key, each.functional_key, each.agent, each.based_on, each.hyperparameters, each.mean)
+            for name in names
+            for each in archive.proposals.list(name)
+        ],
+    }  # fmt: skip
+
+
+def test_what_is_loaded_is_what_was_there(archive, connection, file):
+    networks = fill(archive)
+    archive.studies.warm_start("one", ["one-source"])
+    before, first = whole(archive), dumped(archive, file)
+    details = archive.architectures.details(networks[0].key)
+    keys = [network.key for network in networks[:4]]
+    matrix = archive.distances.matrix(keys, "otmann")
+    checkpoint = archive.checkpoints.of_architecture(networks[0].key)
+    wipe(connection)
+    contents, changed = load(connection, file)
+    assert contents.counts == {
+        "agent": 1, "worker": 1, "study": 2, "warm_start": 1, "architecture": 8, "morph": 6, "evaluation": 4,
+        "proposal": 6, "distances": 3,
+    }  # fmt: skip
+    assert changed == {**contents.counts, "distances": 6}
+    after = whole(archive)
+    studies = after.pop("studies")
+    for ours, theirs in zip(before.pop("studies"), studies, strict=True):
+        assert (ours.study, ours.best) == (theirs.study, theirs.best)
+    assert after == before
+    assert archive.architectures.details(networks[0].key) == details
+    assert (archive.distances.matrix(keys, "otmann") == matrix).all()
+    assert archive.checkpoints.of_architecture(networks[0].key) == checkpoint
+    assert dumped(archive, file) == first
+
+
+def test_a_loaded_study_goes_on(archive, connection, file):
+    fill(archive)
+    dumped(archive, file)
+    wipe(connection)
+    load(connection, file)
+    waiting = [each.id for each in archive.proposals.list("one", [State.WAITING])]
+    assert len(waiting) == 2  # one waited, one was running elsewhere
+    for _ in waiting:
+        claim = archive.proposals.claim("another", study="one")
+        assert not claim.proposal.curve
+        archive.proposals.complete(claim.id, claim.token, Result(0.5))
+    counts = archive.studies.snapshot("one").counts
+    assert (counts[State.COMPLETE], counts[State.PRUNED], counts[State.FAILED]) == (4, 1, 1)
+
+
+def test_loading_again_changes_nothing(archive, connection, file):
+    fill(archive)
+    first = dumped(archive, file)
+    running = repr(archive.proposals.list("one", [State.RUNNING]))
+    changed = load(connection, file)[1]
+    assert not any(changed.values())
+    # Not even for those that are at work, whose state is not in the file.
+    assert repr(archive.proposals.list("one", [State.RUNNING])) == running
+    assert dumped(archive, file) == first
+
+
+def test_two_archives_make_one_in_either_order(archive, connection, tmp_path):
+    files = {}
+    for name, start in (("one", 0), ("two", 3)):
+        fill(archive, name, start)
+        files[name] = tmp_path / name
+        dumped(archive, files[name])
+        wipe(connection)
+    found = []
+    for order in (("one", "two"), ("two", "one"), ("two", "one", "two", "one")):
+        for name in order:
+            load(connection, files[name])
+        found.append(dumped(archive, tmp_path / "both"))
+        wipe(connection)
+    assert found[0] == found[1] == found[2]
+    both = records(tmp_path / "both")
+    # Networks 3 to 7 are in both.
+    assert both[-1]["counts"]["architecture"] == 11
+    assert both[-1]["counts"]["agent"] == 1
+    assert both[-1]["counts"]["proposal"] == 12
+
+
+def test_an_older_dump_and_a_newer_one_in_either_order(archive, connection, tmp_path):
+    fill(archive)
+    dumped(archive, tmp_path / "older")
+    (running,) = archive.proposals.list("one", [State.RUNNING])
+    archive.proposals.complete(running.id, "somebody's", Result(0.875))
+    claim = archive.proposals.claim("worker-one", study="one")
+    archive.proposals.fail(claim.id, claim.token, "NaN")
+    archive.studies.set_budget("one", 2000)
+    newest = dumped(archive, tmp_path / "newer")
+    load(connection, tmp_path / "older")
+    assert dumped(archive, tmp_path / "same") == newest
+    wipe(connection)
+    load(connection, tmp_path / "older")
+    load(connection, tmp_path / "newer")
+    assert dumped(archive, tmp_path / "same") == newest
+    assert archive.studies.get("one").budget == 2000
+
+
+def test_from_one_server_to_the_other_and_back(archive, connection, home, tmp_path):
+    fill(archive)
+    first = dumped(archive, tmp_path / "first")
+    wipe(connection)
+    with connect(home) as embedded:
+        load(embedded.connection, tmp_path / "first")
+        assert dumped(embedded, tmp_path / "second") == first
+    load(connection, tmp_path / "second")
+    assert dumped(archive, tmp_path / "third") == first
+
+
+def test_a_study_brings_all_that_it_refers_to_and_no_more(archive, connection, file):
+    fill(archive, "one", 0)
+    fill(archive, "two", 3, agent="evolution")
+    archive.studies.warm_start("one", ["one-source"])
+    dumped(archive, file, studies=["one"])
+    lines = records(file)
+    assert lines[0]["studies"] == ["one"]
+    assert {line["name"] for line in lines if line.get("record") == "study"} == {"one", "one-source"}
+    assert {line["kind"] for line in lines if line.get("record") == "agent"} == {"random"}
+    assert lines[-1]["counts"]["evaluation"] == 3  # none of the table's
+    wipe(connection)
+    load(connection, file)
+    assert len(archive.studies.evaluations("one")) == 3
+    assert archive.studies.sources("one") == ["one-source"]
+    with pytest.raises(UnknownNameError, match="did you mean one"):
+        dumped(archive, file, studies=["onee"])
+
+
+def test_distances_may_be_left_out(archive, connection, file):
+    fill(archive)
+    dumped(archive, file, distances=False)
+    wipe(connection)
+    load(connection, file)
+    assert count(connection, "()-[:DISTANCE]->()") == 0
+
+
+class Dying:
+    """A connection that is cut after some writes."""
+
+    def __init__(self, connection, writes):
+        self._connection, self._left = connection, writes
+        self.read = connection.read
+
+    def write(self, work, **how):
+        if not self._left:
+            raise KeyboardInterrupt
+        self._left -= 1
+        return self._connection.write(work, **how)
+
+
+@pytest.mark.parametrize("writes", [1, 3, 5])
+def test_a_load_that_was_cut_off_is_healed_by_the_next(archive, connection, file, monkeypatch, writes):
+    monkeypatch.setattr("archive.exchange.load.BATCH", 4)
+    fill(archive)
+    first = dumped(archive, file)
+    wipe(connection)
+    with pytest.raises(KeyboardInterrupt):
+        load(Dying(connection, writes), file)
+    load(Forgetful(connection), file)
+    assert dumped(archive, file) == first
+
+
+def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connection, file, tmp_path):
+    fill(archive, "one", 0)
+    archive.studies.warm_start("one", ["one-source"])
+    dumped(archive, file)
+    wipe(connection)
+    fill(archive, "one", 3)
+    mine = dumped(archive, tmp_path / "mine")
+    with pytest.raises(StudyConflictError, match=r"another study 'one.*--rename one.*=NEW"):
+        load(connection, file)
+    assert dumped(archive, tmp_path / "mine") == mine
+    load(connection, file, rename={"one": "ann", "one-source": "bob"})
+    assert archive.studies.sources("ann") == ["bob"]
+    assert [each.id for each in archive.studies.evaluations("ann")] == ["ann#00000", "ann#00001", "ann#00005"]
+    assert set(archive.proposals.list("ann")[0].based_on["observations"]) == {"ann", "bob"}
+    assert len(archive.studies.evaluations("one")) == 3
+    with pytest.raises(UsageError, match="holds no study 'three'"):
+        load(connection, file, rename={"one": "carl", "one-source": "dora", "three": "four"})
+
+
+def test_copies_that_went_on_apart_are_refused(archive, connection, tmp_path):
+    fill(archive)
+    dumped(archive, tmp_path / "common")
+    found = []
+    for value in (0.25, 0.5):
+        wipe(connection)
+        load(connection, tmp_path / "common")
+        claim = archive.proposals.claim("worker", study="one")
+        archive.proposals.complete(claim.id, claim.token, Result(value))
+        found.append(dumped(archive, tmp_path / str(value)))
+    with pytest.raises(StudyConflictError, match=r"value 0\.5 in the archive, 0\.25 in the file: .*--rename one=NEW"):
+        load(connection, tmp_path / "0.25")
+    assert dumped(archive, tmp_path / "same") == found[1]
+
+
+def test_copies_that_searched_on_apart_are_told_how_to_be_loaded(archive, connection, tmp_path):
+    evaluate(archive, [0.25, 0.5])
+    common = dumped(archive, tmp_path / "common")
+    for name, at in (("mine", 3), ("theirs", 5)):
+        wipe(connection)
+        (tmp_path / name).write_bytes(common)
+        load(connection, tmp_path / name)
+        propose(archive, [cells(at + 1)[at]])
+        claim = archive.proposals.claim("worker", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(0.75))
+        dumped(archive, tmp_path / name)
+    message = r"study#00002 has the architecture .*copies of the study 'study' went on apart; .*--rename study=NEW"
+    with pytest.raises(StudyConflictError, match=message):
+        load(connection, tmp_path / "mine")
+    load(connection, tmp_path / "mine", rename={"study": "study-mine"})
+    found = {name: [each.architecture.key for each in archive.studies.evaluations(name)]
+             for name in ("study", "study-mine")}  # fmt: skip
+    assert found["study"][:2] == found["study-mine"][:2]
+    assert (found["study"][2], found["study-mine"][2]) == (cells(6)[5].key, cells(4)[3].key)
+
+
+def test_results_of_others_that_differ_have_no_study_to_rename(archive, connection, file):
+    id_ = "table:/tables/cells.csv#12345/table/1/0"
+    archive.architectures.add(cells(1))
+    results = Evaluations(connection, archive.architectures)
+    results.add("table", "table/1", [(id_, cells(1)[0].key, Result(0.5))])
+    dumped(archive, file)
+    wipe(connection)
+    archive.architectures.add(cells(1))
+    results.add("table", "table/1", [(id_, cells(1)[0].key, Result(0.25))])
+    with pytest.raises(StudyConflictError, match=r"0\.25 in the archive, 0\.5 in the file: it is a result of others"):
+        load(connection, file)
+
+
+def test_a_file_that_contradicts_the_archive_changes_nothing(archive, connection, file):
+    fill(archive)
+    before = dumped(archive, file)
+
+    def lie(lines):
+        next(line for line in lines if line.get("record") == "evaluation")["properties"]["value"] = 0.99
+
+    with pytest.raises(UsageError, match=r"has value .* in the archive, 0\.99 in the file"):
+        load(connection, forged(file, lie))
+    assert dumped(archive, file) == before
+
+
+def test_what_could_not_be_loaded_is_not_dumped(archive, connection, file):
+    fill(archive)
+    connection.query("MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True)
+    with pytest.raises(UsageError, match="proposal has a property that cannot be: 'hyperparameters' = 'fast'"):
+        dumped(archive, file)
+    assert not file.exists()
+
+
+def test_numbers_far_apart_take_no_longer_to_read(archive, connection, file):
+    fill(archive)
+    dumped(archive, file)
+
+    def renumber(lines):
+        waiting = next(line for line in lines if line.get("record") == "proposal" and line["result"] is None)
+        waiting["number"] = 2**31 - 1
+
+    wipe(connection)
+    load(connection, forged(file, renumber))
+    pages = list(islice(export_queries.proposals(export_queries.asking(connection), "one"), 9))
+    assert [record["number"] for page in pages for record in page] == [0, 1, 3, 4, 5, 2**31 - 1]

@@ -1,0 +1,363 @@
+"""Every saved query on each server, against what plain Python makes of the same evaluations."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+
+import numpy as np
+import pytest
+
+from archive.database.read_only import require_read_only
+from archive.errors import QueryError, UnknownNameError, UsageError
+from archive.queries import saved
+from archive.store.evaluations import Evaluations
+from archive.store.records import Result
+from tests.support.stores import Suggestion, cells, study
+
+pytestmark = pytest.mark.dialect
+
+COUNT = 24
+CONV, SKIP = "nor_conv_3x3", "skip_connect"
+
+
+def rows(answer):
+    return [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+
+
+@pytest.fixture
+def networks():
+    return [*cells(160)[:: 160 // COUNT]][:COUNT]
+
+
+@pytest.fixture
+def table(archive, networks):
+    """Results of others on the task `table`: networks with a value and a latency, one of them NaN."""
+    rng = np.random.default_rng(0)
+    archive.architectures.add(networks)
+    values, latencies = rng.uniform(0, 1, COUNT).tolist(), rng.integers(1, 9, COUNT).tolist()
+    values[3] = math.nan
+    results = [
+        (f"t/{at}", network.key, Result(value, {"latency_ms": latency}, seconds=10.0, epochs=2))
+        for at, (network, value, latency) in enumerate(zip(networks, values, latencies, strict=True))
+    ]
+    Evaluations(archive.connection, archive.architectures).add("table", "table/1", results)
+    return [row for row in zip(networks, values, latencies, strict=True) if not math.isnan(row[1])]
+
+
+def evaluate(archive, name, *steps, **settings):
+    """Add evaluations to a study: agent, suggestion, value, numbers that the agent knew of this and other studies."""
+    archive.studies.create(study(name, **settings))
+    for agent, suggestion, value, known in steps:
+        id_ = archive.proposals.register_agent(agent, {}, "1")
+        archive.proposals.create(name, id_, [suggestion], basis={"observations": known})
+        claim = archive.proposals.claim("trainer", study=name, lease_seconds=1000)
+        archive.proposals.complete(claim.id, claim.token, Result(value, seconds=100.0))
+
+
+def test_best_per_operation(archive, table):
+    found = rows(archive.named("best-per-operation", task="table"))
+    operations = {layer.op for network, _, _ in table for layer in network.layers} - {"ip", "op"}
+    assert {row["operation"] for row in found} == operations
+    for row in found:
+        holding = [(v, n.key) for n, v, _ in table if row["operation"] in {layer.op for layer in n.layers}]
+        assert (row["best"], row["architecture"]) == max(holding)
+        assert row["mean"] == pytest.approx(statistics.mean(value for value, _ in holding))
+        assert row["networks"] == row["evaluations"] == len(holding)
+    assert [row["best"] for row in found] == sorted((row["best"] for row in found), reverse=True)
+    lowest = rows(archive.named("best-per-operation", task="table", minimise=True))
+    assert min(row["best"] for row in lowest) == lowest[0]["best"] == min(value for _, value, _ in table)
+
+
+@pytest.mark.parametrize("direction", ["maximise", "minimise"])
+def test_what_is_best_is_what_the_studies_of_a_task_want(archive, networks, direction):
+    values = [0.5, 0.25, 0.75, 0.125]
+    steps = [("random", Suggestion(network), value, {}) for network, value in zip(networks, values, strict=False)]
+    evaluate(archive, "one", *steps, direction=direction)
+    # Another task, that wants the opposite, is ranked by itself.
+    other = "minimise" if direction == "maximise" else "maximise"
+    evaluate(archive, "two", *steps, direction=other, task="other", protocol="other/1")
+    minimise = {"digits": direction == "minimise", "other": other == "minimise"}
+    for name, given in (("best-per-operation", {}), ("frontier", {"cost": "mass"})):
+        query = saved.get(name)
+        for task in ("digits", "other"):
+            whole = {"protocol": None, **given, "task": task, "minimise": minimise[task]}
+            asked = archive.named(name, task=task, **given).rows
+            assert asked == archive.named(name, task=task, minimise=minimise[task], **given).rows
+            assert asked != archive.named(name, task=task, minimise=not minimise[task], **given).rows
+            # The text and what is answered from pages agree.
+            assert asked == connection_rows(archive, query, whole)
+            assert asked == connection_rows(archive, query, {**whole, "minimise": None})
+    every = rows(archive.named("best-per-operation"))
+    assert every == rows(archive.named("best-per-operation", task="digits")) + rows(
+        archive.named("best-per-operation", task="other")
+    )
+
+
+def connection_rows(archive, query, values):
+    return archive.query(query.cypher, values).rows
+
+
+def test_where_no_study_says_what_is_better_it_is_more(archive, table, networks):
+    highest, lowest = max(value for _, value, _ in table), min(value for _, value, _ in table)
+    assert rows(archive.named("best-per-operation", task="table"))[0]["best"] == highest
+    # Imported results of which the smallest are the best.
+    name = "errors"
+    results = [(f"e/{network.key}", network.key, Result(value)) for network, value, _ in table]
+    Evaluations(archive.connection, archive.architectures).add(name, "table/2", results, direction="minimise")
+    assert rows(archive.named("best-per-operation", task=name))[0]["best"] == lowest
+    assert rows(archive.named("frontier", task=name, cost="mass"))[-1]["value"] == lowest
+    # Studies that disagree say nothing.
+    for at, direction in enumerate(("minimise", "maximise")):
+        step = ("random", Suggestion(networks[at]), float(at), {})
+        evaluate(archive, direction, step, direction=direction)
+        assert rows(archive.named("best-per-operation", task="digits"))[0]["best"] == at
+
+
+def has_motif(network):
+    ops, edges = [layer.op for layer in network.layers], set(network.edges)
+    inner = range(len(ops))
+    return any(
+        (b, c) in edges and (c, d) in edges and (d, a) in edges and ops[c] == ops[d] == CONV
+        and ((b, a) in edges or any((b, s) in edges and (s, a) in edges and ops[s] == SKIP for s in inner))
+        for b, c, d, a in itertools.product(inner, repeat=4)
+    )  # fmt: skip
+
+
+def test_motif(archive):
+    pool = cells(900)
+    with_it = [network for network in pool if has_motif(network)][:6]
+    without = [network for network in pool if not has_motif(network)][:9]
+    archive.architectures.add([*with_it, *without])
+    values = {network.key: 0.1 * at for at, network in enumerate([*with_it, *without])}
+    results = [(f"t/{key}", key, Result(value)) for key, value in values.items()]
+    Evaluations(archive.connection, archive.architectures).add("table", "table/1", results)
+    found = rows(archive.named("motif"))
+    assert [row["motif"] for row in found] == [True, False]
+    for row, group in zip(found, (with_it, without), strict=True):
+        own = [values[network.key] for network in group]
+        assert (row["networks"], row["evaluations"]) == (len(group), len(group))
+        assert row["mean"] == pytest.approx(statistics.mean(own))
+        assert row["std"] == pytest.approx(statistics.stdev(own))
+        assert (row["lowest"], row["highest"]) == (min(own), max(own))
+    (everything,) = rows(archive.named("motif", operations=["nothing"]))
+    assert (everything["motif"], everything["networks"]) == (False, 15)
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximise", 1), ("minimise", -1)])
+def test_lineage_and_operators(archive, networks, direction, sign):
+    a, b, c, d, e = networks[:5]
+    evaluate(
+        archive,
+        "one",
+        ("random", Suggestion(a), sign * 0.25, {}),
+        ("evolution", Suggestion(b, parent=a, operations=("swap",)), sign * 0.5, {"one": "0"}),
+        ("evolution", Suggestion(c, parent=b, operations=("swap", "add")), sign * 0.375, {"one": "0-1"}),
+        ("evolution", Suggestion(d, parent=c, operations=("add",)), sign * 0.875, {"one": "0-2"}),
+        ("evolution", Suggestion(e, parent=b, operations=("drop",)), sign * 0.75, {"one": "0-3"}),
+        direction=direction,
+    )
+    # Another study came to the same network in another way: not this one's lineage.
+    evaluate(archive, "two", ("random", Suggestion(d, parent=networks[9], operations=("jump",)), 0.1, {}))
+    found = rows(archive.named("lineage", study="one"))
+    assert [row["architecture"] for row in found] == [a.key, b.key, c.key, d.key]
+    assert [row["operations"] for row in found] == [[], ["swap"], ["swap", "add"], ["add"]]
+    assert [row["gain"] for row in found] == [None, 0.25, -0.125, 0.5]
+    assert [row["value"] for row in found] == [sign * value for value in (0.25, 0.5, 0.375, 0.875)]
+    assert [row["proposal"] for row in found] == [0, 1, 2, 3]
+    gains = {row["operation"]: row for row in rows(archive.named("operators", study="one"))}
+    assert {name: row["uses"] for name, row in gains.items()} == {"swap": 2, "add": 2, "drop": 1}
+    assert gains["add"]["mean_gain"] == pytest.approx((0.5 - 0.125) / 2)
+    assert (gains["swap"]["largest_gain"], gains["swap"]["improved"]) == (0.25, 1)
+
+
+def test_the_lineage_of_a_network_that_came_from_nowhere(archive, networks):
+    evaluate(archive, "one", ("random", Suggestion(networks[0]), 0.5, {}))
+    (only,) = rows(archive.named("lineage", study="one"))
+    assert (only["step"], only["architecture"], only["gain"]) == (0, networks[0].key, None)
+
+
+def test_contributions(archive, networks):
+    evaluate(
+        archive,
+        "one",
+        ("random", Suggestion(networks[0]), 0.25, {}),
+        ("nasbot", Suggestion(networks[1]), 0.5, {"one": "0"}),
+        ("nasbot", Suggestion(networks[2]), 0.75, {"one": "0-1"}),
+        ("random", Suggestion(networks[3]), 0.875, {"one": "0,2"}),
+    )
+    evaluate(archive, "two", ("nasbot", Suggestion(networks[4]), 0.5, {"two": "", "one": "0-999999999", "gone": "0"}))
+    found = {(row["study"], row["agent"][:6], row["used"][:6]): row for row in rows(archive.named("contributions"))}
+    assert {names: (row["proposals"], row["points"], row["mean_points"]) for names, row in found.items()} == {
+        ("one", "nasbot", "random"): (2, 1, 1.0),
+        ("one", "nasbot", "nasbot"): (1, 1, 1.0),
+        ("one", "random", "random"): (1, 1, 1.0),
+        ("one", "random", "nasbot"): (1, 1, 1.0),
+        ("two", "nasbot", "random"): (1, 2, 2.0),
+        ("two", "nasbot", "nasbot"): (1, 2, 2.0),
+    }
+    assert found["two", "nasbot", "random"]["best_point"] == 0.875
+    assert {row["study"] for row in rows(archive.named("contributions", study="two"))} == {"two"}
+
+
+def test_duplicates(archive, networks):
+    evaluate(archive, "one", *(("random", Suggestion(network), 0.5, {}) for network in networks[:3]))
+    evaluate(archive, "two", *(("random", Suggestion(network), 0.5, {}) for network in networks[2:4]))
+    archive.studies.create(study("three"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    known = Result(0.5, seconds=0.0, answered_from="one#00001")
+    archive.proposals.create_answered("three", agent, [(Suggestion(networks[1]), known)], after=0)
+    archive.proposals.create("three", agent, [Suggestion(networks[5])])
+    (row,) = rows(archive.named("duplicates"))
+    assert (row["proposals"], row["networks"], row["in_several_studies"]) == (7, 5, 2)
+    assert (row["answered"], row["seconds_saved"], row["trained_again"]) == (1, 100.0, 1)
+
+
+@pytest.mark.parametrize(("direction", "sign"), [("maximise", 1), ("minimise", -1)])
+def test_calibration(archive, networks, direction, sign):
+    errors, std = [0.05, -0.15, 0.25, 0.0], 0.125
+    steps = [
+        ("gp", Suggestion(network, mean=0.5 - error, std=std), sign * 0.5, {})
+        for network, error in zip(networks, errors, strict=False)
+    ]
+    evaluate(archive, "one", *steps, ("random", Suggestion(networks[9]), 0.5, {}), direction=direction)
+    (row,) = rows(archive.named("calibration"))
+    assert row["predictions"] == 4
+    assert row["bias"] == pytest.approx(statistics.mean(errors))
+    assert row["rmse"] == pytest.approx(math.sqrt(statistics.mean(error**2 for error in errors)))
+    assert (row["mean_std"], row["within_1_std"], row["within_2_std"]) == (std, 0.5, 1.0)
+
+
+def test_cost(archive, table, networks):
+    evaluate(archive, "one", *(("random", Suggestion(network), 0.5, {}) for network in networks[:2]))
+    found = {(row["task"], row["study"]): row for row in rows(archive.named("cost"))}
+    assert found.keys() == {("digits", "one"), ("table", None)}
+    assert (found["digits", "one"]["evaluations"], found["digits", "one"]["seconds"]) == (2, 200.0)
+    assert found["table", None]["hours"] == pytest.approx(COUNT * 10 / 3600)
+    assert found["table", None]["epochs"] == 2 * COUNT
+
+
+def test_stale_workers(archive, connection, networks):
+    evaluate(archive, "one", ("random", Suggestion(networks[0]), 0.5, {}))
+    archive.proposals.create("one", archive.proposals.register_agent("random", {}, "1"), [Suggestion(networks[1])])
+    claim = archive.proposals.claim("silent", study="one", lease_seconds=1000)
+    archive.proposals.register_worker("idle", "host")
+    assert archive.named("stale-workers").rows == []
+    connection.query("MATCH (w:Worker) SET w.heartbeat = w.heartbeat - 100000", write=True)
+    (row,) = rows(archive.named("stale-workers"))
+    assert (row["worker"], row["proposal"]) == ("silent", claim.id)
+    assert 100 <= row["silent_seconds"] < 400
+    assert 600 < row["lease_seconds"] <= 1000
+    assert archive.named("stale-workers", seconds=1000).rows == []
+
+
+@pytest.mark.parametrize("minimise", [False, True])
+def test_frontier(archive, table, minimise):
+    better = (lambda a, b: a < b) if minimise else (lambda a, b: a > b)
+    expected = sorted(
+        (cost, value, network.key)
+        for network, value, cost in table
+        if not any(
+            (c <= cost and better(v, value)) or (c < cost and (better(v, value) or v == value)) for _, v, c in table
+        )
+    )
+    found = rows(archive.named("frontier", task="table", cost="latency_ms", minimise=minimise))
+    assert [(row["cost"], row["value"], row["architecture"]) for row in found] == expected
+    by_mass = rows(archive.named("frontier", task="table", cost="mass", minimise=minimise))
+    assert [row["cost"] for row in by_mass] == sorted(row["cost"] for row in by_mass) != []
+    assert archive.named("frontier", task="table", cost="nothing").rows == []
+
+
+def test_a_frontier_without_points_says_why(archive, table):
+    why = saved.why_empty(archive.connection, "frontier", {"task": "table", "cost": "flops"})
+    assert why == f"none of the {COUNT} results has flops; they have epochs, latency_ms, mass, seconds"
+    archive.studies.create(study("empty"))
+    assert archive.named("frontier", task="digits").rows == []
+    why = saved.why_empty(archive.connection, "frontier", {"task": "digits"})
+    assert why == "the task 'digits' has no results yet"
+    why = saved.why_empty(archive.connection, "frontier", {"task": "digits", "protocol": "digits/1"})
+    assert why == "the task 'digits' has no results under digits/1 yet"
+    assert saved.why_empty(archive.connection, "frontier", {"task": "table", "cost": "mass"}) is None
+    assert saved.why_empty(archive.connection, "motif", {"task": "digits"}) is None
+
+
+def test_an_answer_without_rows_has_its_columns(archive, networks):
+    archive.studies.create(study("one"))
+    empty = {name: archive.named(name, **named_of(name)) for name in saved.names()}
+    assert not any(answer.rows for answer in empty.values())
+    evaluate(archive, "two", ("random", Suggestion(networks[0], mean=0.5, std=0.5), 0.5, {"two": "0"}))
+    child = Suggestion(networks[1], parent=networks[0], operations=("swap",), mean=0.5, std=0.5)
+    evaluate(archive, "two", ("random", child, 0.5, {"two": "0"}))
+    archive.proposals.create("two", archive.proposals.register_agent("random", {}, "1"), [Suggestion(networks[2])])
+    archive.proposals.claim("silent", study="two", lease_seconds=1000)
+    for name, answer in empty.items():
+        late = {"seconds": -1} if name == "stale-workers" else {}
+        full = archive.named(name, **{**named_of(name, "two"), **late})
+        assert full.rows, name
+        assert answer.columns == full.columns, name
+
+
+def named_of(name, study_name="one"):
+    given = {"study": study_name, "task": "digits", "cost": "mass"}
+    return {each: given[each] for each in saved.get(name).parameters if each in given}
+
+
+def test_pages_are_the_whole(archive, table):
+    whole = archive.named("best-per-operation", task="table").rows
+    pages = [
+        saved.run(archive.connection, "best-per-operation", {"task": "table"}, limit=2, skip=skip)
+        for skip in range(0, len(whole), 2)
+    ]
+    assert [row for page in pages for row in page.rows] == whole
+    assert [page.truncated for page in pages] == [skip + 2 < len(whole) for skip in range(0, len(whole), 2)]
+    evaluate(archive, "one", *(("random", Suggestion(network), 0.5, {"one": "0"}) for network, _, _ in table[:3]))
+    page = saved.run(archive.connection, "contributions", {}, limit=1, skip=0)
+    assert (len(page.rows), page.truncated) == (1, False)
+    assert saved.run(archive.connection, "contributions", {}, limit=5, skip=1).rows == []
+    with pytest.raises(QueryError, match="skip must be >= 0, got -1"):
+        archive.query("RETURN 1", skip=-1)
+
+
+def test_every_query_says_what_it_answers_and_only_reads():
+    assert {"best-per-operation", "motif", "lineage", "contributions", "duplicates", "calibration", "cost"} < {
+        *saved.names()
+    }
+    for name in saved.names():
+        query = saved.get(name)
+        require_read_only(query.cypher)
+        assert query.summary.endswith(".")
+        assert all(parameter.help for parameter in query.parameters.values())
+        body = "\n".join(line for line in query.cypher.splitlines() if not line.startswith("//"))
+        assert all(f"${parameter}" in body for parameter in query.parameters)
+
+
+def test_mistakes(archive):
+    with pytest.raises(UnknownNameError, match="unknown saved query 'linage': did you mean lineage"):
+        archive.named("linage")
+    with pytest.raises(UsageError, match=r"lineage needs the parameter 'study': Name of the study\."):
+        archive.named("lineage")
+    with pytest.raises(UsageError, match="frontier needs the parameter 'task'"):
+        archive.named("frontier", task=None)
+    with pytest.raises(UnknownNameError, match="unknown parameter of the saved query cost 'tsk': did you mean task"):
+        archive.named("cost", tsk="digits")
+    archive.studies.create(study("digits"))
+    for name in ("calibration", "contributions", "lineage"):
+        with pytest.raises(UnknownNameError, match="unknown study 'digit': did you mean digits"):
+            archive.named(name, study="digit")
+        assert archive.named(name, study="digits").rows == []
+    for name in ("best-per-operation", "cost", "duplicates", "frontier", "motif"):
+        with pytest.raises(UnknownNameError, match="unknown task 'digit': did you mean digits"):
+            archive.named(name, task="digit")
+        assert archive.named(name, task="digits").rows == []
+    with pytest.raises(UnknownNameError, match=r"unknown protocol of the task 'digits' 'digits/2': did you mean digi"):
+        archive.named("motif", task="digits", protocol="digits/2")
+    with pytest.raises(UnknownNameError, match="unknown protocol 'digits/2'"):
+        archive.named("motif", protocol="digits/2")
+
+
+def test_names_may_look_like_numbers(archive):
+    archive.studies.create(study("7", task="8", protocol="9"))
+    assert archive.named("lineage", study=7).rows == archive.named("motif", task=8, protocol=9).rows == []
+    with pytest.raises(UnknownNameError, match="unknown study '6'"):
+        archive.named("lineage", study=6)

@@ -1,0 +1,79 @@
+"""What an addition takes from the study's own counts is what counting would give, whoever else has written to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.store.records import Result
+from tests.support.stores import Suggestion, cells, everywhere, study, suggest
+
+pytestmark = pytest.mark.every_server
+
+# What an earlier release does, which knows nothing of counts.
+EARLIER = """
+MATCH (s:Study {name: 'study'})
+SET s.revision = s.revision + 1
+CREATE (s)-[:PROPOSED]->(:Proposal {id: 'study#00002', study: 'study', number: 2, state: 'WAITING', attempts: 0,
+                                    architecture: $key, functional_key: $key, created: 0})
+"""
+
+COUNTS = """
+MATCH (s:Study {name: 'study'})
+OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
+WITH s, count(p) AS total, coalesce(max(p.number) + 1, 0) AS next
+RETURN s.counted = s.revision AS fresh, s.proposals = total AND s.next = next AS right
+"""
+
+
+def counts(archive):
+    ((fresh, right),) = archive.connection.query(COUNTS).rows
+    return fresh, right
+
+
+def test_counts_are_kept_and_made_anew_after_others(archive):
+    archive.studies.create(study(budget=6))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    networks = cells(9)
+    archive.proposals.create("study", agent, suggest(networks[:2]))
+    assert counts(archive) == (True, True)
+    # Nothing is added, and the counts hold.
+    assert archive.proposals.create("study", agent, suggest(networks[:2])) == []
+    assert counts(archive) == (True, True)
+    archive.connection.query(EARLIER, {"key": "0" * 32}, write=True)
+    assert counts(archive) == (False, False)
+    added = archive.proposals.create("study", agent, suggest(networks[2:4]))
+    assert [one.number for one in added] == [3, 4]
+    assert counts(archive) == (True, True)
+    archive.studies.set_budget("study", 7)
+    assert [one.number for one in archive.proposals.create("study", agent, suggest(networks[4:9]))] == [5, 6]
+    assert counts(archive) == (True, True)
+
+
+def test_failures_make_room_only_where_the_budget_is_near(archive):
+    archive.studies.create(study(budget=4))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    networks = cells(9)
+    answered = [(Suggestion(network), "no value") for network in networks[:3]]
+    archive.proposals.create_answered("study", agent, answered, after=0)
+    added = archive.proposals.create("study", agent, suggest(networks[3:9]))
+    assert [one.number for one in added] == [3, 4, 5, 6]
+    assert archive.proposals.create("study", agent, suggest(networks[7:9])) == []
+
+
+def test_searches_at_once_neither_exceed_the_budget_nor_repeat(archive):
+    archive.studies.create(study(budget=20))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    networks = cells(40)
+
+    def search(number):
+        mine = networks[number::4] if number % 2 else networks[number * 2 :: 3]
+        for at in range(0, len(mine), 3):
+            archive.proposals.create("study", agent, suggest(mine[at : at + 3]))
+
+    everywhere(search, 4)
+    stored = archive.proposals.list("study")
+    assert [one.number for one in stored] == list(range(20))
+    assert len({one.functional_key for one in stored}) == 20
+    assert counts(archive) == (True, True)
+    claim = archive.proposals.claim("w", study="study")
+    assert archive.proposals.complete(claim.id, claim.token, Result(0.5))

@@ -1,0 +1,61 @@
+"""Which proposals are open: what waits or runs, and nothing else, names its study in the property `open`."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.queue.proposals import Proposals
+from archive.queue.updates import Completion, Report
+from archive.store.architectures import Architectures
+from archive.store.records import Result, State
+from tests.support import wait_until
+from tests.support.stores import STRAYS, Suggestion, cells, count, propose
+
+pytestmark = pytest.mark.every_server
+
+LONG = 600.0
+
+
+def test_whatever_happens_to_a_proposal(archive, connection):
+    def same() -> None:
+        assert count(connection, STRAYS) == 0
+
+    propose(archive, cells(9))
+    same()
+    a, b, c, d, e, f, g, _ = archive.proposals.claim_many("w", 8, study="study", lease_seconds=LONG)
+    same()
+    archive.proposals.release(a.id, a.token)
+    archive.proposals.fail(b.id, b.token, "once more", retry=True)
+    archive.proposals.fail(c.id, c.token, "no")
+    archive.proposals.complete(d.id, d.token, Result(0.5), pruned=True)
+    same()
+    archive.proposals.settle([Completion(one.id, one.token, Result(0.5)) for one in (e, f)])
+    archive.proposals.settle([Report(g.id, g.token), Completion(a.id, a.token, Result(0.5))])
+    same()
+    assert count(connection, "(p:Proposal {open: 'study'})") == 4
+    # One that failed has a result after all; one whose worker is lost comes back.
+    archive.proposals.complete(c.id, c.token, Result(0.25))
+    same()
+    lost = Proposals(connection, Architectures(connection)).claim("lost", study="study", lease_seconds=0.001)
+    wait_until(lambda: archive.proposals.expire("study"))
+    assert archive.proposals.get(lost.id).state is State.WAITING
+    same()
+    agent = archive.proposals.register_agent("table", {}, "1")
+    more = [(Suggestion(cell), outcome) for cell, outcome in zip(cells(11)[9:], (Result(1.0), "none"), strict=True)]
+    assert len(archive.proposals.create_answered("study", agent, more, after=9)) == 2
+    same()
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_what_another_program_puts_back_is_found_as_well(archive, whole):
+    propose(archive, cells(2))
+    first, second = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
+    archive.proposals.settle([Completion(one.id, one.token, Result(0.5)) for one in (first, second)])
+
+    def claim():
+        return archive.proposals.claim_many("w", 9, study="study", lease_seconds=LONG, whole=whole)
+
+    assert claim() == []
+    archive.query("MATCH (p:Proposal {number: 1}) SET p.state = 'WAITING'", write=True)
+    (found,) = wait_until(claim)
+    assert found.id == second.id

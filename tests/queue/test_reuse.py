@@ -1,0 +1,155 @@
+"""Known architectures on each server: answered across studies, on the same task and protocol alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from archive import agents
+from archive.agents import loop
+from archive.architecture import codec
+from archive.store.records import Checkpoint, Result, State
+from tests.support.stores import Suggestion, cells, propose, study, suggest
+
+pytestmark = pytest.mark.every_server
+
+RESULT = Result(
+    0.75,
+    {"accuracy": 0.75, "loss": 0.5},
+    {"loss": [2.0, 0.5], "accuracy": [0.5, 0.75]},
+    seconds=12.0,
+    seed=3,
+    device="cpu",
+    environment={"torch": "2"},
+    checkpoint=Checkpoint("file:w", "ab" * 32, 8),
+)
+
+
+def finish(archive, name, result=RESULT, **how):
+    claim = archive.proposals.claim("w", study=name)
+    archive.proposals.complete(claim.id, claim.token, result, **how)
+    return claim
+
+
+@pytest.fixture
+def source(archive):
+    """A study of one evaluation; its first cell is known."""
+    propose(archive, cells(1), "source")
+    return finish(archive, "source")
+
+
+def known(archive, suggestions, **asked):
+    return archive.answers.known(study("new", **asked), suggestions)
+
+
+def test_an_answer_repeats_the_evaluation_and_points_to_it(archive, source):
+    first, second = cells(2)
+    archive.studies.create(study("new"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    suggestions = suggest([second, first])
+    outcomes = known(archive, suggestions)
+    assert outcomes[0] is None and outcomes[1].answered_from == source.id
+    made = archive.answers.create("new", agent, suggestions, outcomes, basis={"wanted": 2}, seconds=0.5)
+    assert [each.id for each in made] == ["new#00000", "new#00001"]
+    waiting, answered = archive.proposals.list("new")
+    assert (waiting.state, answered.state, answered.reason) == (State.WAITING, State.COMPLETE, None)
+    assert (answered.based_on, answered.seconds) == ({"wanted": 2}, 0.5)
+    (seen,) = archive.studies.evaluations("new")
+    (original,) = archive.studies.evaluations("source")
+    same = replace(original, id=seen.id, study="new", number=1, created=seen.created, agent=seen.agent)
+    assert seen == replace(same, seconds=0.0, answered_from=source.id)
+    assert original.answered_from is None
+    assert archive.checkpoints.of_evaluation(seen.id) == RESULT.checkpoint
+    assert (archive.answers.count("new"), archive.answers.count("source")) == (1, 0)
+    # An answer answers nobody: the third study is told of the original.
+    assert known(archive, suggest([first]))[0].answered_from == source.id
+
+
+def test_what_differs_is_not_answered(archive, source):
+    cell = cells(1)[0]
+    asked = suggest([cell])
+    assert known(archive, asked)[0].value == 0.75
+    assert known(archive, asked, task="diabetes") == [None]
+    assert known(archive, asked, protocol="digits/2") == [None]
+    assert known(archive, suggest([cells(2)[1]])) == [None]
+    assert known(archive, [Suggestion(cell, hyperparameters={"learning_rate": 0.5})]) == [None]
+    # Another objective is answered where it was measured as well.
+    assert known(archive, asked, objective="loss")[0].value == 0.5
+    assert known(archive, asked, objective="latency") == [None]
+    assert known(archive, []) == []
+
+
+def test_hyperparameters_have_answers_of_their_own(archive):
+    cell = cells(1)[0]
+    archive.studies.create(study("source"))
+    agent = archive.proposals.register_agent("arc", {}, "1")
+    archive.proposals.create("source", agent, [Suggestion(cell, hyperparameters={"b": 1, "a": [0.5]})])
+    finish(archive, "source")
+    asked = [Suggestion(cell), Suggestion(cell, hyperparameters={"a": [0.5], "b": 1})]
+    assert [answer is not None for answer in known(archive, asked)] == [False, True]
+
+
+@pytest.mark.parametrize("how", ["pruned", "nan", "failed", "running"])
+def test_what_has_no_whole_result_answers_nothing(archive, how):
+    propose(archive, cells(1), "source")
+    if how == "failed":
+        claim = archive.proposals.claim("w", study="source")
+        archive.proposals.fail(claim.id, claim.token, "no memory")
+    elif how == "running":
+        archive.proposals.claim("w", study="source")
+    else:
+        finish(archive, "source", replace(RESULT, value=float("nan") if how == "nan" else 0.5), pruned=how == "pruned")
+    assert known(archive, suggest(cells(1))) == [None]
+
+
+def test_dead_layers_make_no_difference_but_to_the_weights(archive, source):
+    # Both compute the same: a chain of one convolution; the other one's second node leads nowhere.
+    chain = codec.from_nasbench201("|none~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|")
+    other = codec.from_nasbench201("|nor_conv_1x1~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|")
+    assert chain.functional_key == other.functional_key and chain.key != other.key
+    propose(archive, [other], "dead")
+    finish(archive, "dead", replace(RESULT, value=0.25))
+    (answer,) = known(archive, suggest([chain]))
+    assert (answer.value, answer.checkpoint) == (0.25, None)
+    assert known(archive, suggest([other]))[0].checkpoint == RESULT.checkpoint
+
+
+def test_an_imported_evaluation_answers_by_its_metric(archive):
+    from archive.store.evaluations import Evaluations
+
+    cell = cells(1)[0]
+    archive.architectures.add([cell])
+    rows = [("b", cell.key, Result(1.0, {"accuracy": 0.5})), ("a", cell.key, Result(2.0, {"accuracy": 0.25}))]
+    Evaluations(archive.connection, archive.architectures).add("digits", "digits/1", rows)
+    (answer,) = known(archive, suggest([cell]))
+    assert (answer.answered_from, answer.value) in {("a", 0.25), ("b", 0.5)}
+
+
+def test_a_search_is_answered_and_trains_again_only_when_asked_to(archive):
+    from archive import spaces
+
+    space = spaces.get("nasbench201")
+    agent = agents.get("random", space)
+    rng = np.random.default_rng(0)
+    archive.studies.create(study("first", budget=6, seed=7))
+    archive.studies.create(study("second", budget=6, seed=7))
+    archive.studies.create(study("third", budget=6, seed=7))
+
+    def search(name, **how):
+        """Search, training what waits; return how many trainings there were."""
+        trained = 0
+        for _ in loop.run(archive, archive.studies.get(name), agent, version="1", pause=0, **how):
+            while claim := archive.proposals.claim("w", study=name):
+                value = float(rng.random())
+                archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+                trained += 1
+        return trained
+
+    assert search("first") == 6
+    assert search("second") == 0
+    assert search("third", retrain=True) == 6
+    values = {name: [one.value for one in archive.studies.evaluations(name)] for name in ("first", "second", "third")}
+    assert values["first"] == values["second"] != values["third"]
+    assert [archive.answers.count(name) for name in values] == [0, 6, 0]

@@ -1,0 +1,118 @@
+"""Following a study on each server: every look shows what a snapshot does, and reads nothing that is finished."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.errors import UnknownNameError
+from archive.exchange.dump import dump
+from archive.exchange.load import load
+from archive.store.records import Result
+from archive.store.snapshots import Follower
+from tests.support.stores import cells, evaluate, propose, study, suggest
+
+pytestmark = pytest.mark.every_server
+
+EARLIER = """
+MATCH (s:Study {name: 'study'})
+SET s.revision = s.revision + 1
+CREATE (s)-[:PROPOSED]->(:Proposal {id: 'study#00012', study: 'study', number: 12, state: 'WAITING', attempts: 0,
+                                    architecture: $key, functional_key: $key, created: 0})
+"""
+
+
+def claimed(archive):
+    return archive.proposals.claim("w", study="study")
+
+
+def test_each_look_is_a_snapshot(archive, tmp_path):
+    look = archive.studies.follow("study")
+    with pytest.raises(UnknownNameError):
+        look()
+    archive.studies.create(study())
+
+    def same():
+        # Twice: what two looks in a row find is kept.
+        assert look() == look() == archive.studies.snapshot("study")
+
+    same()
+    evaluate(archive, [0.5, 0.75, 0.25])
+    same()
+    propose(archive, cells(8)[3:])
+    same()
+    first, second, third = (claimed(archive) for _ in range(3))
+    archive.proposals.report(first.id, first.token, {"loss": [1.0]})
+    same()
+    archive.proposals.complete(first.id, first.token, Result(1.0, {"accuracy": 1.0}))
+    archive.proposals.fail(second.id, second.token, "out of memory")
+    archive.proposals.release(third.id, third.token)
+    same()
+    agent = archive.proposals.register_agent("another", {}, "1")
+    answered = [(one, Result(0.1 * at, {})) for at, one in enumerate(suggest(cells(12)[8:]))]
+    archive.proposals.create_answered("study", agent, answered, after=8)
+    archive.studies.set_budget("study", 7)
+    same()
+    assert look().study.budget == 7
+    dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
+    load(archive.connection, tmp_path / "a.jsonl.gz")
+    same()
+    # Somebody who does not count: an earlier release.
+    archive.connection.query(EARLIER, {"key": "0" * 32}, write=True)
+    same()
+    assert look().proposals[-1].number == 12
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def means(archive):
+    """Returns what a follower sees of two complete proposals and an open one; `means.clock` is its clock."""
+    evaluate(archive, [0.5, 0.75])
+    propose(archive, cells(3)[2:])
+    clock = Clock()
+    follower = Follower(archive.connection, "study", clock)
+
+    def read():
+        return [view.mean for view in follower.snapshot(archive.studies.get("study")).proposals]
+
+    read.clock = clock
+    assert read() == read() == [None] * 3
+    return read
+
+
+CHANGE = "MATCH (p:Proposal) SET p.mean = 1.0"
+
+
+def test_what_another_client_changed_in_complete_proposals_is_seen_in_time(archive, means):
+    archive.connection.write(lambda tx: tx.run(CHANGE).consume())
+    assert means() == [None, None, 1.0]
+    means.clock.now += 60
+    assert means() == [1.0] * 3
+
+
+def test_what_a_query_changed_is_seen_at_once(archive, means):
+    archive.query(CHANGE, write=True)
+    assert means() == [1.0] * 3
+
+
+def test_what_a_load_changed_is_seen_at_once(archive, tmp_path):
+    evaluate(archive, [0.5, 0.75])
+    archive.query("MATCH (e:Evaluation) SET e.seconds = 3.0", write=True)
+    dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
+    archive.query("MATCH (e:Evaluation) REMOVE e.seconds", write=True)
+    follower = Follower(archive.connection, "study", Clock())
+
+    def seconds():
+        return [view.seconds for view in follower.snapshot(archive.studies.get("study")).proposals]
+
+    assert seconds() == seconds() == [None, None]
+    load(archive.connection, tmp_path / "a.jsonl.gz")
+    assert seconds() == [3.0, 3.0]

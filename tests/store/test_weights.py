@@ -1,0 +1,45 @@
+"""Checkpoints on each server: found by their evaluation and by their architecture."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.store.records import Result
+from archive.store.weights import Checkpoint
+from tests.support.stores import cells, evaluate, propose
+
+pytestmark = pytest.mark.every_server
+
+
+def complete(archive, name, **settings):
+    claim = archive.proposals.claim("w", study=name)
+    archive.proposals.complete(claim.id, claim.token, Result(0.5, **settings))
+    return claim.id
+
+
+def test_weights_are_found_by_evaluation_and_architecture(archive):
+    (network,) = cells(1)
+    saved = {}
+    for name in ("one", "two"):
+        propose(archive, [network], name)
+        checkpoint = Checkpoint(f"file:///{name}", name * 8, 10)
+        saved[complete(archive, name, checkpoint=checkpoint)] = checkpoint
+    assert archive.checkpoints.of_architecture(network.key) == saved
+    for evaluation, checkpoint in saved.items():
+        assert archive.checkpoints.of_evaluation(evaluation) == checkpoint
+
+
+def test_what_saved_nothing_has_none(archive):
+    (proposal,) = evaluate(archive, [0.5])
+    assert archive.checkpoints.of_evaluation(proposal.id) is None
+    assert archive.checkpoints.of_evaluation("study#00077") is None
+    assert archive.checkpoints.of_architecture(proposal.architecture_key) == {}
+
+
+def test_two_evaluations_may_share_one_file(archive):
+    shared = Checkpoint("file:///same", "cd" * 32, 10)
+    evaluations = []
+    for name in ("one", "two"):
+        propose(archive, cells(1), name)
+        evaluations.append(complete(archive, name, checkpoint=shared))
+    assert [archive.checkpoints.of_evaluation(evaluation) for evaluation in evaluations] == [shared, shared]

@@ -1,0 +1,56 @@
+"""What the tests share: where the reference data lies, and small helpers."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def data_dir() -> Path:
+    """The folder with `golden/` and `data/`: ARCHIVE_DATA_DIR, or `shared` beside the repository.
+
+    The reference data is not part of the repository; without it, the tests that need it are skipped.
+    """
+    given = os.environ.get("ARCHIVE_DATA_DIR")
+    folder = Path(given) if given else ROOT.parent / "shared"
+    if not folder.joinpath("golden").is_dir():
+        if given:
+            pytest.fail(f"ARCHIVE_DATA_DIR={given} has no folder golden/")
+        pytest.skip(f"no reference data in {folder}: set ARCHIVE_DATA_DIR")
+    return folder
+
+
+@functools.cache
+def _load(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def golden(name: str) -> Any:
+    """The golden numbers of one file, for instance `golden("otmann.json")`; do not change what you get."""
+    return _load(data_dir() / "golden" / name)
+
+
+def data_lines(name: str) -> list[str]:
+    """The lines of a text file in `data/`, unpacked when its name ends in .gz."""
+    path = data_dir() / "data" / name
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
+def wait_until(condition: Any, seconds: float = 30.0, what: str = "the condition") -> Any:
+    """Wait for a condition to be truthy, and return its value; fail when it does not come."""
+    deadline = time.monotonic() + seconds
+    while not (met := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"{what} did not come true in {seconds:g} s")
+        time.sleep(0.02)
+    return met

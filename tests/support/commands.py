@@ -1,0 +1,121 @@
+"""What the tests of the trainer's commands share: a table to answer from, commands as processes and in this one."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from archive import spaces
+from archive.architecture import codec
+from archive.cli.main import main
+from archive.settings import Settings, environment
+from archive.store.records import Study
+from archive.trainer.tasks import registry
+from tests.support.stores import suggest
+
+CELLS = spaces.get("nasbench201").members()[:10]
+
+
+def table(folder: Path) -> str:
+    """Write a table of ten cells that each took a minute to train, and return the name of its task."""
+    path = folder / "table.csv"
+    rows = [f"{codec.to_nasbench201(cell)},{at},60" for at, cell in enumerate(CELLS)]
+    path.write_text("\n".join(["arch_str,accuracy,train_seconds", *rows]))
+    return f"table:{path}#accuracy"
+
+
+def propose(archive, task: str, count: int, name: str = "study") -> list:
+    """Propose cells in a study on a table."""
+    protocol = registry.get(task).protocol().name
+    archive.studies.create(Study(name, task, protocol, "nasbench201", "accuracy", budget=100))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    return archive.proposals.create(name, agent, suggest(CELLS[:count]))
+
+
+class Screen(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Shell:
+    """Types `archive …` with the settings of one server.
+
+    Args:
+        settings: Of the server.
+        folder: Where what processes write is kept.
+    """
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        self.environment = {**os.environ, **environment(settings), "OMP_NUM_THREADS": "1"}
+        self.folder = folder
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def types(self, *arguments: str, code: int | None = 0, terminal: bool = False) -> subprocess.CompletedProcess[str]:
+        """Run a command in this process, which spares the start of another one.
+
+        Args:
+            arguments: What follows `archive`.
+            code: The exit code that is expected; None stands for any but 0.
+            terminal: Whether both streams say that they are a terminal.
+        """
+        kind = Screen if terminal else io.StringIO
+        streams = kind(), kind()
+        with mock.patch.dict(os.environ, self.environment), pytest.raises(SystemExit) as end:
+            with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+                main(list(arguments))
+        done = subprocess.CompletedProcess(arguments, end.value.code, *(stream.getvalue() for stream in streams))
+        assert done.returncode == code or (code is None and done.returncode), done.stderr
+        return done
+
+    def runs(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in a process of its own until it ends."""
+        return subprocess.run(
+            self._command(arguments), capture_output=True, text=True, env=self.environment | variables, timeout=120
+        )
+
+    def starts(self, *arguments: str) -> subprocess.Popen[bytes]:
+        """Start a command; what it says on stderr goes to `said`."""
+        with open(self.folder / "stderr", "ab") as log:
+            command = self._command(arguments)
+            streams: dict[str, Any] = {"stdout": log, "stderr": log}
+            # A shell's background job ignores Ctrl-C, and hands that down to all that it starts.
+            before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+            try:
+                self.started.append(subprocess.Popen(command, env=self.environment, **streams))
+            finally:
+                signal.signal(signal.SIGINT, before)
+        return self.started[-1]
+
+    @property
+    def said(self) -> str:
+        """All that started commands have said."""
+        return (self.folder / "stderr").read_text("utf-8")
+
+    @staticmethod
+    def _command(arguments: tuple[str, ...]) -> list[str]:
+        return [sys.executable, "-m", "archive.cli.main", *arguments]
+
+
+@contextmanager
+def shell(settings: Settings, folder: Path) -> Iterator[Shell]:
+    """Give a shell whose processes end with the block."""
+    opened = Shell(settings, folder)
+    try:
+        yield opened
+    finally:
+        for process in opened.started:
+            process.kill()
+            process.wait()

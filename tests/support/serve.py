@@ -1,0 +1,50 @@
+"""A trainer daemon in a process of its own, for tests that kill it: `python -m tests.support.serve OPTIONS-AS-JSON`.
+
+The archive is that of the environment. `slow` is a task that takes its time between epochs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import logging
+import sys
+import time
+
+import archive
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.datasets import tensors
+from archive.trainer.datasets.tensors import Splits
+from archive.trainer.tasks import registry
+from archive.trainer.tasks.registry import Protocol
+
+LONG = dataclasses.replace(registry.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000)
+
+LONGER_PROTOCOL = dataclasses.replace(registry.DIABETES.protocol(), name="longer/1", epochs=40, patience=40)
+
+
+def waits(protocol: Protocol) -> Splits:
+    time.sleep(2)
+    return tensors.diabetes(protocol)
+
+
+SLOW = dataclasses.replace(registry.DIABETES, name="slow", protocols=(LONG,), loader=tensors.diabetes)
+LONGER = dataclasses.replace(registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=tensors.diabetes)
+DELAYED = dataclasses.replace(registry.DIABETES, name="delayed", loader=waits)
+
+
+def know(*offered: registry.Task) -> None:
+    """Make tasks known in this process, as an entry point would."""
+    for task in offered:
+        registry.registry._loaded[task.name] = task
+
+
+if __name__ == "__main__":
+    from tests.support import serve
+
+    # Under its own name, by which a trial's process can import it.
+    know(serve.SLOW, serve.DELAYED, serve.LONGER)
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    with archive.connect() as opened:
+        Trainer(opened, Options(**json.loads(sys.argv[1]))).run()

@@ -1,0 +1,488 @@
+"""The daemon against both database servers: whole trials, failures, and what it leaves behind when it goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from archive.errors import StoreUnavailableError
+from archive.queue import workers
+from archive.store.records import State, Study
+from archive.trainer.daemon import events, paths
+from archive.trainer.daemon.in_flight import failure
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.storage import weights_file
+from archive.trainer.tasks import registry
+from archive.trainer.trial.job import Failed
+from tests.support import faulty, serve, stores, wait_until
+from tests.support.nets import TINY_MLP, net
+
+NETS = [TINY_MLP, net("mlp", "relu/32 linear"), net("mlp", "elu/12 tanh/8 linear")]
+
+
+@dataclass
+class Suggestion:
+    architecture: object
+
+
+@pytest.fixture
+def trainer(archive, tmp_path):
+    """Makes daemons that train on one thread and keep their files with the test."""
+
+    def make(**options) -> Trainer:
+        return Trainer(archive, Options(**{"threads": 1, "device": "cpu", **options}), home=tmp_path / "trainer")
+
+    return make
+
+
+@pytest.fixture
+def run(trainer):
+    """Lets a daemon work until there is nothing to do."""
+    return lambda **options: trainer(**{"idle_seconds": 0.3, **options}).run()
+
+
+def propose(archive, architectures, task="diabetes", protocol=None, name="study"):
+    """A study with a proposal for each of these networks."""
+    known = registry.get(task)
+    study = Study(
+        name, task, protocol or known.protocol().name, "mlp", known.objective, known.direction, budget=100, seed=3
+    )
+    archive.studies.create(study)
+    agent = archive.proposals.register_agent("random", {}, "1")
+    return archive.proposals.create(name, agent, [Suggestion(each) for each in architectures])
+
+
+def states(archive, name="study"):
+    return [proposal.state for proposal in archive.proposals.list(name)]
+
+
+def in_thread(trainer: Trainer) -> threading.Thread:
+    thread = threading.Thread(target=trainer.run)
+    thread.start()
+    return thread
+
+
+def test_proposals_become_evaluations(archive, run):
+    propose(archive, NETS)
+    tally = run(slots=2)
+    assert (tally.complete, tally.failed, tally.returned) == (3, 0, 0)
+    assert states(archive) == [State.COMPLETE] * 3
+    for evaluation in archive.studies.evaluations("study"):
+        assert evaluation.protocol == "diabetes/1"
+        assert evaluation.value == min(evaluation.curve["valid_mse"]) == evaluation.metrics["valid_mse"] < 1.2
+        assert evaluation.curve["epoch"] == list(range(1, evaluation.epochs + 1))
+        assert {"test_mse", "params", "flops", "best_epoch"} <= set(evaluation.metrics)
+        assert evaluation.seed == 3
+        saved = weights_file.load(archive.checkpoints.of_evaluation(evaluation.id))
+        assert saved.architecture.key == evaluation.architecture.key
+        assert saved.about["proposal"] == evaluation.id
+    (worker,) = archive.proposals.workers()
+    assert worker.host
+    assert worker.device.startswith("cpu")
+    assert str(os.getpid()) in worker.id
+
+
+def test_one_seed_gives_one_value_in_any_study(archive, run):
+    for name in ("study", "again"):
+        propose(archive, NETS[:1], name=name)
+    run()
+    (first,), (again,) = (archive.studies.evaluations(name) for name in ("study", "again"))
+    assert first.value == again.value
+    assert first.curve["train_loss"] == again.curve["train_loss"]
+
+
+def test_the_curve_is_there_while_it_grows(archive, monkeypatch, trainer):
+    serve.know(serve.SLOW)
+    propose(archive, NETS[:1], "slow")
+    daemon = trainer()
+    thread = in_thread(daemon)
+    try:
+        curve = wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
+        wait_until(lambda: len(archive.proposals.list("study")[0].curve["epoch"]) > len(curve["epoch"]))
+    finally:
+        daemon.stop()
+        thread.join()
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
+    assert proposal.reason is None
+    assert daemon.tally.returned == 1
+
+
+def test_a_failure_fails_one_proposal_with_its_reason(archive, monkeypatch, run):
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.has_holes))
+    propose(archive, NETS[:1], "faulty", name="bad")
+    propose(archive, NETS[:1], name="good")
+    tally = run()
+    assert (tally.complete, tally.failed) == (1, 1)
+    (bad,), (good,) = (archive.proposals.list(name) for name in ("bad", "good"))
+    assert (bad.state, bad.attempts) == (State.FAILED, 0)
+    assert bad.reason == "training diverged: train_loss is nan in epoch 1"
+    assert good.state is State.COMPLETE
+
+
+def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run):
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
+    propose(archive, NETS[:1], "faulty")
+    assert run().failed == 3
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert "SIGSEGV" in proposal.reason
+    assert "3 attempts" in proposal.reason
+
+
+def test_a_trial_that_says_what_nobody_can_read_fails_alone(archive, monkeypatch, run):
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
+    propose(archive, NETS[:1], "faulty", name="bad")
+    propose(archive, NETS[:1], name="good")
+    tally = run()
+    assert (tally.complete, tally.failed) == (1, 3)
+    (bad,) = archive.proposals.list("bad")
+    assert "what the trial said cannot be read: UnpicklingError" in bad.reason
+
+
+@pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
+def test_who_fails_for_somebody_that_waits_does_not_rest(archive, monkeypatch, trainer, waited_for, rested):
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
+    propose(archive, NETS[:1], "faulty")
+    daemon, rests = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None), []
+    monkeypatch.setattr(daemon.queue, "rest", rests.append)
+    assert daemon.run().failed == 3
+    assert rests == rested
+
+
+def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
+    monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.hangs))
+    propose(archive, NETS[:1], "faulty")
+    run(once=True, stall_seconds=0.5)
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 1)
+    assert "no progress for 0.5 s" in proposal.reason
+    ((outcome, log),) = archive.query("MATCH ()-[c:CLAIMED]->() RETURN c.outcome, c.log").rows
+    assert outcome == "failed"
+    assert "in hangs" in log
+
+
+def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
+    propose(archive, NETS[:1], protocol="diabetes/99")
+    assert run().failed == 3
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
+
+
+def test_a_task_that_raises_whatever_it_likes_fails_its_own_proposals(archive, monkeypatch, caplog, run):
+    task = dataclasses.replace(registry.DIABETES, name="broken", protocols=None)
+    monkeypatch.setitem(registry.registry._loaded, "broken", task)
+    propose(archive, NETS[:1], "broken", protocol="broken/1", name="bad")
+    propose(archive, NETS[:1], name="good")
+    tally = run()
+    assert (tally.complete, tally.failed) == (1, 3)
+    (bad,), (good,) = (archive.proposals.list(name) for name in ("bad", "good"))
+    assert (bad.state, bad.attempts) == (State.FAILED, 3)
+    assert bad.reason == "TypeError: 'NoneType' object is not iterable; given up after 3 attempts"
+    assert good.state is State.COMPLETE
+    assert "cannot begin proposal=bad#" in caplog.text
+
+
+def test_so_does_a_table_that_cannot_be_read(archive, monkeypatch, run):
+    def broken(*_):
+        raise AttributeError("no column in cafe.csv")
+
+    monkeypatch.setattr("archive.trainer.daemon.trainer.look_up", broken)
+    stores.propose(archive, stores.cells(1), task="nb201-cifar10", protocol="nb201/12")
+    assert run().failed == 3
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.FAILED
+    assert proposal.reason.startswith("AttributeError: no column in cafe.csv; given up")
+
+
+def test_a_reason_is_text_that_every_server_takes():
+    claim = SimpleNamespace(id="s#00000", token="t")
+    assert failure(claim, Failed("no column in caf\udce9.csv")).reason == "no column in caf?.csv"
+
+
+def test_a_killed_trial_is_tried_again(archive, trainer):
+    serve.know(serve.DELAYED)
+    propose(archive, NETS[:1], "delayed")
+    daemon = trainer(idle_seconds=0.5)
+    thread = in_thread(daemon)
+    running = wait_until(lambda: daemon.running, 60, "the trial")
+    os.kill(running[0].trial.pid, signal.SIGKILL)
+    thread.join()
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.COMPLETE, 1)
+    assert (daemon.tally.complete, daemon.tally.failed) == (1, 1)
+
+
+def test_what_is_interrupted_goes_on_and_ends_as_if_it_had_not_been(archive, trainer, tmp_path):
+    """Handed back by one daemon, killed under the next, finished by the third: the same curve and value."""
+    serve.know(serve.LONGER)
+    for name in ("study", "undisturbed"):
+        propose(archive, NETS[:1], "longer", name=name)
+    happened = []
+    first = trainer(study="study", checkpoint_seconds=0.0)
+    first.observers.append(happened.append)
+    thread = in_thread(first)
+    wait_until(lambda: any(isinstance(event, events.Progressed) for event in happened), 60, "the first epoch")
+    first.stop()
+    thread.join()
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
+    assert [type(event) for event in happened if not isinstance(event, events.Progressed)] == [
+        events.Started, events.Claimed, events.Released, events.Left,
+    ]  # fmt: skip
+    assert not happened[-2].lost
+
+    second = trainer(study="study", checkpoint_seconds=0.0, once=True)
+    second.observers.append(
+        lambda event: isinstance(event, events.Progressed) and os.kill(second.running[0].trial.pid, 9)
+    )
+    assert second.run().failed == 1
+
+    done = []
+    third = trainer(idle_seconds=0.3)
+    third.observers.append(lambda event: isinstance(event, events.Progressed) and done.append(event.claim.study.name))
+    assert third.run().complete == 2
+    (disturbed,), (undisturbed,) = (archive.studies.evaluations(name) for name in ("study", "undisturbed"))
+    assert archive.proposals.list("study")[0].attempts == 1
+    assert disturbed.value == undisturbed.value
+    assert _without_time(disturbed) == _without_time(undisturbed)
+    # What was done before was not done again.
+    assert done.count("study") < done.count("undisturbed") == undisturbed.epochs
+    assert not list((tmp_path / "trainer" / "states").iterdir())
+
+
+def _without_time(evaluation):
+    return {name: values for name, values in evaluation.curve.items() if name != "seconds"}
+
+
+def test_an_observer_that_fails_ends_nothing(archive, trainer, caplog):
+    propose(archive, NETS[:1])
+    daemon = trainer(idle_seconds=0.3)
+
+    def broken(event):
+        raise ValueError("no such gauge")
+
+    daemon.observers.append(broken)
+    assert daemon.run().complete == 1
+    assert "observer failed event=Completed" in caplog.text
+
+
+def test_a_lost_lease_ends_the_trial(archive, trainer):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+    daemon = trainer()
+    thread = in_thread(daemon)
+    try:
+        wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
+        pid = daemon.running[0].trial.pid
+        claim = daemon.running[0].claim
+        archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
+        wait_until(lambda: daemon.tally.returned, 10, "the end of the trial")
+    finally:
+        daemon.stop()
+        thread.join()
+    assert not psutil.pid_exists(pid)
+    assert archive.proposals.get(proposal.id).reason == "taken away by the test"
+
+
+def test_who_is_given_anew_what_it_holds_goes_on_with_the_new_claim(archive, trainer):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+    daemon, happened = trainer(slots=2), []
+    daemon.observers.append(happened.append)
+    daemon._arrive()
+    daemon._claim()
+    (former,) = daemon.running
+    try:
+        # What happens to one that was out of touch for longer than its lease.
+        archive.proposals.fail(proposal.id, former.claim.token, "out of touch", retry=True)
+        daemon.queue.say(former.report(15.0))
+        daemon.queue._look_at = 0.0
+        daemon._claim()
+        (running,) = daemon.running
+        assert not psutil.pid_exists(former.trial.pid)
+        assert psutil.pid_exists(running.trial.pid)
+        assert [(type(event), event.claim.token) for event in happened] == [
+            (events.Claimed, former.claim.token),
+            (events.Released, former.claim.token),
+            (events.Claimed, running.claim.token),
+        ]
+        assert happened[1].lost
+        assert daemon.tally.returned == 1
+        daemon.queue.say(running.report(15.0))
+        daemon._deliver()
+        assert daemon.running == (running,)
+    finally:
+        daemon._hand_back()
+    assert states(archive) == [State.WAITING]
+
+
+def test_a_state_is_kept_for_as_long_as_a_kill_would_lose_the_result(archive, monkeypatch, trainer, tmp_path):
+    serve.know(serve.LONGER)
+    propose(archive, NETS[:1], "longer")
+    settle = archive.proposals.settle
+
+    def away(*_):
+        raise StoreUnavailableError("no server answers")
+
+    monkeypatch.setattr(archive.proposals, "settle", away)
+    home = tmp_path / "trainer"
+    home.mkdir()
+    (home / "outbox").write_text("a file where the folder should be")
+    daemon = trainer(once=True, checkpoint_seconds=0.0)
+    assert daemon.run().complete == 1
+    assert [path.suffix for path in (home / "states").iterdir()] == [".state"]
+    monkeypatch.setattr(archive.proposals, "settle", settle)
+    daemon.queue._away_until = 0.0
+    daemon._deliver()
+    assert states(archive) == [State.COMPLETE]
+    assert not list((home / "states").iterdir())
+
+
+def test_old_states_go_while_a_trainer_stays(archive, monkeypatch, trainer, tmp_path):
+    monkeypatch.setattr(paths, "SWEEP_SECONDS", 0.0)
+    propose(archive, NETS[:1])
+    old = tmp_path / "trainer" / "states" / "nobody.state"
+
+    def leave_behind(event):
+        if isinstance(event, events.Delivered):
+            old.parent.mkdir(exist_ok=True)
+            old.touch()
+            os.utime(old, (time.time() - 2 * paths.STATE_SECONDS,) * 2)
+
+    daemon = trainer(idle_seconds=0.3)
+    daemon.observers.append(leave_behind)
+    assert daemon.run().complete == 1
+    assert old.parent.is_dir()
+    assert not old.exists()
+
+
+def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, run):
+    propose(archive, NETS[:2])
+    settle = archive.proposals.settle
+
+    def away(*_):
+        raise StoreUnavailableError("no server answers")
+
+    monkeypatch.setattr(archive.proposals, "settle", away)
+    run(once=True)
+    assert states(archive) == [State.RUNNING, State.WAITING]
+    assert "archive is away" in caplog.text
+    # Another daemon, and a server that is back: what was finished is delivered, not trained again.
+    monkeypatch.setattr(archive.proposals, "settle", settle)
+    tally = run()
+    assert tally.complete == 1
+    assert states(archive) == [State.COMPLETE] * 2
+    assert [proposal.attempts for proposal in archive.proposals.list("study")] == [0, 0]
+
+
+def test_an_outage_of_the_archive_does_not_end_the_trial(archive, monkeypatch, run):
+    serve.know(serve.DELAYED)
+    propose(archive, NETS[:1], "delayed")
+    settle, failures = archive.proposals.settle, []
+
+    def unreliable(*arguments):
+        if not failures:
+            failures.append(1)
+            raise StoreUnavailableError("no server answers")
+        return settle(*arguments)
+
+    monkeypatch.setattr(archive.proposals, "settle", unreliable)
+    assert run(lease_seconds=3).complete == 1
+
+
+def test_only_the_study_that_was_asked_for_is_served(archive, run):
+    propose(archive, NETS[:1])
+    propose(archive, NETS[:1], name="other")
+    run(study="other")
+    assert (states(archive), states(archive, "other")) == ([State.WAITING], [State.COMPLETE])
+
+
+def test_once_is_one_trial(archive, run):
+    propose(archive, NETS[:2])
+    run(once=True, idle_seconds=None)
+    assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]
+    run(once=True, idle_seconds=None)
+    assert run(once=True, idle_seconds=None).complete == 0
+
+
+def test_a_daemon_leaves_with_its_parent(archive, trainer):
+    parent = subprocess.Popen(["sleep", "600"])
+    daemon = trainer(parent=parent.pid)
+    thread = in_thread(daemon)
+    time.sleep(0.2)
+    parent.kill()
+    thread.join(60)
+    parent.wait()
+    assert not thread.is_alive()
+
+
+def test_killed_daemons_lose_nothing(archive, start):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+
+    def curve():
+        return archive.proposals.get(proposal.id).curve
+
+    first = start()
+    wait_until(curve, 90, "the first epochs")
+    trials = psutil.Process(first.pid).children(recursive=True)
+    first.kill()
+    gone, alive = psutil.wait_procs(trials, timeout=20)
+    assert gone and not alive
+
+    second = start()
+    wait_until(lambda: archive.proposals.get(proposal.id).attempts == 1 and curve(), 90, "the second attempt")
+    trials = psutil.Process(second.pid).children(recursive=True)
+    second.send_signal(signal.SIGTERM)
+    assert second.wait(20) == 0
+    assert not psutil.wait_procs(trials, timeout=20)[1]
+    back = archive.proposals.get(proposal.id)
+    assert (back.state, back.attempts) == (State.WAITING, 1)
+    assert back.reason is None
+
+
+def test_draining_finishes_first(archive, start):
+    serve.know(serve.DELAYED)
+    propose(archive, NETS[:2], "delayed")
+    daemon = start(drain=True)
+    wait_until(lambda: State.RUNNING in states(archive), 90, "the claim")
+    daemon.terminate()
+    assert daemon.wait(60) == 0
+    assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]
+
+
+def test_a_trainer_without_a_command_is_on_record_from_its_arrival_to_its_departure(archive, trainer):
+    propose(archive, NETS[:1])
+    seen = []
+    daemon = trainer(slots=2, study="study", idle_seconds=0.3)
+    daemon.observers.append(lambda _: seen or seen.extend(workers.statuses(archive.connection)))
+    daemon.run()
+    (there,) = seen
+    assert (there.id, there.pid, there.slots, there.study) == (daemon.worker, os.getpid(), 2, "study")
+    assert there.device.startswith("cpu (") and there.alive
+    (gone,) = workers.statuses(archive.connection, stale_seconds=1e-9)
+    assert gone.state == "left"
+
+
+def test_a_trainer_that_fails_on_its_way_has_left_all_the_same(archive, trainer, monkeypatch):
+    daemon = trainer()
+
+    def fails(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(daemon.outbox, "adopt", fails)
+    with pytest.raises(MemoryError):
+        daemon.run()
+    assert workers.statuses(archive.connection)[0].state == "left"

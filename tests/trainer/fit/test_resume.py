@@ -1,0 +1,245 @@
+"""Trainings that are interrupted and resumed: the same result to the last bit, or a fresh start with its reason."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from archive.errors import CheckpointError, TrainingError, UsageError
+from archive.trainer.fit.train import train
+from archive.trainer.nn.network import Network
+from archive.trainer.storage import checkpoints
+from archive.trainer.tasks import registry
+from archive.trainer.trial.session import Left, Session
+from tests.support.nets import TINY_CNN, TINY_MLP, net
+from tests.support.strategies import relabelled
+from tests.trainer.fit.test_train import BRANCHES, same, short
+
+DIABETES, DIGITS = registry.get("diabetes"), registry.get("digits")
+PLAIN = short("diabetes", epochs=4)
+CASES = {
+    "adamw": (DIABETES, TINY_MLP, PLAIN, {}),
+    "sgd, channels last, branches": (DIGITS, BRANCHES, short("digits", epochs=2), {}),
+    "dropout, norms": (DIGITS, TINY_CNN, short("digits", epochs=2), {"dropout": [0.2, 0.0, 0.4], "max_norm": 1.0}),
+    "one optimiser a layer": (DIABETES, TINY_MLP, PLAIN, {"learning_rate": [1e-3, 2e-3, 1e-3], "dropout": 0.1}),
+    "augmented, short epochs": (
+        DIGITS,
+        TINY_CNN,
+        short("digits", epochs=6, epoch_steps=5, augmentation="shift-flip", convergence="threshold"),
+        {},
+    ),
+    "no momentum": (DIABETES, TINY_MLP, short("diabetes", optimiser="sgd", momentum=0.0, schedule="constant"), {}),
+}
+
+
+class LeavesAt(Session):
+    """Asks the training to leave after its k-th step."""
+
+    def __init__(self, path, step):
+        super().__init__(path, checkpoint_seconds=1e9)
+        self.left = step
+
+    def due(self):
+        self.left -= 1
+        if self.left == 0:
+            self.leave()
+        return super().due()
+
+
+def steps_of(task, protocol):
+    return protocol.epochs * (protocol.epoch_steps or -(-protocol.train // protocol.batch))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_training_that_is_resumed_is_the_one_that_was_never_interrupted(tmp_path, case):
+    task, architecture, protocol, hyperparameters = CASES[case]
+    rng = np.random.default_rng(len(case))
+
+    def run(session=None):
+        return train(architecture, task, protocol, seed=1, hyperparameters=hyperparameters, session=session)
+
+    whole = run()
+    steps = whole.epochs * steps_of(task, protocol) // protocol.epochs
+    path = tmp_path / "a.state"
+    # The last step of an epoch, and one that is neither, are among them.
+    first = steps // protocol.epochs
+    taken = 0
+    for stop in (first, *(int(rng.integers(1, max(2, steps // 3))) for _ in range(3))):
+        if taken + stop >= steps:
+            break
+        taken += stop
+        with pytest.raises(Left) as left:
+            run(LeavesAt(path, stop))
+        assert left.value.saved
+        assert checkpoints.path_of(tmp_path, "a") == path
+    resumed = run(Session(path))
+    assert resumed.resumed >= 2
+    assert same(resumed, whole)
+    assert list(resumed.curve) == list(whole.curve)
+    assert resumed.weights.keys() == whole.weights.keys()
+
+
+def test_seconds_add_up(tmp_path):
+    path = tmp_path / "a.state"
+    with pytest.raises(Left):
+        train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(path, 20))
+    job = checkpoints._note(path.read_bytes()[48:])["job"]
+    state = checkpoints.load(path, job)
+    checkpoints.save(path, job, checkpoints.State({**state.about, "seconds": 1000.0}, state.tensors))
+    outcome = train(TINY_MLP, DIABETES, PLAIN, session=Session(path))
+    assert 1000.0 < outcome.seconds < 1060.0
+    seconds = outcome.curve["seconds"]
+    assert seconds == sorted(seconds)
+    assert seconds[1] < 1000.0 < seconds[2]
+
+
+@pytest.fixture
+def interrupted(tmp_path):
+    """The file of a training that was interrupted amid its third epoch."""
+    path = tmp_path / "a.state"
+    with pytest.raises(Left):
+        train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(path, 20))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"architecture": net("mlp", "relu/16 tanh/9 linear")}, "another architecture"),
+        ({"protocol": dataclasses.replace(PLAIN, learning_rate=0.5)}, "another protocol"),
+        ({"seed": 2}, "another seed: 0, not 2"),
+        ({"hyperparameters": {"dropout": 0.1}}, "another hyperparameters: {}, not {'dropout': 0.1}"),
+        ({"task": dataclasses.replace(DIABETES, name="other")}, "another task: 'diabetes', not 'other'"),
+        ({"precision": "bf16"}, "another precision: 'float32', not 'bf16'"),
+        ({"task": dataclasses.replace(DIABETES, loader=lambda protocol: _shuffled(protocol))}, "another data"),
+    ],
+)
+def test_the_state_of_another_job_is_refused(interrupted, caplog, changes, reason):
+    asked = {"architecture": TINY_MLP, "task": DIABETES, "protocol": PLAIN, **changes}
+    anew = train(**asked)
+    with caplog.at_level(logging.WARNING):
+        found = train(**asked, session=Session(interrupted))
+    assert "begins anew" in caplog.text
+    assert reason in caplog.text
+    assert found.resumed == 0
+    assert same(found, anew)
+
+
+def _shuffled(protocol):
+    splits = DIABETES.load(protocol)
+    part = dataclasses.replace(splits.train, targets=splits.train.targets[::-1].copy())
+    return dataclasses.replace(splits, train=part)
+
+
+def test_the_same_network_in_another_order_of_layers_goes_on(tmp_path):
+    path, protocol = tmp_path / "a.state", short("digits", epochs=1)
+    with pytest.raises(Left):
+        train(BRANCHES, DIGITS, protocol, session=LeavesAt(path, 3))
+    assert train(relabelled(BRANCHES, 3), DIGITS, protocol, session=Session(path)).resumed == 1
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_a_rung_is_the_prefix_of_the_whole_and_goes_on_from_its_state(tmp_path, limit):
+    path = tmp_path / "a.state"
+    whole = train(TINY_MLP, DIABETES, PLAIN)
+    rung = train(TINY_MLP, DIABETES, PLAIN, epochs=limit, session=Session(path))
+    assert (rung.ended, rung.epochs) == ("rung", limit)
+    for name in ("train_loss", "valid_loss", "valid_mse"):
+        assert rung.curve[name] == whole.curve[name][:limit]
+    assert rung.value == min(whole.curve["valid_mse"][:limit])
+    steps = []
+    session = Session(path, on_resumed=steps.extend)
+    promoted = train(TINY_MLP, DIABETES, PLAIN, session=session, on_epoch=steps.append)
+    assert promoted.ended == "epochs"
+    assert same(promoted, whole)
+    assert [metrics["epoch"] for metrics in steps] == [1.0, 2.0, 3.0, 4.0]
+
+
+def test_a_state_beyond_the_rung_that_is_asked_for_is_of_no_use(interrupted):
+    asked = train(TINY_MLP, DIABETES, PLAIN, epochs=1, session=Session(interrupted))
+    assert (asked.epochs, asked.resumed) == (1, 0)
+
+
+def test_a_trial_that_converged_at_its_rung_ends_as_the_whole_does(tmp_path):
+    path, still = tmp_path / "a.state", short("diabetes", epochs=9, patience=1, optimiser="sgd", learning_rate=1e-12)
+    outcome = train(TINY_MLP, DIABETES, still, epochs=8, session=Session(path))
+    assert outcome.ended == "patience"
+    assert same(outcome, train(TINY_MLP, DIABETES, still))
+
+
+@pytest.mark.parametrize("epochs", [0, -1, 5])
+def test_a_rung_must_be_one_of_the_protocols_epochs(epochs):
+    with pytest.raises(UsageError, match=f"between 1 and the 4 of diabetes/1, got {epochs}"):
+        train(TINY_MLP, DIABETES, PLAIN, epochs=epochs)
+
+
+def weights(architecture=TINY_MLP, seed=5):
+    return Network(architecture, (10,), 1, "regression", normalise=False, seed=seed).state_dict()
+
+
+def test_training_starts_from_given_weights():
+    still = dataclasses.replace(PLAIN, epochs=1, learning_rate=1e-12, weight_decay=0.0)
+    outcome = train(TINY_MLP.canonical, DIABETES, still, initial=weights(), inherited={"from": "parent"})
+    assert outcome.inherited == {"from": "parent"}
+    for name, tensor in weights().items():
+        assert torch.allclose(outcome.weights[name], tensor, atol=1e-6)
+
+
+def test_weights_that_cannot_be_had_do_not_cost_the_trial(caplog):
+    def none():
+        raise CheckpointError("cannot read weights from /nowhere")
+
+    with caplog.at_level(logging.WARNING):
+        outcome = train(TINY_MLP, DIABETES, PLAIN, initial=none, inherited={"from": "parent"})
+    assert "starts from its seed reason='cannot read weights from /nowhere'" in caplog.text
+    assert outcome.inherited == {"error": "cannot read weights from /nowhere"}
+    assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
+
+
+def test_weights_of_another_network_are_refused():
+    with pytest.raises(TrainingError, match="weights to start from do not fit the network: size mismatch"):
+        train(TINY_MLP, DIABETES, PLAIN, initial=weights(net("mlp", "relu/16 tanh/9 linear")))
+
+
+def test_a_resumed_training_keeps_the_weights_it_was_begun_from(tmp_path):
+    path = tmp_path / "a.state"
+    whole = train(TINY_MLP, DIABETES, PLAIN, initial=weights())
+    with pytest.raises(Left):
+        train(TINY_MLP, DIABETES, PLAIN, initial=weights(), inherited={"from": "p"}, session=LeavesAt(path, 11))
+
+    def other():
+        raise AssertionError("the state has weights")
+
+    resumed = train(TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, session=Session(path))
+    assert same(resumed, whole)
+    assert resumed.inherited == {"from": "p"}
+
+
+def test_a_disk_that_takes_no_state_costs_nothing_but_the_state(tmp_path, caplog):
+    (tmp_path / "states").write_text("a file where the folder should be")
+    session = Session(tmp_path / "states" / "a.state", checkpoint_seconds=0.0)
+    with caplog.at_level(logging.WARNING):
+        outcome = train(TINY_MLP, DIABETES, PLAIN, session=session)
+    assert "state not saved reason=" in caplog.text
+    assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
+
+
+def test_a_training_nobody_keeps_a_state_of_leaves_all_the_same():
+    with pytest.raises(Left) as left:
+        train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(None, 20))
+    assert (left.value.saved, left.value.epoch) == (False, 2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_gpu_goes_on_where_it_was(tmp_path):
+    path, protocol, dropout = tmp_path / "a.state", short("digits"), {"dropout": 0.1}
+    whole = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout)
+    with pytest.raises(Left):
+        train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, session=LeavesAt(path, 20))
+    resumed = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, session=Session(path))
+    assert resumed.resumed == 1
+    assert resumed.curve["train_loss"] == pytest.approx(whole.curve["train_loss"], rel=0.02)

@@ -1,0 +1,137 @@
+"""The training loop: repeatable, honest about its best epoch, and clear about what went wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from archive.errors import InvalidArchitectureError, TrainingError
+from archive.trainer.datasets.tensors import Batches
+from archive.trainer.fit.evaluate import Best, measure
+from archive.trainer.fit.train import Outcome, train
+from archive.trainer.nn.network import Network
+from archive.trainer.tasks import registry
+from tests.support import faulty
+from tests.support.nets import TINY_CNN, TINY_MLP, net
+from tests.support.strategies import relabelled
+
+BRANCHES = net(
+    "cnn",
+    "conv3/8 conv3/12 conv5/12 max-pool avg-pool res3/16 fc/16 softmax softmax",
+    [(0, 1), (1, 2), (1, 3), (2, 4), (3, 5), (4, 6), (5, 6), (6, 7), (7, 8), (6, 9), (8, 10), (9, 10)],
+)
+
+
+def short(task: str, **changes):
+    return dataclasses.replace(registry.get(task).protocol(), **{"epochs": 3, **changes})
+
+
+def same(a: Outcome, b: Outcome) -> bool:
+    curves = ({name: values for name, values in o.curve.items() if name != "seconds"} for o in (a, b))
+    return (
+        (a.value, a.metrics, a.epochs) == (b.value, b.metrics, b.epochs)
+        and next(curves) == next(curves)
+        and all(torch.equal(a.weights[name], b.weights[name]) for name in a.weights)
+    )
+
+
+@pytest.mark.parametrize(("task", "architecture"), [("digits", BRANCHES), ("diabetes", TINY_MLP)])
+def test_one_seed_gives_one_result(task, architecture):
+    first, again, other = (train(architecture, registry.get(task), short(task), seed=seed) for seed in (1, 1, 2))
+    assert same(first, again)
+    assert not same(first, other)
+
+
+def test_relabelled_networks_are_trained_alike():
+    task = registry.get("digits")
+    assert same(*(train(a, task, short("digits"), seed=1) for a in (BRANCHES, relabelled(BRANCHES, 3))))
+
+
+def test_digits_are_learned():
+    outcome = train(TINY_CNN, registry.get("digits"))
+    assert outcome.value > 0.93
+    assert outcome.metrics["test_accuracy"] > 0.92
+
+
+def test_digits_are_learned_by_an_mlp():
+    assert train(net("mlp", "relu/64 crelu/32 linear"), registry.get("digits")).value > 0.9
+
+
+def test_diabetes_is_learned():
+    outcome = train(net("mlp", "relu/64 tanh/32 linear"), registry.get("diabetes"))
+    assert outcome.value < 0.7
+    assert outcome.metrics["test_mse"] < 0.7
+
+
+def test_a_curve_has_one_entry_an_epoch_and_is_told_as_it_grows():
+    told = []
+    outcome = train(TINY_MLP, registry.get("diabetes"), short("diabetes"), on_epoch=told.append)
+    assert outcome.epochs == 3
+    assert sorted(outcome.curve) == ["epoch", "seconds", "train_loss", "valid_loss", "valid_mse"]
+    assert outcome.curve["epoch"] == [1.0, 2.0, 3.0]
+    assert [{name: values[k] for name, values in outcome.curve.items()} for k in range(3)] == told
+
+
+def test_the_value_is_that_of_the_saved_weights():
+    task, protocol = registry.get("digits"), short("digits", epochs=4)
+    outcome = train(BRANCHES, task, protocol)
+    network = Network(BRANCHES.canonical, task.input_shape, task.outputs, task.kind)
+    network.load_state_dict(outcome.weights)
+    splits = task.load(protocol)
+    loss, accuracy = measure(network, Batches.of(splits.valid, torch.device("cpu")), task)
+    assert accuracy == outcome.value
+    assert loss == pytest.approx(outcome.metrics["valid_loss"], abs=1e-6)
+    _, held_out = measure(network, Batches.of(splits.test, torch.device("cpu")), task)
+    assert held_out == outcome.metrics["test_accuracy"]
+
+
+def test_training_ends_when_patience_does():
+    # At this rate nothing moves, so the first epoch stays among the best.
+    protocol = short("digits", epochs=30, patience=2, learning_rate=1e-12, normalisation="none")
+    outcome = train(TINY_CNN, registry.get("digits"), protocol)
+    assert outcome.epochs <= outcome.metrics["best_epoch"] + 2 < 30
+
+
+def test_the_loss_decides_between_equal_metrics():
+    network = torch.nn.Linear(1, 1)
+    best = Best(network, maximise=True)
+    epochs = [(1, 0.5, 1.0), (2, 0.7, 0.9), (3, 0.7, 0.8), (4, 0.7, 0.8), (5, 0.6, 0.1)]
+    for epoch, metric, loss in epochs:
+        best.update(epoch, metric, loss)
+    assert (best.epoch, best.metric, best.loss) == (3, 0.7, 0.8)
+    smallest = Best(network, maximise=False)
+    for epoch, metric, loss in epochs:
+        smallest.update(epoch, metric, loss)
+    assert smallest.epoch == 1
+
+
+def test_batches_are_even_and_miss_nobody():
+    part = Batches(torch.arange(65.0), torch.arange(65))
+    batches = [targets for _, targets in part.shuffled(32, torch.Generator().manual_seed(0))]
+    assert sorted(map(len, batches)) == [21, 22, 22]
+    assert sorted(torch.cat(batches).tolist()) == list(range(65))
+
+
+def test_a_loss_that_is_no_number_fails_with_its_epoch():
+    with pytest.raises(TrainingError, match=r"training diverged: train_loss is nan in epoch 1"):
+        train(TINY_MLP, faulty.faulty(faulty.has_holes))
+
+
+def test_a_loss_that_explodes_fails():
+    protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
+    with pytest.raises(TrainingError, match="training diverged"):
+        train(TINY_MLP, registry.get("diabetes"), protocol)
+
+
+def test_a_network_that_does_not_suit_the_task_is_refused():
+    with pytest.raises(InvalidArchitectureError, match="needs images"):
+        train(TINY_CNN, registry.get("diabetes"))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_gpu_learns_as_well():
+    outcome = train(BRANCHES, registry.get("digits"), device="cuda")
+    assert outcome.value > 0.95
+    assert all(tensor.device.type == "cpu" for tensor in outcome.weights.values())

@@ -1,0 +1,239 @@
+"""Trials that inherit, on each server: what they begin with, how long they train, and what goes on record."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+import torch
+
+from archive.store.records import Study
+from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.morphism import inherited_weights
+from archive.trainer.morphism import protocol as inheriting
+from archive.trainer.nn.network import Network
+from archive.trainer.storage import weights_file, weights_store
+from archive.trainer.tasks import registry
+from tests.support.nets import net
+from tests.support.stores import Suggestion
+
+pytestmark = pytest.mark.every_server
+
+DIABETES = registry.get("diabetes")
+PROTOCOL = DIABETES.protocol("diabetes/1+morph")
+PARENT = net("mlp", "relu/16 linear")
+CHILD = net("mlp", "relu/16 relu/16 linear")
+GRANDCHILD = net("mlp", "relu/32 relu/16 linear")
+LARGER = net("mlp", "relu/40 linear")
+
+
+@pytest.fixture
+def run(archive, tmp_path):
+    """Lets a daemon work until there is nothing to do."""
+    options = Options(threads=1, device="cpu", idle_seconds=0.3)
+    return lambda: Trainer(archive, options, home=tmp_path / "trainer").run()
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Where that daemon keeps weights."""
+    return (tmp_path / "trainer" / "checkpoints",)
+
+
+def propose(archive, network, parent=None, protocol="diabetes/1+morph", name=None, operations=("deepen",)):
+    name = name or protocol
+    archive.studies.create(
+        Study(name, "diabetes", protocol, "mlp", DIABETES.objective, DIABETES.direction, budget=100, seed=3)
+    )
+    agent = archive.proposals.register_agent("morphism", {}, "1")
+    (proposal,) = archive.proposals.create(name, agent, [Suggestion(network, parent=parent, operations=operations)])
+    return proposal.id
+
+
+def result_of(archive, id_):
+    query = "MATCH (e:Evaluation {id: $id}) RETURN e.value, e.epochs, e.environment"
+    ((value, epochs, environment),) = archive.query(query, {"id": id_}).rows
+    return value, epochs, json.loads(environment)
+
+
+def test_the_rule_is_part_of_the_protocol():
+    assert (PROTOCOL.name, PROTOCOL.epochs, PROTOCOL.inherited_epochs) == ("diabetes/1+morph", 60, 12)
+    shortened = inheriting.shortened(PROTOCOL)
+    assert shortened == replace(PROTOCOL, epochs=12)
+    assert DIABETES.protocol("diabetes/1").inherited_epochs is None
+
+
+def test_a_child_begins_where_its_parent_ended(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    value, epochs, environment = result_of(archive, first)
+    assert "inherited" not in environment
+    assert epochs > PROTOCOL.inherited_epochs
+
+    second = propose(archive, CHILD, PARENT)
+    run()
+    _, epochs, environment = result_of(archive, second)
+    saved = archive.checkpoints.of_evaluation(first)
+    assert epochs <= PROTOCOL.inherited_epochs
+    assert environment["inherited"] == {
+        "architecture": PARENT.key,
+        "evaluation": first,
+        "protocol": "diabetes/1+morph",
+        "hops": 1,
+        "operations": ["deepen 2 relu/16"],
+        "uri": saved.uri,
+        "sha256": saved.sha256,
+    }
+    (evaluation,) = [one for one in archive.studies.evaluations(PROTOCOL.name) if one.id == second]
+    assert evaluation.seed == inheriting.seed_of(3, CHILD.key) != 3
+    # From its seed it would be where a constant predictor is.
+    assert evaluation.curve["valid_mse"][0] < value + 0.1
+
+
+def test_what_it_begins_with_is_what_its_parent_computes(archive, run, own):
+    propose(archive, PARENT)
+    run()
+    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
+    assert found is None
+    propose(archive, CHILD, PARENT)
+    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
+    saved = weights_file.load(found.checkpoint)
+    inputs = torch.from_numpy(DIABETES.load().test.inputs)
+    outputs = []
+    for network, learned in (
+        (saved.architecture, saved.weights),
+        (CHILD.canonical, pickle.loads(pickle.dumps(found))()),
+    ):
+        built = Network(network, DIABETES.input_shape, 1, "regression", normalise=False).eval()
+        built.load_state_dict(learned)
+        outputs.append(built(inputs))
+    torch.testing.assert_close(*outputs)
+
+
+def test_new_normalisations_are_calibrated_on_the_task():
+    digits = registry.get("digits")
+    protocol = digits.protocol("digits/1+morph")
+    parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/8 conv3/8 softmax")
+    learned = Network(parent, digits.input_shape, 10, "classification", seed=1).state_dict()
+    found = inherited_weights.begin(parent, learned, child, digits, protocol, 0)
+    assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
+
+
+def test_an_ancestor_that_cannot_be_kept_is_passed_over_for_one_that_can(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    archive.architectures.record_morph(PARENT, LARGER, ["widen"])
+    propose(archive, LARGER, PARENT, name="larger", operations=("widen",))
+    run()
+    archive.architectures.record_morph(LARGER, GRANDCHILD, ["dec_single"])
+    archive.architectures.record_morph(PARENT, CHILD, ["deepen"])
+    archive.architectures.record_morph(CHILD, GRANDCHILD, ["widen"])
+    last = propose(archive, GRANDCHILD, CHILD, operations=("widen",))
+    run()
+    _, _, environment = result_of(archive, last)
+    assert (environment["inherited"]["evaluation"], environment["inherited"]["hops"]) == (first, 2)
+    steps = {(step.parent, step.child): step.operations for step in archive.lineage.of(GRANDCHILD.key)}
+    assert steps[PARENT.key, GRANDCHILD.key] == ("widen 1 16->32", "deepen 2 relu/16")
+    assert steps[CHILD.key, GRANDCHILD.key] == ("widen",)
+
+
+def test_weights_of_the_same_rules_without_inheriting_count_too_but_not_the_other_way_round(archive, run):
+    plain = propose(archive, PARENT, protocol="diabetes/1")
+    run()
+    child = propose(archive, CHILD, PARENT)
+    run()
+    assert result_of(archive, child)[2]["inherited"]["evaluation"] == plain
+    alone = propose(archive, GRANDCHILD, CHILD, protocol="diabetes/1")
+    run()
+    _, epochs, environment = result_of(archive, alone)
+    assert "inherited" not in environment
+    assert epochs > PROTOCOL.inherited_epochs
+
+
+def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    weights_store.remove(archive.checkpoints.of_evaluation(first).uri)
+    child = propose(archive, CHILD, PARENT)
+    run()
+    _, epochs, environment = result_of(archive, child)
+    assert "inherited" not in environment
+    assert epochs > PROTOCOL.inherited_epochs
+
+
+def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_that_of_the_others(archive, run):
+    first = propose(archive, PARENT)
+    run()
+    weights_store.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
+    child = propose(archive, CHILD, PARENT)
+    run()
+    value, epochs, environment = result_of(archive, child)
+    assert "must be" in environment["inherited"]["error"]
+    (evaluation,) = [one for one in archive.studies.evaluations(PROTOCOL.name) if one.id == child]
+    assert evaluation.seed == 3
+    plain = propose(archive, CHILD, protocol="diabetes/1")
+    run()
+    assert (value, epochs) == result_of(archive, plain)[:2]
+
+
+def test_what_is_begun_with_is_reserved(archive, run, own):
+    propose(archive, PARENT)
+    run()
+    propose(archive, CHILD, PARENT)
+    assert archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows == []
+    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
+    ((uri,),) = archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows
+    assert uri == found.checkpoint.uri
+
+
+def moved(archive, evaluation, uri):
+    """Give the weights of an evaluation another address, as a dump from elsewhere may have it."""
+    query = "MATCH (e:Evaluation {id: $id})-[:SAVED]->(c:Checkpoint) SET c.uri = $uri"
+    archive.query(query, {"id": evaluation, "uri": uri}, write=True)
+
+
+def test_weights_at_a_place_of_others_are_not_asked_for(archive, run, own, monkeypatch):
+    first = propose(archive, PARENT)
+    run()
+    saved = archive.checkpoints.of_evaluation(first)
+    tail = f"{saved.sha256[:2]}/{saved.sha256}.safetensors"
+    propose(archive, CHILD, PARENT)
+
+    def asked(*arguments):
+        raise AssertionError(f"asked for {arguments}")
+
+    monkeypatch.setattr("archive.trainer.storage.weights_store._remote", asked)
+    monkeypatch.setattr("archive.trainer.storage.weights_store.exists", asked)
+    for uri in (
+        f"http://127.0.0.1:1/{tail}",
+        f"simplecache::http://127.0.0.1:1/{tail}",
+        f"simplecache::{saved.uri}",
+        f"zip://{tail}::{own[0].as_uri()}/{tail}",
+        f"local://{own[0]}/{tail}",
+        f"file:///etc/{tail}",
+        f"file://elsewhere{own[0]}/{tail}",
+        f"{own[0].as_uri()}/../checkpoints/../elsewhere/{tail}",
+        f"{own[0].as_uri()}/{saved.sha256[:2]}/other.safetensors",
+        f"{own[0].as_uri()}/{tail}%00",
+        "file:///etc/passwd",
+    ):
+        moved(archive, first, uri)
+        assert inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
+
+
+def test_weights_at_a_place_that_the_trainer_was_given_are_begun_with(archive, run, own, tmp_path):
+    first = propose(archive, PARENT)
+    run()
+    archived = tmp_path / "archived"
+    own[0].rename(archived)
+    (tmp_path / "linked").symlink_to(archived)
+    uri = archive.checkpoints.of_evaluation(first).uri.replace("/trainer/checkpoints/", "/archived/")
+    moved(archive, first, uri)
+    child = propose(archive, CHILD, PARENT)
+    assert inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
+    options = Options(threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),))
+    Trainer(archive, options, home=tmp_path / "trainer").run()
+    assert result_of(archive, child)[2]["inherited"]["uri"] == uri

@@ -1,0 +1,116 @@
+"""What is long past is cleared away, and nothing else: on each server."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from archive.errors import UsageError
+from archive.queue import event_log, workers
+from archive.store.records import Result, State
+from archive.trainer.storage import checkpoints, history_gc
+from archive.trainer.trial import log as triallog
+from tests.support.commands import shell
+from tests.support.stores import cells, propose
+
+LONG = 600.0
+DAY = 86_400.0
+
+
+@pytest.fixture
+def past(archive, connection):
+    """Moves everything that the archive knows a hundred days into the past."""
+
+    def move():
+        milliseconds = round(100 * DAY * 1000)
+        connection.write(
+            lambda tx: tx.run("MATCH (w:Worker) SET w.heartbeat = w.heartbeat - $by", by=milliseconds).consume()
+        )
+        connection.write(
+            lambda tx: tx.run(
+                "MATCH (p:Proposal) WHERE p.finished IS NOT NULL SET p.finished = p.finished - $by", by=milliseconds
+            ).consume()
+        )
+
+    return move
+
+
+def write(path, age=0.0):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("epoch 1\n")
+    os.utime(path, (time.time() - age, time.time() - age))
+    return path
+
+
+def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tmp_path):
+    propose(archive, cells(4))
+    old = archive.proposals.claim("gone", study="study", lease_seconds=LONG)
+    archive.proposals.complete(old.id, old.token, Result(0.5))
+    held = archive.proposals.claim("silent", study="study", lease_seconds=LONG)
+    lost = archive.proposals.claim("unlucky", study="study", lease_seconds=LONG)
+    archive.proposals.fail(lost.id, lost.token, "killed", retry=True)
+    archive.proposals.register_worker("idle")
+    past()
+    archive.proposals.register_worker("here")
+    fresh = archive.proposals.claim("here", study="study", lease_seconds=LONG)
+    archive.proposals.complete(fresh.id, fresh.token, Result(0.7))
+    (waiting,) = [one.id for one in archive.proposals.list("study", [State.WAITING])]
+
+    written = {
+        id_: [
+            write(triallog.path_of(tmp_path, id_), 100 * DAY),
+            write(checkpoints.path_of(tmp_path / "states", id_), 100 * DAY),
+        ]
+        for id_ in (old.id, held.id, fresh.id, waiting)
+    }
+    foreign = write(tmp_path / "logs" / "notes-of-mine.log", 100 * DAY)
+    trainers = history_gc.trainer_logs(tmp_path)
+    rotated, young = write(trainers / "study-0.log.1", 100 * DAY), write(trainers / "study-0.log")
+    expected = {str(path): 8 for path in (*written[old.id], rotated)}
+
+    def known():
+        return {worker.id for worker in archive.proposals.workers()}
+
+    before = known()
+    # Two of them have claimed what is still open, or may be tried again.
+    gone = sorted({"gone", "idle"} | ({"unlucky"} if lost.id == fresh.id else set()))
+    told = history_gc.clear(archive, tmp_path, 90 * DAY, dry_run=True)
+    assert (told.workers, told.files) == (gone, expected)
+    assert known() == before and all(path.exists() for paths in written.values() for path in paths)
+    done = history_gc.clear(archive, tmp_path, 90 * DAY)
+    assert (done.workers, done.files, done.freed) == (gone, expected, 24)
+    assert known() == before - set(gone)
+    assert foreign.exists() and young.exists() and not rotated.exists()
+    assert {id_ for id_, paths in written.items() if all(path.exists() for path in paths)} == set(written) - {old.id}
+    # Who finished it is still told, from the proposal itself.
+    entries = event_log.read(archive.connection, "study", old.id)
+    assert [(entry.event, entry.who) for entry in entries if entry.event != "proposed"] == [("complete", "gone")]
+    assert history_gc.clear(archive, tmp_path, 90 * DAY) == history_gc.Cleared()
+
+
+def test_a_log_that_was_written_to_lately_is_another_archives(archive, past, tmp_path):
+    propose(archive, cells(1))
+    held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.complete(held.id, held.token, Result(0.5))
+    past()
+    log = write(triallog.path_of(tmp_path, held.id), age=10 * DAY)
+    assert history_gc.clear(archive, tmp_path, 90 * DAY).files == {}
+    assert history_gc.clear(archive, tmp_path, 5 * DAY).files == {str(log): 8}
+
+
+def test_a_negative_age_is_no_age(archive, tmp_path):
+    with pytest.raises(UsageError, match="got -1 s"):
+        history_gc.clear(archive, tmp_path, -1.0)
+
+
+def test_a_user_says_for_how_many_days(archive, past, store_settings, tmp_path):
+    workers.arrive(archive.connection, "gone", host="h")
+    past()
+    with shell(store_settings, tmp_path) as user:
+        assert "worker" not in user.types("db", "gc", "--history", "120").stdout
+        told = user.types("db", "gc", "--dry-run")
+        assert (told.stdout, "0.0 MiB, 1 workers" in told.stderr) == ("would remove worker gone\n", True)
+        assert "removed worker gone" in user.types("db", "gc").stdout
+    assert archive.proposals.workers() == []

@@ -1,0 +1,98 @@
+"""Weights on disk: whole, verified, named by what they hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from archive.errors import CheckpointError
+from archive.store.records import Checkpoint
+from archive.trainer.nn.network import Network
+from archive.trainer.storage import weights_file
+from tests.support.nets import TINY_CNN
+
+ABOUT = {"task": "digits", "protocol": "digits/1", "seed": 3}
+
+
+@pytest.fixture
+def weights() -> dict[str, torch.Tensor]:
+    return Network(TINY_CNN, (1, 8, 8), 10, "classification").state_dict()
+
+
+@pytest.fixture
+def saved(tmp_path, weights) -> Checkpoint:
+    return weights_file.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT)
+
+
+def file_of(saved: Checkpoint) -> Path:
+    return weights_file.path_of(saved.uri)
+
+
+def test_what_is_saved_comes_back(saved, weights):
+    back = weights_file.load(saved)
+    assert back.architecture == TINY_CNN
+    assert back.about == ABOUT
+    assert sorted(back.weights) == sorted(weights)
+    assert all(torch.equal(back.weights[name], tensor) for name, tensor in weights.items())
+
+
+def test_the_name_is_the_digest_of_the_content(saved):
+    path = file_of(saved)
+    content = path.read_bytes()
+    assert hashlib.sha256(content).hexdigest() == saved.sha256 == path.stem
+    assert path.parent.name == saved.sha256[:2]
+    assert len(content) == saved.bytes
+
+
+def test_equal_content_is_one_file(tmp_path, saved, weights):
+    assert weights_file.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT) == saved
+    assert len([path for path in (tmp_path / "a folder").rglob("*") if path.is_file()]) == 1
+
+
+@pytest.mark.parametrize("at", [0, 8, 100, -1])
+def test_an_altered_byte_is_noticed(saved, at):
+    content = bytearray(file_of(saved).read_bytes())
+    content[at] ^= 1
+    file_of(saved).write_bytes(content)
+    with pytest.raises(CheckpointError, match="were altered"):
+        weights_file.load(saved)
+
+
+def test_a_file_cut_off_is_noticed(saved):
+    os.truncate(file_of(saved), saved.bytes // 2)
+    with pytest.raises(CheckpointError, match=f"must be {saved.bytes} bytes long"):
+        weights_file.load(saved)
+
+
+def test_a_missing_file_is_named(saved):
+    file_of(saved).unlink()
+    with pytest.raises(CheckpointError, match=r"cannot read weights from .*No such file"):
+        weights_file.load(saved)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "notes.safetensors"
+    path.write_bytes(b"not tensors at all")
+    made_up = Checkpoint(path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
+    with pytest.raises(CheckpointError, match="no checkpoint of the archive"):
+        weights_file.load(made_up)
+
+
+def test_weights_at_an_unknown_kind_of_address_are_not_read(saved):
+    with pytest.raises(CheckpointError, match="cannot read weights from carrier-pigeon"):
+        weights_file.load(dataclasses.replace(saved, uri="carrier-pigeon://example.org/weights"))
+
+
+def test_a_disk_that_takes_no_more_leaves_nothing_behind(tmp_path, weights, monkeypatch):
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        weights_file.save(tmp_path / "weights", TINY_CNN, weights, ABOUT)
+    assert not [path for path in (tmp_path / "weights").rglob("*") if path.is_file()]

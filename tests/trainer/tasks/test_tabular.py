@@ -1,0 +1,220 @@
+"""Tabular tasks: names, answers, and a daemon that trains nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from archive import spaces
+from archive.architecture import codec
+from archive.errors import SettingsError, TrainingError, UnknownNameError, UsageError
+from archive.spaces.tables.reader import Table
+from archive.store.records import State, Study
+from archive.trainer.daemon.trainer import Options, Trainer
+from archive.trainer.tasks import registry
+from tests.support import data_dir
+from tests.support.stores import suggest
+
+pytestmark = pytest.mark.every_server
+
+CELLS = spaces.get("nasbench201").members()
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of forty cells; the last one's accuracy is not known."""
+    path = tmp_path / "my table.v2.csv"
+    lines = [
+        f"{codec.to_nasbench201(cell)},{at if at < 39 else ''},{100 + at},{-at},x" for at, cell in enumerate(CELLS[:40])
+    ]
+    path.write_text("\n".join(["arch_str,accuracy,train_time_s,-loss,note", *lines]))
+    return path
+
+
+@pytest.fixture
+def official(monkeypatch):
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(data_dir()))
+
+
+def test_a_table_is_a_task(table, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    task = registry.get(f"table:{table.name}#accuracy")
+    # Another process finds it from another folder.
+    assert task.name == f"table:{table}#accuracy"
+    assert registry.get(task.name) == task
+    assert (task.label, task.objective, task.direction) == ("my table-accuracy", "accuracy", "maximise")
+    space = task.search_space()
+    assert space == task.search_space("nasbench201") == spaces.get("nasbench201", table=str(table))
+    result = task.answer(CELLS[3])
+    assert (result.value, result.seconds, result.metrics) == (3.0, 103.0, {"accuracy": 3.0})
+    assert registry.get(f"table:{table}#-accuracy").direction == "minimise"
+    assert registry.get(f"table:{table}#-loss").direction == "maximise"
+    assert task.protocol().name == f"table/{Table.load(table).sha256[:12]}"
+    with pytest.raises(UnknownNameError, match="protocol of the task"):
+        task.protocol("table/0")
+
+
+def test_what_a_table_cannot_answer(table):
+    task = registry.get(f"table:{table}#accuracy")
+    with pytest.raises(TrainingError, match="does not hold the architecture"):
+        task.answer(CELLS[40])
+    with pytest.raises(TrainingError, match="has no accuracy for"):
+        task.answer(CELLS[39])
+    with pytest.raises(TrainingError, match="of space nasbench201, got one of cnn"):
+        task.answer(spaces.get("cnn").initial_pool()[0])
+    with pytest.raises(UsageError, match="holds networks of the space nasbench201, got 'cnn'"):
+        task.search_space("cnn")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("table:{}", "is named as table:PATH#COLUMN"),
+        ("table:{}#", "is named as table:PATH#COLUMN"),
+        ("table:#accuracy", "is named as table:PATH#COLUMN"),
+        ("table:{}.gz#accuracy", "cannot read the table"),
+        ("table:{}#acuracy", "did you mean accuracy"),
+        ("table:{}#note", "'note' of .* holds no numbers"),
+    ],
+)
+def test_a_name_that_leads_nowhere_says_why(table, name, message):
+    with pytest.raises(UsageError, match=message):
+        registry.get(name.format(table))
+
+
+def test_official_tasks_answer_in_fractions(official):
+    task, table = registry.get("nb201-cifar10"), Table.named("nb201")
+    cell = table.architectures[100]
+    short, long = task.answer(cell), task.answer(cell, "nb201/200")
+    assert task.protocol().name == "nb201/12"
+    assert short.value == pytest.approx(table.column("cifar10_valid_12ep")[100] / 100)
+    assert long.value == pytest.approx(table.column("cifar10_valid_200ep")[100] / 100)
+    assert long.metrics["test_accuracy"] == pytest.approx(table.column("cifar10_test_200ep")[100] / 100)
+    assert (short.epochs, long.epochs) == (12, 200)
+    assert short.seconds == long.seconds == table.cost()[100]
+    other = registry.get("nb201-cifar100").answer(cell)
+    assert other.value == pytest.approx(table.column("cifar100_valid_12ep")[100] / 100)
+    assert task.search_space() == spaces.get("nasbench201")
+
+
+def test_answers_tell_what_networks_cost(official, tmp_path):
+    cell = Table.named("nb201").architectures[0]
+    told = registry.get("nb201-cifar10").answer(cell).metrics
+    assert told.keys() == {
+        *("valid_accuracy", "test_accuracy", "params", "flops"),
+        *("latency_ms_2080ti_256", "latency_ms_raspi4", "latency_ms_eyeriss"),
+    }
+    assert (told["params"], told["flops"]) == (129310, 17958600)
+    sample = registry.get("nb101").answer(Table.named("nb101").architectures[0])
+    assert sample.metrics["params"] == Table.named("nb101").column("params")[0]
+
+    path = tmp_path / "costs.csv"
+    path.write_text(f"arch_str,params,flops,params_left,score\n{codec.to_nasbench201(CELLS[0])},7,,3,0.5\n")
+    assert registry.get(f"table:{path}#score").answer(CELLS[0]).metrics == {"score": 0.5, "params": 7.0}
+    assert registry.get(f"table:{path}#-params").answer(CELLS[0]).metrics == {"params": 7.0}
+
+
+def test_the_sample_of_nasbench101_is_its_own_space(official):
+    task = registry.get("nb101")
+    space = task.search_space("nasbench101")
+    assert space.config == {"table": "nb101"}
+    cell = space.members()[5]
+    assert task.answer(cell).value == space.table.column("val_acc_108ep")[5]
+    assert task.answer(cell, "nb101/4").value == space.table.column("val_acc_4ep")[5]
+
+
+def test_an_official_table_that_is_not_here(monkeypatch):
+    monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
+    with pytest.raises(SettingsError, match="nb201 is not found"):
+        registry.get("nb201-cifar10").answer(CELLS[0])
+    with pytest.raises(SettingsError, match="nb201 is not found"):
+        registry.get("nb201-cifar10").search_space()
+
+
+def propose(archive, table, networks, name="study", **settings):
+    task = registry.get(f"table:{table}#accuracy")
+    protocol = task.protocol().name
+    archive.studies.create(Study(name, task.name, protocol, "nasbench201", task.objective, budget=100))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    archive.proposals.create(name, agent, suggest(networks, **settings))
+
+
+def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda _: pytest.fail("asked for a device"))
+    monkeypatch.setattr("archive.trainer.daemon.trainer.Trial", lambda _: pytest.fail("started a process"))
+    propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
+    options = Options(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
+    tally = Trainer(archive, options, home=tmp_path / "trainer").run()
+    assert (tally.complete, tally.failed, tally.returned) == (5, 2, 0)
+    evaluations = archive.studies.evaluations("study")
+    assert [each.value for each in evaluations] == [0, 1, 2, 3, 4]
+    assert [each.seconds for each in evaluations] == [100, 101, 102, 103, 104]
+    failed = archive.proposals.list("study", [State.FAILED])
+    assert "has no accuracy for" in failed[0].reason
+    assert "does not hold the architecture" in failed[1].reason
+    assert all(each.attempts == 0 for each in failed)
+    assert archive.proposals.workers()[0].device == "table (no training)"
+
+
+def test_a_table_has_no_choice_of_hyperparameters(archive, table, tmp_path):
+    propose(archive, table, CELLS[:1], hyperparameters={"learning_rate": 0.1})
+    Trainer(
+        archive, Options(study="study", idle_seconds=0.1, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+    ).run()
+    (failed,) = archive.proposals.list("study", [State.FAILED])
+    assert "no choice of learning_rate" in failed.reason
+
+
+def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):
+    from archive.errors import StoreUnavailableError
+
+    propose(archive, table, CELLS[:2])
+    monkeypatch.setattr("archive.trainer.daemon.store_client.BACKOFF_SECONDS", 0.05)
+    settle, calls = archive.proposals.settle, []
+
+    def away(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise StoreUnavailableError("away")
+        return settle(*arguments)
+
+    monkeypatch.setattr(archive.proposals, "settle", away)
+    Trainer(
+        archive, Options(study="study", idle_seconds=0.3, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+    ).run()
+    assert [each.value for each in archive.studies.evaluations("study")] == [0, 1]
+    assert not list((tmp_path / "trainer" / "outbox").glob("*.json"))
+
+
+def test_answers_in_scaled_time_take_it(archive, table, tmp_path):
+    propose(archive, table, CELLS[:3])
+    own = {"study": "study", "slots": 2, "data_folders": (tmp_path,)}
+    patient = Trainer(archive, Options(**own, scale=1.0), home=tmp_path / "trainer")
+    patient.observers.append(lambda event: len(patient.running) == 1 and patient.stop())
+    assert patient.run().returned == 2
+    assert [(each.state, each.attempts) for each in archive.proposals.list("study")] == [(State.WAITING, 0)] * 3
+    hasty = Trainer(archive, Options(**own, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
+    assert hasty.run().complete == 3
+    assert [each.value for each in archive.studies.evaluations("study")] == [0, 1, 2]
+
+
+def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path, monkeypatch):
+    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
+    propose(archive, table, CELLS[:1])
+    table.unlink()
+    options = Options(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))
+    Trainer(archive, options, home=tmp_path / "trainer").run()
+    (proposal,) = archive.proposals.list("study")
+    assert proposal.state is State.WAITING
+    assert f"cannot read {table}: No such file" in proposal.reason
+
+
+def test_an_answer_needs_no_torch(table):
+    code = (
+        "import sys; from archive.trainer import tasks, daemon;"
+        "task = tasks.get(sys.argv[1]); task.answer(task.search_space().members()[0]);"
+        "assert not {'torch', 'sklearn', 'scipy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, f"table:{table}#accuracy"], check=True)

@@ -1,0 +1,304 @@
+"""Tasks on files of users: what is accepted, what it is taken for, and what is refused in one line."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from archive.errors import TrainingError, UsageError
+from archive.trainer.datasets import sources
+from archive.trainer.datasets.userfiles import read_csv, read_npz
+from archive.trainer.fit.train import train
+from archive.trainer.tasks import registry
+from tests.support.nets import TINY_CNN, TINY_MLP
+
+
+def table(path, rows, head="a,b,y"):
+    path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows)]))
+    return path
+
+
+def numbers(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, n)).round(6)
+    return [(x, y, round(2 * x - y, 6)) for x, y in zip(a, b, strict=True)]
+
+
+def test_a_csv_is_a_task_that_is_trained(tmp_path):
+    path = table(tmp_path / "houses.csv", numbers(1000))
+    task = registry.get(f"csv:{path}#y")
+    protocol = task.protocol()
+    assert (task.kind, task.metric, task.input_shape, task.spaces) == ("regression", "mse", (2,), ("mlp",))
+    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (600, 200, 200, "shuffled")
+    assert task.label == "houses-y"
+    assert protocol.name.startswith("csv/")
+    task, protocol = pickle.loads(pickle.dumps((task, protocol)))
+    outcome = train(TINY_MLP, task, protocol)
+    assert outcome.value < 0.5
+    assert train(TINY_MLP, task, protocol).value == outcome.value
+    inputs = np.concatenate([part.inputs for part in (task.load().train, task.load().valid, task.load().test)])
+    assert len(np.unique(inputs, axis=0)) == 1000
+
+
+def test_the_protocol_goes_by_the_content_and_the_target_by_the_name(tmp_path):
+    path = table(tmp_path / "t.csv", numbers())
+    first, second = registry.get(f"csv:{path}#y"), registry.get(f"csv:{path}#a")
+    assert first.protocol().name == second.protocol().name
+    assert not np.array_equal(first.load().train.targets, second.load().train.targets)
+    copy = table(tmp_path / "copy.csv", numbers())
+    assert registry.get(f"csv:{copy}#y").protocol() == first.protocol()
+    other = table(tmp_path / "other.csv", numbers(seed=1))
+    assert registry.get(f"csv:{other}#y").protocol().name != first.protocol().name
+
+
+def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_one(tmp_path):
+    path = table(tmp_path / "t.csv", numbers())
+    task = registry.get(f"csv:{path}#y")
+    table(path, numbers(seed=1))
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(TrainingError, match="has changed since"):
+        task.load()
+    assert registry.get(f"csv:{path}#y").protocol().name != task.protocol().name
+
+
+@pytest.mark.parametrize(
+    ("targets", "kind", "outputs"),
+    [
+        ([0, 1] * 30, "classification", 2),
+        ([-3, 7, 100] * 20, "classification", 3),
+        (["cat", "dog"] * 30, "classification", 2),
+        (["1.0", "2.0"] * 30, "classification", 2),
+        ([0.5, 1.5] * 30, "regression", 1),
+        (list(range(60)), "regression", 1),
+    ],
+)
+def test_what_a_target_is_taken_for(tmp_path, targets, kind, outputs):
+    path = table(tmp_path / "t.csv", [(i, -i, target) for i, target in enumerate(targets)])
+    task = registry.get(f"csv:{path}#y")
+    assert (task.kind, task.outputs) == (kind, outputs)
+    assert task.protocol().split == ("stratified" if kind == "classification" else "shuffled")
+
+
+def test_what_a_target_is_can_be_said(tmp_path):
+    path = table(tmp_path / "t.csv", [(i, -i, i % 3) for i in range(60)])
+    assert registry.get(f"csv:{path}#y:values").kind == "regression"
+    path = table(tmp_path / "u.csv", [(i, -i, i % 30) for i in range(300)])
+    assert registry.get(f"csv:{path}#y").kind == "regression"
+    task = registry.get(f"csv:{path}#y:classes")
+    assert task.outputs == 30
+    assert task.label == "u-y-classes"
+    path = table(tmp_path / "v.csv", [(i, -i, f"c{i % 3}") for i in range(60)])
+    with pytest.raises(UsageError, match=r"row 1 .* a finite number in the column 'y', got 'c0'"):
+        registry.get(f"csv:{path}#y:values")
+
+
+HOSTILE = {
+    "no column": ("a,b,y\n" + "1,2,3\n" * 12, "q", "no column 'q' to predict: it has a, b, y"),
+    "two columns": ("a,y,y\n" + "1,2,3\n" * 12, "y", "two columns 'y'"),
+    "nothing beside": ("y\n" + "1\n2\n" * 12, "y", "no column beside"),
+    "empty": ("", "y", "is no CSV: it is empty"),
+    "header alone": ("a,b,y\n", "y", "at least 10 rows, got 0"),
+    "few": ("a,b,y\n" + "1,2,3.5\n" * 9, "y", "at least 10 rows, got 9"),
+    "gap": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,,4\n", "y", "row 13 .* column 'b', got ''"),
+    "nan": ("a,b,y\n" + "1,2,3.5\n" * 12 + "nan,2,4\n", "y", "row 13 .* column 'a', got 'nan'"),
+    "infinite": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,-inf,4\n", "y", "column 'b', got '-inf'"),
+    "huge": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,1e200,4\n", "y", "number up to 3.4e.38 in the column 'b', got '1e200'"),
+    "huge target": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2,-1e39\n", "y", "in the column 'y', got '-1e39'"),
+    "text": ("a,b,y\n" + "1,red,3.5\n" * 12, "y", "row 1 .* column 'b', got 'red'"),
+    "no target": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,\n", "y", "row 13 .* nothing in the column 'y'"),
+    "target nan": ("a,b,y\n" + "1,2,0.5\n1,2,1.5\n" * 12 + "1,2,nan\n", "y", "row 25 .*column 'y', got 'nan'"),
+    "short row": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2\n", "y", "row 13 .* has 2 entries, the header has 3"),
+    "one class": ("a,b,y\n" + "1,2,x\n" * 12, "y", "two classes or more, got 1"),
+    "one value": ("a,b,y\n" + "1,2,0.5\n" * 12, "y", "is 0.5 in every row"),
+    "rare class": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,z\n", "y", "rarest of 2 has 1: say :values"),
+    "no text": (b"\xff\xfe\x00", "y", "is no CSV"),
+    "open quote": ('a,b,y\n"1,2,3\n', "y", "is no CSV"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name):
+    content, target, said = HOSTILE[name]
+    path = tmp_path / "t.csv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(UsageError, match=said) as error:
+        registry.get(f"csv:{path}#{target}")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("csv:", "csv:t.csv", "csv:#y", "csv:t.csv#", "npz:", "csv:/nowhere/t.csv#y", "npz:/t"),
+        *("csv:~nobody-of-this-name/t.csv#y", "npz:t\0.npz"),
+    ],
+)
+def test_a_name_that_leads_nowhere_says_what_to_write(name):
+    with pytest.raises(UsageError, match=r"named as|cannot read"):
+        registry.get(name)
+
+
+CELLS = st.one_of(st.integers(-5, 5).map(str), st.floats().map(str), st.text(max_size=4), st.just(""))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=24), st.sampled_from([None, "classes", "values"]))
+def test_whatever_a_csv_holds_it_is_rows_or_one_line(tmp_path_factory, rows, kind):
+    import csv
+    import io
+
+    text = io.StringIO()
+    csv.writer(text).writerows([["a", "b", "y"], *rows])
+    content = text.getvalue().encode("utf-8", "surrogatepass")
+    try:
+        found = read_csv(tmp_path_factory.getbasetemp(), content, "y", kind)
+    except UsageError as error:
+        assert "\n" not in str(error) or any("\n" in cell for row in rows for cell in row)
+    else:
+        check(found)
+
+
+def check(found):
+    assert np.isfinite(found.rows.inputs).all()
+    assert len(found.rows.inputs) == len(found.rows.targets) >= 10
+    if found.kind == "classes":
+        assert np.array_equal(np.unique(found.rows.targets), np.arange(found.classes))
+    else:
+        assert np.isfinite(found.rows.targets).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 2)), min_size=30, max_size=60))
+def test_numbers_come_out_of_a_csv_as_they_went_in(tmp_path_factory, rows):
+    values = np.array([value for value, _ in rows])
+    labels = np.array([label for _, label in rows])
+    content = "y,a\n" + "".join(f"{label},{value!r}\n" for value, label in rows)
+    try:
+        found = read_csv(tmp_path_factory.getbasetemp(), content.encode(), "y", "classes")
+    except UsageError:
+        assert np.unique(labels, return_counts=True)[1].min() < 5 or len(np.unique(labels)) < 2
+    else:
+        np.testing.assert_array_equal(found.rows.inputs[:, 0], values)
+        np.testing.assert_array_equal(np.unique(labels)[found.rows.targets], labels)
+
+
+def saved(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def test_arrays_are_a_task_and_images_train_a_cnn(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 4
+    x = rng.integers(0, 60, (80, 8, 8)) + 60 * y[:, None, None]
+    task = registry.get(f"npz:{saved(tmp_path / 'im.npz', x=x.astype(np.uint8), y=y)}")
+    assert (task.kind, task.outputs, task.input_shape, task.spaces) == (
+        "classification",
+        4,
+        (1, 8, 8),
+        ("cnn", "mlp"),
+    )
+    assert task.label == "im"
+    assert train(TINY_CNN, task).value > 0.25
+    task = registry.get(f"npz:{saved(tmp_path / 'flat.npz', x=rng.normal(size=(50, 3)), y=rng.normal(size=50))}")
+    assert (task.kind, task.input_shape, task.spaces) == ("regression", (3,), ("mlp",))
+
+
+def test_the_parts_of_a_file_are_kept(tmp_path):
+    x = np.arange(100.0)[:, None] * np.ones(3)
+    y = np.array(["no", "yes"])[np.arange(100) % 2]
+    own = {"x_train": x[:60], "y_train": y[:60], "x_test": x[60:], "y_test": y[60:]}
+    task = registry.get(f"npz:{saved(tmp_path / 'two.npz', **own)}")
+    protocol = task.protocol()
+    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (48, 12, 40, "held-out")
+    splits = task.load()
+    assert splits.test.inputs.min() > max(splits.train.inputs.max(), splits.valid.inputs.max())
+    own = {"x_train": x[:60], "y_train": y[:60], "x_valid": x[60:75], "y_valid": y[60:75]}
+    task = registry.get(f"npz:{saved(tmp_path / 'three.npz', **own, x_test=x[75:], y_test=y[75:])}")
+    protocol = task.protocol()
+    assert (protocol.train, protocol.valid, protocol.test, protocol.split) == (60, 15, 25, "given")
+    splits = task.load()
+    assert (np.diff(splits.train.inputs[:, 0]) > 0).all()
+    np.testing.assert_array_equal(splits.valid.targets, (np.arange(60, 75) % 2))
+
+
+class Bomb:
+    def __reduce__(self):
+        return os.mkdir, ("exploded",)
+
+
+ONES = np.ones((20, 2))
+BAD = {
+    "objects": ({"x": np.array([Bomb()] * 20, dtype=object), "y": np.arange(20)}, "no file of numpy arrays"),
+    "object targets": ({"x": ONES, "y": np.array([Bomb()] * 20, dtype=object)}, "no file of numpy arrays"),
+    "no y": ({"x": ONES}, "must have x and y, .*: it has x"),
+    "nothing": ({}, "it has nothing"),
+    "lengths": ({"x": ONES, "y": np.arange(19)}, r"got \(20, 2\) and \(19,\)"),
+    "rank": ({"x": np.ones(20), "y": np.arange(20)}, r"must be \(n, features\)"),
+    "no features": ({"x": np.ones((20, 0)), "y": np.arange(20)}, r"got \(20, 0\)"),
+    "empty": ({"x": np.ones((0, 2)), "y": np.ones(0)}, r"got \(0, 2\)"),
+    "text": ({"x": np.full((20, 2), "a"), "y": np.arange(20)}, "x of .* must be numbers, got <U1"),
+    "complex": ({"x": ONES * 1j, "y": np.arange(20)}, "must be numbers, got complex128"),
+    "dates": ({"x": ONES, "y": np.zeros(20, dtype="M8[s]")}, "y of .* must be numbers or text"),
+    "nan": ({"x": np.where(np.eye(20, 2), np.nan, 1), "y": np.arange(20.0)}, "row 1 of x .* not finite"),
+    "huge": ({"x": ONES * 1e200, "y": np.arange(20.0)}, "row 1 of x .* not finite, or above 3.4e.38"),
+    "nan target": ({"x": ONES, "y": np.r_[np.ones(19), np.inf]}, "row 20 of y .* not finite"),
+    "one class": ({"x": ONES, "y": np.zeros(20, dtype=int)}, "two classes or more, got 1"),
+    "rare": ({"x": ONES, "y": np.arange(20)}, "at least 5 rows"),
+    "parts": (
+        {"x_train": ONES, "y_train": np.arange(20) % 2, "x_test": np.ones((20, 3)), "y_test": np.arange(20) % 2},
+        "do not go together",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    arrays, said = BAD[name]
+    path = saved(tmp_path / "t.npz", **arrays)
+    with pytest.raises(UsageError, match=said) as error:
+        registry.get(f"npz:{path}")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_what_is_no_array_is_not_taken_for_one(tmp_path):
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("x", "garbage")
+        file.writestr("y", "more")
+    with pytest.raises(UsageError, match=r"must have x and y, .*: it has nothing"):
+        registry.get(f"npz:{path}")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_file_of_arrays_that_is_cut_off_or_altered_is_refused_or_whole(tmp_path_factory, data):
+    import io
+
+    whole = io.BytesIO()
+    np.savez_compressed(whole, x=np.arange(40.0).reshape(20, 2), y=np.arange(20) % 2)
+    content = bytearray(whole.getvalue())
+    if data.draw(st.booleans()):
+        del content[data.draw(st.integers(0, len(content) - 1)) :]
+    else:
+        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        found = read_npz(tmp_path_factory.getbasetemp(), bytes(content))
+    except UsageError:
+        return
+    check(found)
+
+
+def test_nothing_is_kept_of_what_was_refused(tmp_path):
+    path = table(tmp_path / "t.csv", [(1, 2, "nan")] * 20)
+    with pytest.raises(UsageError):
+        registry.get(f"csv:{path}#y")
+    assert not sources.home().exists()

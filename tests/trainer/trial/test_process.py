@@ -1,0 +1,289 @@
+"""Trials in their own process: what they bring back, and what their death says."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from multiprocessing import spawn
+
+import psutil
+import pytest
+
+from archive.errors import SettingsError
+from archive.trainer.fit.train import train
+from archive.trainer.storage import weights_file
+from archive.trainer.tasks import registry
+from archive.trainer.trial.process import Epoch, Failed, Finished, Job, Trial, resolve_device
+from tests.support import ROOT, faulty, wait_until
+from tests.support.nets import TINY_CNN, TINY_MLP
+
+
+def job(task, folder, architecture=TINY_MLP, seed=1):
+    return Job(architecture, task, task.protocol(), seed, "cpu", 1, folder, {"proposal": "s#1"})
+
+
+def told(trial: Trial, seconds: float = 120.0):
+    """All messages of a trial, to its last."""
+    messages = []
+
+    def over():
+        messages.extend(trial.messages())
+        return messages and not isinstance(messages[-1], Epoch)
+
+    try:
+        wait_until(over, seconds, "the end of the trial")
+    finally:
+        trial.end()
+    return messages
+
+
+def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
+    task = registry.get("diabetes")
+    *epochs, last = told(Trial(job(task, tmp_path)))
+    assert isinstance(last, Finished)
+    result = last.result
+    assert [epoch.metrics["valid_mse"] for epoch in epochs] == result.curve["valid_mse"]
+    assert result.value == result.metrics["valid_mse"] == min(result.curve["valid_mse"])
+    assert (result.seed, result.device, result.epochs) == (1, "cpu", len(epochs))
+    assert result.environment["threads"] == 1
+    saved = weights_file.load(result.checkpoint)
+    assert saved.architecture == TINY_MLP.canonical
+    assert saved.about == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
+
+
+def test_a_trial_finds_what_the_loop_finds_here(tmp_path):
+    task = registry.get("digits")
+    *_, last = told(Trial(job(task, tmp_path, TINY_CNN)))
+    here = train(TINY_CNN, task, seed=1)
+    assert last.result.curve["valid_accuracy"] == pytest.approx(here.curve["valid_accuracy"], abs=0.01)
+
+
+def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
+    (tmp_path / "weights").write_text("a file where the folder should be")
+    *_, last = told(Trial(job(registry.get("diabetes"), tmp_path / "weights")))
+    assert isinstance(last, Finished)
+    assert last.result.checkpoint is None
+    assert "cannot write weights" in last.result.environment["checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("loader", "reason", "retry"),
+    [
+        (faulty.exits, "ended with status 7", True),
+        (faulty.segfaults, "ended by SIGSEGV", True),
+        (faulty.is_killed, "ended by SIGKILL.*out of memory", True),
+        (faulty.raises, "ValueError: no such column", False),
+        (faulty.is_not_here, "^the data of faulty are not found in /nowhere$", True),
+        (faulty.has_no_files_left, "Too many open files", True),
+        (faulty.runs_out_of_memory, "^out of memory$", False),
+        (faulty.asks_for_too_much, "^out of memory( on cpu)?: .*you tried to allocate", False),
+        (faulty.breaks_the_device, "^the device failed: CUDA error: an illegal memory access was encountered$", True),
+        (faulty.has_holes, "training diverged: train_loss is nan in epoch 1", False),
+    ],
+)
+def test_a_trial_that_fails_says_why(tmp_path, loader, reason, retry):
+    (last,) = told(Trial(job(faulty.faulty(loader), tmp_path)))
+    assert isinstance(last, Failed)
+    assert last.retry is retry
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(last.reason)
+
+
+def test_a_network_that_does_not_suit_the_task_fails_for_good(tmp_path):
+    (last,) = told(Trial(job(registry.get("diabetes"), tmp_path, TINY_CNN)))
+    assert isinstance(last, Failed)
+    assert not last.retry
+    assert "needs images" in last.reason
+
+
+def test_a_trial_can_be_ended_at_any_time(tmp_path):
+    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    process = psutil.Process(trial.pid)
+    trial.end()
+    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")
+
+
+def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
+    code = f"""
+        import time
+        from pathlib import Path
+        from tests.trainer import faulty
+        from tests.trainer.trial.test_process import job
+        from archive.trainer.trial.process import Trial
+        trial = Trial(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
+        print(trial.pid, flush=True)
+        time.sleep(600)
+    """
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    with daemon:
+        trial = psutil.Process(int(daemon.stdout.readline()))
+        daemon.kill()
+    wait_until(lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE, 10, "the end of the trial")
+
+
+def test_a_trial_does_not_run_the_main_module_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import sys
+            sys.path.insert(0, {str(ROOT)!r})
+            from archive.trainer.trial.process import resolve_device
+            print("once", *resolve_device("cpu"))
+            """
+        )
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=120)
+    assert done.stdout.split()[:2] == ["once", "cpu"]
+    assert done.stdout.count("once") == 1
+    assert not done.stderr
+
+
+def test_main_is_hidden_from_a_trial_and_not_from_other_threads(monkeypatch):
+    """The hiding is of the thread that starts a trial: others pickle classes of their script meanwhile."""
+    seen, main = [], sys.modules["__main__"]
+
+    def looks() -> None:
+        seen.extend([sys.modules["__main__"] is main, "init_main_from_path" in spawn.get_preparation_data("other")])
+
+    monkeypatch.setattr(main, "__spec__", None)
+    monkeypatch.setattr(main, "__file__", "/a/script.py", raising=False)
+    start = multiprocessing.get_context("forkserver").Process.start
+
+    def slow(process) -> None:
+        seen.append([name for name in spawn.get_preparation_data("trial") if name.startswith("init_main")])
+        thread = threading.Thread(target=looks)
+        thread.start()
+        thread.join()
+        start(process)
+
+    monkeypatch.setattr(multiprocessing.get_context("forkserver").Process, "start", slow)
+    assert resolve_device("cpu")[0] == "cpu"
+    assert seen == [[], True, True]
+    assert "init_main_from_path" in spawn.get_preparation_data("later")
+
+
+def test_what_only_the_script_has_is_refused_where_a_trial_is_started(monkeypatch, tmp_path):
+    def loader(_):
+        raise AssertionError
+
+    loader.__module__, loader.__qualname__ = "__main__", "loader"
+    monkeypatch.setattr(sys.modules["__main__"], "loader", loader, raising=False)
+    with pytest.raises(pickle.PicklingError, match="loader is of the script itself: put it into a module"):
+        Trial(job(faulty.faulty(loader), tmp_path))
+
+
+LOGIN = {
+    "ARCHIVE_PASSWORD": "S3cr3t",
+    "ARCHIVE_PASSWORD_FILE": "/run/secrets/S3cr3t",
+    "ARCHIVE_USER": "S3cr3t",
+    "ARCHIVE_DB": "bolt://S3cr3t:7687",
+}
+
+
+@pytest.mark.parametrize("started", ["by the daemon", "by others, before"])
+def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
+    """In a process of its own, whose fork server has this environment or not."""
+    code = f"""
+        import multiprocessing, os, sys
+        from multiprocessing import forkserver
+        from pathlib import Path
+        if __name__ == "__main__":
+            if {started!r} != "by the daemon":
+                forkserver.ensure_running()
+            from archive.trainer import tasks
+            from archive.trainer.trial.process import Failed, Job, Trial
+            from tests.trainer import faulty
+            from tests.support.nets import TINY_MLP
+            task = faulty.faulty(faulty.tells_its_environment)
+            trial, last = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))), None
+            while not isinstance(last, Failed):
+                last = (trial.messages() or [last])[-1]
+            print(last.reason)
+            assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        cwd=ROOT,
+        env={**os.environ, **LOGIN, "OTHER": "stays"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=240,
+    )
+    found, initial = done.stdout.splitlines()[-1].removeprefix("ValueError: ").split("|")
+    assert "OTHER" in found.split(",")
+    assert not LOGIN.keys() & set(found.split(","))
+    if started == "by the daemon":
+        assert not LOGIN.keys() & set(initial.split(","))
+
+
+def test_a_device_that_never_answers_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("archive.trainer.trial.process.PROBE_SECONDS", 0.2)
+    monkeypatch.setattr("archive.trainer.trial.process._probe", faulty.never_answers)
+    with pytest.raises(SettingsError, match=r"the device 'cuda' cannot be used: it did not answer within 0\.2 s"):
+        resolve_device("cuda")
+
+
+def test_a_device_that_is_not_there_is_a_clear_error():
+    with pytest.raises(SettingsError, match="the device 'cuda:99' cannot be used"):
+        resolve_device("cuda:99")
+    with pytest.raises(SettingsError, match="the device 'toaster' cannot be used"):
+        resolve_device("toaster")
+    assert resolve_device("auto")[0] in ("cpu", "cuda")
+
+
+def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
+    code = f"""
+        import sys
+        from pathlib import Path
+        from archive.trainer import tasks
+        from archive.trainer.trial.process import Finished, Job, Trial
+        from tests.support.nets import TINY_MLP
+        task, last = tasks.get("diabetes"), None
+        trial = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
+        while not isinstance(last, Finished):
+            last = (trial.messages() or [last])[-1]
+        assert "torch" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT, check=True, timeout=120)
+
+
+def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):
+    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    process = psutil.Process(trial.pid)
+    server = process.parent()
+    for each in (server, process):
+        os.kill(each.pid, 15)
+    time.sleep(0.5)
+    assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    assert server.is_running()
+    trial.end()
+
+
+def test_a_fork_server_that_is_killed_is_replaced(tmp_path):
+    task = registry.get("diabetes")
+    running = Trial(job(task, tmp_path))
+    server = psutil.Process(running.pid).parent()
+    server.kill()
+    assert isinstance(told(running)[-1], Finished)
+    again = Trial(job(task, tmp_path))
+    assert psutil.Process(again.pid).ppid() != server.pid
+    assert isinstance(told(again)[-1], Finished)
+
+
+def test_an_orphan_of_the_fork_server_can_be_ended(tmp_path):
+    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    process = psutil.Process(trial.pid)
+    process.parent().kill()
+    time.sleep(0.2)
+    trial.end()
+    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")

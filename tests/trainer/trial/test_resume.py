@@ -1,0 +1,200 @@
+"""Trials that are killed, drained, or hang, in their own processes: what is lost, what is told, what is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+
+import numpy as np
+import psutil
+import pytest
+
+from archive.trainer.storage import checkpoints, weights_file
+from archive.trainer.tasks import registry
+from archive.trainer.trial import log as triallog
+from archive.trainer.trial.job import Epoch, Failed, Finished, Interrupted, Job
+from archive.trainer.trial.process import Trial
+from tests.support import faulty, wait_until
+from tests.support.nets import TINY_CNN, TINY_MLP
+from tests.trainer.fit.test_train import short
+from tests.trainer.trial.test_process import told
+
+DIABETES = registry.get("diabetes")
+LONG = dataclasses.replace(DIABETES.protocol(), name="long/1", epochs=100_000, patience=100_000)
+
+
+def job(folder, task=DIABETES, protocol=None, architecture=TINY_MLP, **changes):
+    """A job whose files are all in one folder."""
+    return Job(
+        *(architecture, task, protocol or task.protocol(), 1, "cpu", 1, folder / "weights", {"proposal": "s#1"}),
+        **{"proposal": "s#1", "resume_folder": folder / "states", "log": triallog.path_of(folder, "s#1"), **changes},
+    )
+
+
+def until(trial, enough):
+    """The messages of a trial, until they are enough or it is over."""
+    messages = []
+
+    def came():
+        messages.extend(trial.messages())
+        return enough(messages) or (messages and not isinstance(messages[-1], Epoch))
+
+    wait_until(came, 60, "news of the trial")
+    return messages
+
+
+def after_epochs(count):
+    return lambda messages: sum(not message.resumed for message in messages) >= count
+
+
+def without_seconds(result):
+    curve = {name: values for name, values in result.curve.items() if name != "seconds"}
+    return result.value, result.metrics, curve, result.epochs
+
+
+@pytest.mark.parametrize(
+    ("task", "architecture", "protocol", "hyperparameters"),
+    [
+        ("diabetes", TINY_MLP, short("diabetes", epochs=15), {"dropout": 0.1}),
+        ("digits", TINY_CNN, short("digits", epochs=6, augmentation="shift"), {}),
+    ],
+)
+def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
+    tmp_path, task, architecture, protocol, hyperparameters
+):
+    rng = np.random.default_rng(0)
+    asked = job(tmp_path, registry.get(task), protocol, architecture, hyperparameters=hyperparameters)
+    *_, undisturbed = told(Trial(dataclasses.replace(asked, resume_folder=None, log=None)))
+    asked = dataclasses.replace(asked, checkpoint_seconds=0.0, folder=tmp_path / "others")
+    for _ in range(4):
+        trial = Trial(asked)
+        until(trial, after_epochs(int(rng.integers(1, protocol.epochs // 3))))
+        time.sleep(float(rng.uniform(0, 0.01)))
+        os.kill(trial.pid, signal.SIGKILL)
+        trial.end()
+    last = Trial(asked)
+    *epochs, finished = told(last)
+    assert isinstance(finished, Finished)
+    found, expected = finished.result, undisturbed.result
+    assert without_seconds(found) == without_seconds(expected)
+    assert found.environment["resumed"] >= 1
+    ours, theirs = (weights_file.load(each.checkpoint).weights for each in (found, expected))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
+    # What was done before is told again, so that whoever listens has the whole curve.
+    assert [epoch.metrics["valid_loss"] for epoch in epochs] == found.curve["valid_loss"]
+    flags = [epoch.resumed for epoch in epochs]
+    assert flags == sorted(flags, reverse=True) and not flags[-1]
+    assert found.seconds >= found.curve["seconds"][-1] >= found.curve["seconds"][0]
+    # The state is there until the result is safe.
+    assert checkpoints.path_of(tmp_path / "states", "s#1").exists()
+
+
+def test_a_trial_that_is_asked_to_leave_loses_nothing(tmp_path):
+    first = Trial(job(tmp_path, protocol=LONG))
+    told_before = until(first, after_epochs(3))
+    first.checkpoint()
+    first.checkpoint()
+    *more, last = told(first)
+    assert isinstance(last, Interrupted) and last.saved
+    assert last.epoch == len(told_before) + len(more)
+    again = Trial(job(tmp_path, protocol=LONG))
+    messages = until(again, after_epochs(1))
+    again.end()
+    resumed = [message for message in messages if message.resumed]
+    assert [message.metrics for message in resumed] == [message.metrics for message in [*told_before, *more]]
+
+
+def test_a_trial_without_a_place_for_its_state_leaves_all_the_same(tmp_path):
+    trial = Trial(job(tmp_path, protocol=LONG, resume_folder=None))
+    until(trial, after_epochs(1))
+    trial.checkpoint()
+    last = told(trial)[-1]
+    assert isinstance(last, Interrupted) and not last.saved
+
+
+def test_a_trial_that_still_reads_its_data_leaves_at_once(tmp_path):
+    trial = Trial(job(tmp_path, faulty.faulty(faulty.hangs)))
+    trial.checkpoint()
+    (last,) = told(trial)
+    assert last == Interrupted(saved=False, epoch=0)
+
+
+def test_asking_a_trial_that_is_gone_is_no_error(tmp_path):
+    trial = Trial(job(tmp_path, faulty.faulty(faulty.exits)))
+    process = psutil.Process(trial.pid)
+    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its end")
+    trial.checkpoint()
+    (last,) = told(trial)
+    assert isinstance(last, Failed) and "status 7" in last.reason
+
+
+def test_a_rung_keeps_its_state_for_the_next(tmp_path):
+    protocol = short("diabetes", epochs=4)
+    first = told(Trial(job(tmp_path, protocol=protocol, epochs=2)))[-1].result
+    assert (first.epochs, first.environment["ended"]) == (2, "rung")
+    *epochs, last = told(Trial(job(tmp_path, protocol=protocol)))
+    assert [epoch.resumed for epoch in epochs] == [True, True, False, False]
+    *_, whole = told(Trial(job(tmp_path, protocol=protocol, resume_folder=None)))
+    assert without_seconds(last.result) == without_seconds(whole.result)
+    assert last.result.curve["valid_mse"][:2] == first.curve["valid_mse"]
+
+
+def test_a_trial_that_diverges_leaves_no_state(tmp_path):
+    protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
+    (*_, last) = told(Trial(job(tmp_path, protocol=protocol, checkpoint_seconds=0.0)))
+    assert isinstance(last, Failed)
+    assert "training diverged" in last.reason and "training diverged" in last.log_tail
+    assert not list((tmp_path / "states").iterdir())
+
+
+def test_the_log_tells_the_attempts(tmp_path):
+    asked = job(tmp_path, protocol=short("diabetes"))
+    told(Trial(asked))
+    told(Trial(asked))
+    log = asked.log.read_text()
+    assert log.count("attempt began proposal=s#1") == log.count("finished value=") == 2
+    assert log.count("epoch=3 train_loss=") == 2
+
+
+@pytest.mark.parametrize(
+    ("loader", "printed"),
+    [
+        (faulty.segfaults, "Fatal Python error: Segmentation fault"),
+        (faulty.raises, "ValueError: no such column"),
+        (faulty.prints, "from native code"),
+    ],
+)
+def test_a_failure_brings_the_end_of_the_log(tmp_path, loader, printed):
+    (last,) = told(Trial(job(tmp_path, faulty.faulty(loader))))
+    assert isinstance(last, Failed)
+    assert printed in last.log_tail
+    assert len(last.log_tail) <= triallog.TAIL_BYTES
+
+
+def test_a_trial_that_hangs_shows_where(tmp_path):
+    trial = Trial(job(tmp_path, faulty.faulty(faulty.hangs)))
+    wait_until(lambda: "attempt began" in triallog.tail(trial.job.log), what="the beginning")
+    time.sleep(0.1)
+    failed = trial.give_up("no progress for 5 s")
+    assert failed.reason == "no progress for 5 s" and failed.retry
+    assert 'faulty.py", line' in failed.log_tail and "in hangs" in failed.log_tail
+    assert not psutil.pid_exists(trial.pid) or psutil.Process(trial.pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_long_epoch_is_no_hang(tmp_path, monkeypatch):
+    endless = dataclasses.replace(LONG, epoch_steps=10_000_000)
+    trial = Trial(job(tmp_path, protocol=endless))
+    heard = trial.heard
+    wait_until(lambda: trial.messages() or trial.heard > heard, what="a sign of life")
+    assert trial.heard > heard
+    trial.checkpoint()
+    (last,) = told(trial)
+    assert last == Interrupted(saved=True, epoch=0)
+
+
+def test_a_log_that_cannot_be_written_does_not_cost_the_trial(tmp_path):
+    (tmp_path / "logs").write_text("a file where the folder should be")
+    *_, last = told(Trial(job(tmp_path, protocol=short("diabetes"))))
+    assert isinstance(last, Finished)
