@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from archive.architecture import canonical as identity
+from archive.architecture import canonical
 from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
 
@@ -105,7 +105,7 @@ class Architecture:
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits, equal for two architectures exactly when they are the same network."""
-        return identity.key(self.space, self.layers, self.edges)
+        return canonical.key(self.space, self.layers, self.edges)
 
     @cached_property
     def functional_key(self) -> str:
@@ -115,12 +115,12 @@ class Architecture:
             return self.key
         position = {old: new for new, old in enumerate(alive)}
         edges = [(position[t], position[h]) for t, h in self.edges if t in position and h in position]
-        return identity.key(self.space, [self.layers[old] for old in alive], edges)
+        return canonical.key(self.space, [self.layers[old] for old in alive], edges)
 
     @cached_property
     def canonical(self) -> Architecture:
         """The same network in the one order that all its relabellings share; what the store keeps."""
-        rank = identity.canonical_ranks(self.layers, self.edges)
+        rank = canonical.canonical_ranks(self.layers, self.edges)
         order = _topological_order(self.layers, self.edges, rank)
         position = {old: new for new, old in enumerate(order)}
         edges = [(position[tail], position[head]) for tail, head in self.edges]

@@ -1,6 +1,6 @@
 """All networks of the space `nasbench201`, and which of them each string of the table describes.
 
-The package carries both as arrays, since finding them takes seconds: `CELLS` has the arrays of `archive.store.packing`
+The package carries both as arrays, since finding them takes seconds: `CELLS` has the arrays of `architecture.packing`
 for the cells, without `functional_keys`, which are the keys, with the keys as bytes, and three more.
 
 | array     | content                                                                   | shape       | type   |
@@ -27,12 +27,12 @@ from pathlib import Path
 
 import numpy as np
 
+from archive.architecture import packing
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import NASBENCH201
 from archive.cache import Arrays
 from archive.spaces.tables.classes import Described
-from archive.store import packing
 
 CELLS = Path(__file__).with_suffix(".npz")
 

@@ -9,9 +9,9 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture import packing
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.store import packing
 
 Floats = NDArray[np.float64]
 

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cache
+from archive.architecture import packing
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
 from archive.errors import (
@@ -46,7 +47,6 @@ from archive.errors import (
 )
 from archive.spaces.tables.classes import Described, classes
 from archive.spaces.tables.forms import FORMS, Form
-from archive.store import packing
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
