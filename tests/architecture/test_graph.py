@@ -51,7 +51,7 @@ INVALID = {
         "cnn",
         [IP, Layer("max-pool", 8, 2), SOFTMAX, OP],
         [(0, 1), (1, 2), (2, 3)],
-        "no units of its own",
+        "must have no units",
     ),
     "stride 3": ("cnn", [IP, Layer("conv3", 8, 3), SOFTMAX, OP], [(0, 1), (1, 2), (2, 3)], "stride 1 or 2, got 3"),
     "pool stride 1": ("cnn", [IP, Layer("avg-pool"), SOFTMAX, OP], [(0, 1), (1, 2), (2, 3)], "stride 2, got 1"),
