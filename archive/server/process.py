@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ArchiveError, ServerStartError, SettingsError
-from archive.server.run_file import Folder, Run, holding, process_alive, read_run, try_lock
+from archive.server.run_file import Folder, ServerRun, holding, process_alive, read_run, try_lock
 from archive.settings import Settings
 
 POLL_SECONDS = 0.02
@@ -84,7 +84,7 @@ def failure(folder: Folder, message: str) -> str:
     return f"{message} (log: {folder.log})" + (f"\n{reason}" if reason else "")
 
 
-def whereabouts(run: Run | None) -> str:
+def whereabouts(run: ServerRun | None) -> str:
     """The end of a message about a folder that is in use, where that is on another machine."""
     here = socket.gethostname()
     if run is not None and run.host and run.host != here:
@@ -92,7 +92,7 @@ def whereabouts(run: Run | None) -> str:
     return ""
 
 
-def end_orphan(run: Run | None) -> None:
+def end_orphan(run: ServerRun | None) -> None:
     """Kill a database that outlived its supervisor, where the kernel does not (anything but Linux)."""
     if run is None or not run.java or run.host != socket.gethostname() or process_alive(run.pid, run.created):
         return

@@ -100,7 +100,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Run:
+class ServerRun:
     """The run file: one server process, where it listens and how it is.
 
     Attributes:
@@ -132,15 +132,15 @@ class Run:
         return self.host == socket.gethostname() and process_alive(self.pid, self.created)
 
 
-def read_run(folder: Folder) -> Run | None:
+def read_run(folder: Folder) -> ServerRun | None:
     """The run file, or None when there is none or it makes no sense (a stale or half-written one)."""
     try:
-        return Run(**json.loads(folder.run.read_text(encoding="utf-8")))
+        return ServerRun(**json.loads(folder.run.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
 
 
-def write_run(folder: Folder, run: Run) -> None:
+def write_run(folder: Folder, run: ServerRun) -> None:
     """Replace the run file in one step, readable by its owner only."""
     write_private(folder.run, json.dumps(asdict(run)))
 
@@ -211,6 +211,6 @@ def accepts(port: int) -> bool:
         return False
 
 
-def with_state(run: Run, state: str, *, java: int = 0, error: str = "") -> Run:
+def with_state(run: ServerRun, state: str, *, java: int = 0, error: str = "") -> ServerRun:
     """The same server in another state."""
     return replace(run, state=state, java=java, error=error)

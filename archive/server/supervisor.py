@@ -34,7 +34,7 @@ from archive.server.run_file import (
     ALREADY_RUNNING,
     HOST,
     Folder,
-    Run,
+    ServerRun,
     read_run,
     try_lock,
     with_state,
@@ -91,7 +91,7 @@ class Supervisor:
         self.folder, self.lock, self.heap_mb, self.idle_seconds = folder, lock, heap_mb, idle_seconds
         self.stopping = False
         last = read_run(folder)
-        self.run_file = Run(
+        self.run_file = ServerRun(
             state="starting",
             pid=os.getpid(),
             created=psutil.Process().create_time(),
