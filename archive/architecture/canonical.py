@@ -1,13 +1,15 @@
-"""Isomorphism-invariant identity of a labelled directed acyclic graph.
+"""Canonical form and isomorphism-invariant key of a labelled directed acyclic graph.
 
-The canonical form is found by colour refinement (one-dimensional Weisfeiler-Lehman on labels, incoming and
-outgoing neighbours) and, where refinement leaves a class of several layers, by individualising its members one
-after the other and keeping the smallest certificate (McKay & Piperno, "Practical graph isomorphism, II", 2014).
-A sibling whose first leaf equals a leaf seen before is an automorphic image and is not searched: k pairs of
-identical parallel branches cost k + 1 leaves instead of 2^k. Twins (layers of one label with the same parents and
-the same children) may change places without a trace: one of them stands for all, and k of them cost one leaf.
+Colour refinement (one-dimensional Weisfeiler-Lehman on labels, incoming and outgoing neighbours) splits the layers into
+classes. Where a class keeps several layers, its members are individualised one after the other, and the smallest
+certificate is kept (McKay & Piperno, "Practical graph isomorphism, II", 2014). Two prunings keep the search small:
 
-Hashing refined colours alone would be shorter, and wrong: it cannot tell all non-isomorphic graphs apart.
+- A sibling whose first leaf equals an earlier leaf is an automorphic image and is skipped: k pairs of identical
+  parallel branches cost k + 1 leaves instead of 2^k.
+- Twins (layers of one label with the same parents and the same children) are interchangeable: one represents all, and
+  k of them cost one leaf.
+
+Hashing the refined colours alone would be shorter and wrong: it does not separate all non-isomorphic graphs.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ Certificate = tuple[Any, ...]
 
 
 def key(space: str, layers: Sequence[Layer], edges: Sequence[Edge]) -> str:
-    """Return 32 hexadecimal digits, equal exactly for isomorphic graphs (up to a 128-bit collision)."""
+    """Return 32 hexadecimal digits that are equal for isomorphic graphs only (up to a 128-bit collision)."""
     certificate, _ = _canonical(layers, edges)
     text = repr((space, certificate)).encode()
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
 def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Edge]) -> tuple[int, ...]:
-    """Return one rank a layer, such that relabellings of one network give the same ranked graph."""
+    """Return one rank per layer; relabellings of a network give the same ranked graph."""
     return tuple(_canonical(layers, edges)[1])
 
 
@@ -96,7 +98,7 @@ class _Search:
             return self._certificate(colours), colours
         smallest: tuple[Certificate, Colours] | None = None
         leaves: set[Certificate] = set()
-        # The first of its twins: all of them have the same smallest certificate.
+        # One twin of each set: all of them have the same smallest certificate.
         for u in sorted({self.twins[u]: u for u in reversed(cell)}.values()):
             refined = self._individualise(colours, u)
             leaf = self._first_leaf(refined)
@@ -111,9 +113,9 @@ class _Search:
         return smallest
 
     def _without_twins(self, colours: Colours) -> tuple[Colours, list[int]]:
-        """Return the first colour of several layers that are not all twins, and colours that tell those before apart.
+        """Return colours with leading classes of twins split, and the first class whose layers are not all twins.
 
-        No other colour splits when twins do: each layer is a neighbour of all of them, or of none.
+        Splitting twins splits no other class: each layer is a neighbour of all of them or of none.
         """
         while cell := self._first_cell(colours):
             if len({self.twins[u] for u in cell}) > 1:
@@ -123,7 +125,7 @@ class _Search:
         return colours, []
 
     def _first_cell(self, colours: Colours) -> list[int]:
-        """Return the members of the smallest colour that several layers share."""
+        """Return the members of the smallest colour with several layers."""
         members: dict[int, list[int]] = {}
         for u, colour in enumerate(colours):
             members.setdefault(colour, []).append(u)

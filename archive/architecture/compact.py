@@ -1,9 +1,9 @@
-"""A network as one text on its node, so that whoever reads whole networks reads one property each.
+"""Compact text of a network: one property of its node, from which whole networks are read.
 
     [["ip",["conv3",16],["conv3",16,2],"op"],[[0,1],[1,2],[2,3]]]       layers: op, or op, units and stride; then edges
 
-Layers and edges are nodes and relationships as well, for queries. Gathering them took the embedded server 0.2 ms a
-network; the text takes a tenth of that. Its layers stand in canonical order.
+Layers and edges are stored as nodes and relationships as well, for queries. Collecting those took ArcadeDB 0.2 ms per
+network; the text takes a tenth of that. Layers are in canonical order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def encode(architecture: Architecture) -> str:
 
 
 def decode(key: str, space: str, functional_key: str, code: str) -> Architecture:
-    """Return the network of a text that `encode` wrote.
+    """Return the network of a text written by `encode`.
 
-    Its keys are not computed again, nor is it checked: what is stored has passed the checks, which take several times
-    as long as the rest.
+    The network is not validated and its keys are not computed again: stored networks have passed the checks, which take
+    several times as long as the rest.
     """
     layers, edges = json.loads(code)
     found = Architecture.__new__(Architecture)
@@ -47,5 +47,5 @@ def _plain(layer: Layer) -> Any:
 
 @lru_cache(maxsize=2**16)
 def _layer(op: str, units: int | None = None, stride: int = 1) -> Layer:
-    # A hundred thousand networks have a few hundred different layers.
+    # 100,000 networks share a few hundred distinct layers.
     return Layer(op, units, stride)

@@ -1,8 +1,8 @@
-"""What an architecture is: a frozen, validated, labelled directed acyclic graph of layers.
+"""Architectures: frozen, validated, labelled directed acyclic graphs of layers.
 
-Layers stand in topological order, the input first and the output last; edges are pairs of positions. Two
-architectures are equal when layers and edges are equal; they are the same network when their `key` is
-(`archive.architecture.canonical`), whatever order the layers stand in.
+Layers are in topological order, the input first and the output last. Edges are pairs of positions. Two architectures
+are equal (`==`) if their layers and edges are equal. They are the same network if their keys are equal
+(`archive.architecture.canonical`), in whatever order their layers are listed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Layer:
 
     Attributes:
         op: Label, from the vocabulary of the architecture's space.
-        units: Channels or neurons; None where the operation has none of its own.
+        units: Channels or neurons; None for an operation without units.
         stride: 1 or 2; a stride of 2 halves the image.
     """
 
@@ -36,20 +36,20 @@ class Layer:
 
 
 class Architecture:
-    """A network as a labelled DAG: immutable, hashable, validated when it is made.
+    """A network as a labelled DAG: immutable, hashable, validated by the constructor.
 
     Args:
         space: Name of the vocabulary that the labels belong to (`"cnn"`, `"mlp"`, `"nasbench101"`, …).
-        layers: The layers in any order; they are put in topological order, stable in the given one.
+        layers: The layers in any order. They are sorted topologically; ties keep the order of the argument.
         edges: Pairs `(from, to)` of positions in `layers`.
 
     Attributes:
-        space: As given.
+        space: Name of the vocabulary.
         layers: The layers, topologically ordered, input first, output last.
         edges: Sorted pairs of positions in `layers`; every edge leads to a later position.
 
     Raises:
-        InvalidArchitectureError: The graph is no network; the message says why and names the layer.
+        InvalidArchitectureError: The graph is not a network; the message gives the reason and the layer.
         UnknownNameError: The space or a label does not exist.
     """
 
@@ -75,13 +75,13 @@ class Architecture:
         raise AttributeError(f"an architecture is immutable, cannot set {name!r}")
 
     def __eq__(self, other: object) -> bool:
-        """Compare layers and edges as they stand; compare `key` for the same network."""
+        """Compare layers and edges in their order; compare `key` to test for the same network."""
         if not isinstance(other, Architecture):
             return NotImplemented
         return (self.space, self.layers, self.edges) == (other.space, other.layers, other.edges)
 
     def __hash__(self) -> int:
-        """Hash layers and edges as they stand."""
+        """Hash layers and edges in their order."""
         return hash((self.space, self.layers, self.edges))
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Architecture:
         return f"<Architecture {self.space} {len(self.layers)} layers {len(self.edges)} edges {self.key[:8]}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle as the arguments that make it, without what is cached."""
+        """Pickle the constructor's arguments, without cached properties."""
         return (Architecture, (self.space, self.layers, self.edges))
 
     @cached_property
@@ -104,12 +104,12 @@ class Architecture:
 
     @cached_property
     def key(self) -> str:
-        """32 hexadecimal digits, equal for two architectures exactly when they are the same network."""
+        """32 hexadecimal digits, equal for two architectures if and only if they are the same network."""
         return canonical.key(self.space, self.layers, self.edges)
 
     @cached_property
     def functional_key(self) -> str:
-        """`key` of what is left after dropping layers that no path from input to output passes."""
+        """`key` of the network without the layers that are on no path from input to output."""
         alive = sorted(_alive(self))
         if len(alive) == len(self.layers):
             return self.key
@@ -119,7 +119,7 @@ class Architecture:
 
     @cached_property
     def canonical(self) -> Architecture:
-        """The same network in the one order that all its relabellings share; what the store keeps."""
+        """The same network in canonical layer order, which all its relabellings share. The store keeps this form."""
         rank = canonical.canonical_ranks(self.layers, self.edges)
         order = _topological_order(self.layers, self.edges, rank)
         position = {old: new for new, old in enumerate(order)}
@@ -130,10 +130,10 @@ class Architecture:
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:
-        """How often the image is halved once each layer is done; None for a layer whose output is a vector.
+        """Number of halvings of the image up to and including each layer; None for a layer whose output is a vector.
 
-        The side of the image after layer u is `ceil(side / 2 ** levels[u])`: halving rounds up, so layers of
-        equal level have images of equal size whatever the size of the input.
+        The side of the image after layer u is `ceil(side / 2 ** levels[u])`. Halving rounds up, so layers of equal
+        level have images of equal size for every input size.
         """
         return _levels(self, vocabulary(self.space))
 
@@ -217,7 +217,7 @@ def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
             if layer.units is None or layer.units < 1:
                 raise InvalidArchitectureError(f"{layer.op} needs units >= 1, got {layer.units}", u)
         elif layer.units is not None:
-            raise InvalidArchitectureError(f"{layer.op} has no units of its own, got {layer.units}", u)
+            raise InvalidArchitectureError(f"{layer.op} must have no units, got {layer.units}", u)
         if layer.stride not in operation.strides:
             allowed = " or ".join(map(str, operation.strides))
             raise InvalidArchitectureError(f"{layer.op} needs stride {allowed}, got {layer.stride}", u)
@@ -230,7 +230,7 @@ def _check_ends(architecture: Architecture) -> None:
             raise InvalidArchitectureError(f"a network needs one {name} layer ({op!r}), got none")
         if len(found) > 1:
             raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", found[1])
-    # Whatever feeds the input stands before it.
+    # In topological order, a layer that feeds the input precedes it.
     if architecture.layers[0].op != INPUT:
         raise InvalidArchitectureError("the input is fed by a layer", 0)
     last = len(architecture.layers) - 1

@@ -1,4 +1,4 @@
-"""Layer masses: how much computation each layer does, the quantity that OTMANN transports.
+"""Layer masses: the computation of each layer, which OTMANN transports.
 
 NASBOT, section 3 and appendix A.3. Notation: lu(u) units of u, in(u) the channels or neurons that reach u,
 zeta = 0.1.
@@ -6,7 +6,7 @@ zeta = 0.1.
     processing layer       lm(u) = lu(u) * in(u)
     res block              twice that (two convolutions)
     fc layer of a cnn      fc_factor times that; 0.1 in appendix A.3, 1 in the main text
-    pool                   in(u), which it also passes on
+    pool                   in(u), which is also its output
     input, output          zeta * sum of the processing layers
     decision layers        zeta * that sum, shared equally among them
 
@@ -28,8 +28,8 @@ def layer_masses(
 
     Args:
         architecture: The network.
-        fc_factor: What an fc layer's mass is multiplied by.
-        res_factor: What a res block's mass is multiplied by.
+        fc_factor: Factor of the mass of fc layers.
+        res_factor: Factor of the mass of residual blocks.
         floor: Least mass of input, output and decision layers together (the authors' code: 100).
     """
     words = vocabulary(architecture.space)

@@ -1,11 +1,11 @@
-"""The operation vocabularies: which labels a layer may carry, and what each label means.
+"""Operation vocabularies: the labels of layers and their meaning.
 
 A vocabulary belongs to a space. `cnn` and `mlp` are those of NASBOT (appendix A.3: tables 4 and 5); the cell
 vocabularies are those of the NAS-Bench tables. Groups are the layer families that OTMANN's structural cost
 distinguishes and that a space's mutations keep together.
 
-Kernels know a network's space by its vocabulary alone. What they need of a space besides its operations is registered
-here with them: which operations are alike, and what they are called in other spaces.
+Kernels know a network's space by its vocabulary alone, so a vocabulary also carries the similarity of its operations
+and their names in other spaces.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ OUTPUT = "op"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one label means.
+    """The meaning of one label.
 
     Attributes:
-        name: The label a layer carries.
+        name: The label.
         group: `input`, `output`, `decision`, `conv`, `pool`, `fc`, `rectifier`, `sigmoid` or `cell`.
-        has_units: Whether a layer of this operation has a number of units (channels or neurons) of its own.
+        has_units: Whether a layer of this operation has a number of units (channels or neurons).
         strides: The strides that a layer of this operation may have.
         flat: Whether its output is a vector rather than an image.
         kernel: Side of the convolution or pooling window, 0 where there is none.
         residual: Whether the block adds its input to its output (NASBOT's res3, res5, res7).
-        pools: Whether it takes the mean or the largest of its window, without weights.
+        pools: Whether the layer computes the mean or maximum of its window, without weights.
     """
 
     name: str
@@ -48,26 +48,26 @@ class Operation:
 
     @property
     def trained(self) -> bool:
-        """Whether a layer of this operation has weights, those of decision layers apart."""
+        """Whether a layer of this operation has weights. False for decision layers, too."""
         return self.has_units or (self.kernel > 0 and not self.pools)
 
 
-# Compared by identity: what was made of a vocabulary is of no use once its name has been defined again.
+# Compared by identity: objects derived from a vocabulary become invalid when its name is defined again.
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """The operations that architectures of one kind are written in.
+    """The operations of the architectures of one space.
 
     Attributes:
         name: Name of the vocabulary, equal to `Architecture.space`.
         operations: Label to operation, input and output included.
-        images: Whether layers have image sizes that must meet.
-        dead_ends: Whether a layer may be cut off from the input or the output. True for cells of the NAS-Bench
-            tables, which hold networks that are partly or wholly disconnected.
+        images: Whether layers have image sizes, which must be equal where paths join.
+        dead_ends: Whether a layer may be disconnected from the input or the output. True for cells of the NAS-Bench
+            tables, which contain networks that are partly or wholly disconnected.
         decisions: Whether every path ends in a decision layer (softmax or linear) before the output.
-        tree: Which operations are alike: a rooted tree whose leaves are operations, nested, with the lengths of its
-            edges (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree of the groups.
-        common: Each operation's name in NAS-Bench-101, None for an identity: the words in which cells of several spaces
-            are compared. None where they are compared with cells of their own space only.
+        tree: Similarity of operations: a nested rooted tree whose leaves are operations, with edge lengths
+            (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree of the groups.
+        common: Each operation's name in NAS-Bench-101, None for an identity; cells of several spaces are compared under
+            these names. None if cells are compared with cells of their own space only.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Vocabulary:
 
     @property
     def cells(self) -> bool:
-        """Whether its networks are cells: no operation has units of its own."""
+        """Whether its networks are cells: no operation has units."""
         return not any(operation.has_units for operation in self.operations.values())
 
     def __getitem__(self, label: str) -> Operation:
@@ -116,8 +116,8 @@ def define(
     """Register a vocabulary; `ip` and `op` are added. Defining a name again replaces it.
 
     Args:
-        name: See `Vocabulary`, as for all that follow.
-        operations: In the order in which they are listed.
+        name: See `Vocabulary`, as for all arguments below.
+        operations: In the order of listings.
         images: See `Vocabulary`.
         dead_ends: See `Vocabulary`.
         decisions: See `Vocabulary`.
@@ -125,7 +125,7 @@ def define(
         common: See `Vocabulary`; it names every operation.
 
     Raises:
-        UsageError: `common` names an operation that there is not, or leaves one out.
+        UsageError: `common` names an unknown operation or omits one.
     """
     ends = (Operation(INPUT, "input"), Operation(OUTPUT, "output", flat=True))
     table = {operation.name: operation for operation in (*ends, *operations)}
@@ -137,7 +137,7 @@ def define(
 
 
 def vocabulary(name: str) -> Vocabulary:
-    """Return the vocabulary of a space; that of another package's space is defined where the space is, and imported.
+    """Return the vocabulary of a space. The vocabulary of a plug-in space is defined in its package, which is imported.
 
     Raises:
         UnknownNameError: No space has this name.
@@ -227,7 +227,7 @@ NASBENCH201 = define(
         Operation("skip_connect", "cell"),
     ],
     dead_ends=True,
-    # The same tree; a skip is as unlike a pool as a convolution is.
+    # The same tree. A skip is as far from a pool as a convolution is.
     tree={
         "conv": {"weight": 0.9, "children": {"nor_conv_1x1": 0.1, "nor_conv_3x3": 0.1}},
         "avg_pool_3x3": 1.0,

@@ -1,4 +1,4 @@
-"""Architectures of one space in a few arrays, with their keys, so that thousands are read in milliseconds.
+"""Arrays of the architectures of one space, with their keys: thousands are read in milliseconds.
 
 | array             | content                                                          | shape          | type    |
 |-------------------|------------------------------------------------------------------|----------------|---------|
@@ -43,9 +43,9 @@ def pack(architectures: Sequence[Architecture]) -> Arrays:
 
 
 def unpack(space: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Architecture, ...]:
-    """Return the architectures of a space that `pack` made the arrays of.
+    """Return the architectures of a space from the arrays of `pack`.
 
-    They are not validated again, nor are their keys computed, which takes a hundred times as long as the rest.
+    They are not validated again and their keys are not computed, which takes a hundred times as long as the rest.
     """
     alphabet = [Layer(*letter) for letter in json.loads(arrays["alphabet"].tobytes())]
     edges = list(map(tuple, arrays["edges"].tolist()))
@@ -60,7 +60,7 @@ def unpack(space: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Architecture
 
 
 def texts(names: NDArray[Any]) -> list[str]:
-    """Return an array of bytes as texts."""
+    """Return an array of bytes as strings."""
     found: list[str] = names.astype("U").tolist()
     return found
 

@@ -1,1 +1,4 @@
-"""The process of the embedded server: start, discovery, supervision. Imports settings and errors."""
+"""The process of the embedded server (ArcadeDB): start, discovery, supervision.
+
+Imports settings and errors.
+"""

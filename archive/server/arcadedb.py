@@ -1,4 +1,4 @@
-"""How ArcadeDB, the embedded database, is run: from the wheel `arcadedb_embedded`, with its own Java runtime."""
+"""Command line and log configuration of ArcadeDB, run from the wheel `arcadedb_embedded` with its Java runtime."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 
 from archive.server.run_file import DATABASE, HOST, Folder, write_private
 
-READY_LINE = "ArcadeDB Server started"  # what it prints once clients may come
+READY_LINE = "ArcadeDB Server started"  # printed once clients can connect
 
 _SIDE_DOORS = re.compile("mcp|console|graphql|integration|postgresw|redisw|python-bridge")
 
 
 class StartFailed(Exception):  # noqa: N818 - internal to the supervisor's process
-    """The database did not come up; the text is the last of its output."""
+    """The database did not start; the message is the end of its output."""
 
 
 _LOGGING = """\
@@ -35,16 +35,16 @@ java.util.logging.FileHandler.count = 2
 
 
 def write_configuration(folder: Folder) -> None:
-    """Bound the database's logs: by itself it would keep a gigabyte of them."""
+    """Limit the size of the database's logs; the default is a gigabyte."""
     write_private(folder.logging, _LOGGING)
 
 
 def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
-    """The database's command line. It holds no secret: the password is read from its file.
+    """Return the database's command line. It contains no secret: ArcadeDB reads the password from its file.
 
-    Every side door is shut: only Bolt and the unavoidable HTTP listener exist, both on the loopback
-    interface and behind the password, the latter on a port that nobody is told; other protocols,
-    consoles and importers are not even on the class path; LOAD CSV reads neither files nor addresses.
+    Only Bolt and the mandatory HTTP listener are open, both on the loopback interface and with the password, the latter
+    on a random port. Other protocols, consoles and importers are not on the class path. LOAD CSV reads neither files
+    nor URLs.
     """
     home = package_folder()
     jars = [str(jar) for jar in sorted((home / "jars").glob("*.jar")) if not _SIDE_DOORS.search(jar.name)]
@@ -56,19 +56,18 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
         "server.logsDirectory": folder.log,
         "server.rootPasswordPath": folder.password,
         "server.defaultDatabases": f"{DATABASE}[]",
-        "server.mode": "development",  # production mode replaces every error message by a blank one
+        "server.mode": "development",  # production mode blanks every error message
         "server.plugins": "Bolt:com.arcadedb.bolt.BoltProtocolPlugin",
         "server.httpIncomingHost": HOST,
         "server.httpIncomingPort": 0,
         "bolt.host": HOST,
         "bolt.port": port,
         "bolt.defaultDatabase": DATABASE,
-        "txWalFlush": 1,  # a transaction is on the disk before it counts: fdatasync, where 2 would be fsync
+        "txWalFlush": 1,  # fdatasync before a transaction is acknowledged; 2 would be fsync
         "opencypher.loadCsv.allowFileUrls": "false",
         "opencypher.loadCsv.allowRemoteUrls": "false",
         "polyglotEngineEnabled": "false",
-        # A transaction copies every page that it changes, and two that change one page may collide. Files that an
-        # earlier release made keep their larger pages.
+        # A transaction copies every page that it changes, and two transactions on one page may conflict: small pages.
         "bucketDefaultPageSize": 32 * 1024,
         "indexDefaultPageSize": 32 * 1024,
         "command.timeout": 600_000,  # backstop, in milliseconds; queries have their own limit
@@ -79,8 +78,8 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
         f"-Xmx{heap_mb}m",
         "-Xms32m",
         "-XX:+UseSerialGC",
-        # The second compiler halves what a transaction takes, and is itself the most costly part of a start: it is to
-        # begin late, with what a server that stays has run many times.
+        # The C2 compiler halves the time of a transaction, but is the most expensive part of a start. These thresholds
+        # delay it to code that a long-running server has executed many times.
         "-XX:Tier4InvocationThreshold=50000",
         "-XX:Tier4MinInvocationThreshold=6000",
         "-XX:Tier4CompileThreshold=150000",
@@ -104,7 +103,7 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
 
 
 def package_folder() -> Path:
-    """Where the wheel `arcadedb_embedded` keeps its jars and its Java runtime.
+    """Return the folder of the wheel `arcadedb_embedded`, with its jars and its Java runtime.
 
     Raises:
         StartFailed: The wheel is not installed.

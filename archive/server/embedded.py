@@ -1,9 +1,9 @@
-"""The embedded server as its clients see it: find it, start it, stop it, ask how it is.
+"""Client side of the embedded server: find, start, stop, status.
 
-Ownership and concurrency: any number of processes may call anything here at any moment. The server belongs
-to the folder, not to the process that started it: it has a session of its own, so that neither Ctrl-C nor the
-end of its starter reaches it. One client at a time starts a server (`start.lock`), and the server's own lock
-makes a second one impossible even when that client is killed half-way.
+Ownership and concurrency: any number of processes may call these functions at any time. The server belongs to the
+folder, not to the process that started it. It runs in a separate session, so that neither Ctrl-C nor the end of that
+process reaches it. One client at a time starts a server (`start.lock`). The server's own lock excludes a second server,
+even if the starting client is killed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ MINIMUM_FREE_BYTES = 32 * 2**20
 
 @dataclass(frozen=True)
 class Server:
-    """A running embedded server and how to log in; `instance` tells it from a later one on the same port."""
+    """Address and credentials of a running embedded server; `instance` differs for a later one on the same port."""
 
     port: int
     instance: str
@@ -58,7 +58,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Status:
-    """How the embedded server over a folder is.
+    """State of the embedded server over a folder.
 
     Attributes:
         running: Whether clients can connect.
@@ -67,11 +67,11 @@ class Status:
         pid: Process id of the supervisor, 0 without one.
         java_pid: Process id of the database, 0 without one.
         port: Bolt port, 0 without one.
-        uptime_seconds: Since the supervisor took the folder.
+        uptime_seconds: Time since the supervisor locked the folder.
         rss_bytes: Resident memory of both processes.
         disk_bytes: Size of the data on disk.
-        restarts: How often the database died and was started again.
-        error: Why it failed.
+        restarts: Number of times the database died and was started again.
+        error: Reason of a failure.
     """
 
     running: bool
@@ -88,11 +88,11 @@ class Status:
 
 
 def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server:
-    """The embedded server over `settings.home`, started if it is not there.
+    """Return the embedded server over `settings.home`, started if it is not running.
 
     Raises:
-        SettingsError: The folder cannot be made or written to.
-        ServerStartError: The server did not come up.
+        SettingsError: The folder cannot be created or written to.
+        ServerStartError: The server did not start.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
@@ -106,17 +106,17 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
 
 
 def find(settings: Settings) -> Server | None:
-    """The embedded server over `settings.home` if it accepts connections now; starts nothing."""
+    """Return the embedded server over `settings.home` if it accepts connections now; start nothing."""
     return _find(Folder(settings.home))
 
 
 def require_space(settings: Settings) -> None:
     """Refuse to write while the disk of the embedded server is nearly full.
 
-    The database may lose what it has acknowledged when the disk fills up under it: it must never come to that.
+    ArcadeDB may lose acknowledged transactions when its disk fills up.
 
     Raises:
-        StoreError: There is too little space left.
+        StoreError: Less than `MINIMUM_FREE_BYTES` are free.
     """
     free = shutil.disk_usage(settings.home).free
     if free < MINIMUM_FREE_BYTES:
@@ -127,16 +127,16 @@ def require_space(settings: Settings) -> None:
 
 
 def start(settings: Settings, timeout: float = START_SECONDS) -> Status:
-    """Start the embedded server unless it runs, and say how it is."""
+    """Start the embedded server unless it runs, and return its status."""
     ensure_running(settings, timeout)
     return status(settings)
 
 
 def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
-    """End the embedded server and wait until its folder is free; whether there was one.
+    """Stop the embedded server, wait until its folder is unlocked, and return whether there was a server.
 
     Raises:
-        ServerStartError: It would not end in time, or belongs to another machine.
+        ServerStartError: The server does not end in time, or runs on another machine.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
@@ -159,7 +159,7 @@ def stop(settings: Settings, timeout: float = STOP_SECONDS) -> bool:
 
 
 def status(settings: Settings) -> Status:
-    """How the embedded server over `settings.home` is; starts nothing."""
+    """Return the status of the embedded server over `settings.home`; start nothing."""
     folder = Folder(settings.home)
     reap()
     run = read_run(folder)
@@ -185,7 +185,7 @@ def status(settings: Settings) -> Status:
 
 
 def _find(folder: Folder) -> Server | None:
-    """The server that accepts connections over this folder now."""
+    """Return the server that accepts connections over this folder now."""
     run = read_run(folder)
     if run is None or run.state != "ready" or not run.alive or not accepts(run.port):
         return None
@@ -200,7 +200,7 @@ def _find(folder: Folder) -> Server | None:
 
 
 def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
-    """Start a supervisor and wait until a server answers, be it ours or one that was faster."""
+    """Start a supervisor and wait until a server accepts connections: this one, or one that another process started."""
     supervisor = 0
     while True:
         if (found := _find(folder)) is not None:

@@ -1,6 +1,6 @@
-"""How a client starts the supervisor of the embedded server, waits for it, and says what went wrong.
+"""Processes of the embedded server: spawn a supervisor, wait for it, reap it, explain its failure.
 
-`archive.server.embedded` is what others call; this is the part of it that deals with processes.
+Internal to `archive.server`; callers use `archive.server.embedded`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from archive.settings import Settings
 
 POLL_SECONDS = 0.02
 
-_spawned: set[int] = set()  # supervisors this process started, to be reaped when they end
+_spawned: set[int] = set()  # supervisors started by this process, to be reaped when they end
 
 
 def spawn(folder: Folder, settings: Settings) -> int:
-    """A supervisor in a session of its own, so that no terminal's signal reaches it."""
+    """Start a supervisor in a separate session, which no signal of a terminal reaches, and return its process id."""
     package = Path(__file__).resolve().parents[2]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
     paths = [str(package), *filter(None, [environment.get("PYTHONPATH")])]
@@ -47,11 +47,11 @@ def spawn(folder: Folder, settings: Settings) -> int:
 
 @contextlib.contextmanager
 def turn_to_start(folder: Folder, deadline: float) -> Iterator[None]:
-    """Hold the start lock, so that processes that arrive together do not all start supervisors."""
+    """Hold the start lock, so that one of several concurrent clients starts a supervisor."""
     while (lock := try_lock(folder.start_lock)) is None:
         if past(deadline):
             raise ServerStartError(
-                failure(folder, f"another process is starting the server over {folder.home} in vain")
+                failure(folder, f"another process has been starting the server over {folder.home} for too long")
             )
         time.sleep(POLL_SECONDS)
     with holding(lock):
@@ -60,7 +60,7 @@ def turn_to_start(folder: Folder, deadline: float) -> Iterator[None]:
 
 @contextlib.contextmanager
 def clear_errors(folder: Folder) -> Iterator[None]:
-    """Name what is wrong with the folder, and the way out."""
+    """Turn errors of the file system into errors that name the problem and the remedy."""
     try:
         yield
     except ArchiveError:
@@ -75,7 +75,7 @@ def clear_errors(folder: Folder) -> Iterator[None]:
 
 
 def failure(folder: Folder, message: str) -> str:
-    """The message with the reason on record, or else the last lines of the log."""
+    """Return the message with the recorded reason, or with the last lines of the log."""
     run = read_run(folder)
     reason = run.error if run is not None and run.state == "failed" else ""
     if not reason:
@@ -85,7 +85,7 @@ def failure(folder: Folder, message: str) -> str:
 
 
 def whereabouts(run: ServerRun | None) -> str:
-    """The end of a message about a folder that is in use, where that is on another machine."""
+    """Return the end of a message about a folder in use: the machine, if it is another one."""
     here = socket.gethostname()
     if run is not None and run.host and run.host != here:
         return f": it is in use on the machine {run.host}, and this is {here}"
@@ -93,7 +93,7 @@ def whereabouts(run: ServerRun | None) -> str:
 
 
 def end_orphan(run: ServerRun | None) -> None:
-    """Kill a database that outlived its supervisor, where the kernel does not (anything but Linux)."""
+    """Kill a database that outlived its supervisor. On Linux the kernel does this."""
     if run is None or not run.java or run.host != socket.gethostname() or process_alive(run.pid, run.created):
         return
     with contextlib.suppress(psutil.Error):
@@ -103,7 +103,7 @@ def end_orphan(run: ServerRun | None) -> None:
 
 
 def exit_code(pid: int) -> int | None:
-    """The exit status of a supervisor of ours; None while it runs."""
+    """Return the exit status of a supervisor that this process started; None while it runs."""
     try:
         found, result = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
@@ -116,18 +116,18 @@ def exit_code(pid: int) -> int | None:
 
 
 def reap() -> None:
-    """Forget the supervisors of ours that have ended, whom the kernel keeps until somebody asks."""
+    """Reap the ended supervisors that this process started; the kernel keeps them as zombies until then."""
     for pid in tuple(_spawned):
         exit_code(pid)
 
 
 def wait(condition: Callable[[], bool], deadline: float) -> bool:
-    """Wait for a condition until the deadline; whether it was met."""
+    """Wait for a condition until the deadline; return whether it was met."""
     while not (met := condition()) and not past(deadline):
         time.sleep(POLL_SECONDS)
     return met
 
 
 def past(deadline: float) -> bool:
-    """Whether a moment, by `time.monotonic`, is over."""
+    """Return whether a deadline, in terms of `time.monotonic`, has passed."""
     return time.monotonic() > deadline

@@ -1,15 +1,15 @@
-"""What the supervisor of the embedded server and its clients share: the folder, its lock, the run file.
+"""Run file, lock and paths of the embedded server, shared by its supervisor and its clients.
 
     HOME/server/lock       locked (flock) by the supervisor and inherited by the database process: it is
                            free only when both are dead, so that no folder ever has two servers
     HOME/server/start.lock held by the one client that starts a supervisor; others wait for its outcome
-    HOME/server/run.json   where the server is; replaced in one step, kept after the end for its port
-    HOME/server/password   password of the server, mode 0600, made once
+    HOME/server/run.json   address and state of the server; replaced atomically, kept afterwards for its port
+    HOME/server/password   password of the server, mode 0600, created once
     HOME/server/log/       console.log (supervisor) and the database's own log
     HOME/server/config/    users of the database
     HOME/database/         the data
 
-This module and `archive.server.supervisor` import almost nothing: the supervisor stays resident.
+This module and `archive.server.supervisor` import little, because the supervisor stays resident.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Folder:
 
     @property
     def server(self) -> Path:
-        """Everything of the server that is no data."""
+        """All files of the server except the data."""
         return self.home / "server"
 
     @property
@@ -50,12 +50,12 @@ class Folder:
 
     @property
     def lock(self) -> Path:
-        """Held by the server for as long as it lives."""
+        """Lock file, held by the server while it lives."""
         return self.server / "lock"
 
     @property
     def start_lock(self) -> Path:
-        """Held by the client that is starting the server."""
+        """Lock file, held by the client that starts the server."""
         return self.server / "start.lock"
 
     @property
@@ -75,7 +75,7 @@ class Folder:
 
     @property
     def logging(self) -> Path:
-        """How much the server logs."""
+        """Log configuration of the server."""
         return self.config / "logging.properties"
 
     @property
@@ -85,14 +85,14 @@ class Folder:
 
     @property
     def console(self) -> Path:
-        """What the supervisor and the server print."""
+        """Output of the supervisor and the server."""
         return self.log / "console.log"
 
     def create(self) -> None:
-        """Make the folders, closed to others.
+        """Create the folders, accessible to their owner only.
 
         Raises:
-            OSError: They cannot be made or written to.
+            OSError: They cannot be created or written to.
         """
         self.home.mkdir(parents=True, exist_ok=True)
         for folder in (self.server, self.database, self.config, self.log):
@@ -101,19 +101,19 @@ class Folder:
 
 @dataclass(frozen=True)
 class ServerRun:
-    """The run file: one server process, where it listens and how it is.
+    """Content of the run file: one server process, its address and its state.
 
     Attributes:
         state: `starting`, `ready`, `stopping`, `stopped` or `failed`.
         pid: Process id of the supervisor.
-        created: When the supervisor's process began, in seconds since the epoch: tells it from a later
-            process of the same id.
+        created: Start of the supervisor's process, in seconds since the epoch; a later process with the same id has
+            another.
         java: Process id of the database process; 0 while there is none.
         port: Bolt port on the loopback interface.
         host: Name of the machine.
-        started: When the supervisor took the folder, in seconds since the epoch.
-        restarts: How often the database process died and was started again.
-        error: Why it failed.
+        started: When the supervisor locked the folder, in seconds since the epoch.
+        restarts: Number of times the database process died and was started again.
+        error: Reason of a failure.
     """
 
     state: str
@@ -128,12 +128,12 @@ class ServerRun:
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor that wrote this still runs on this machine."""
+        """Whether the supervisor that wrote the file still runs on this machine."""
         return self.host == socket.gethostname() and process_alive(self.pid, self.created)
 
 
 def read_run(folder: Folder) -> ServerRun | None:
-    """The run file, or None when there is none or it makes no sense (a stale or half-written one)."""
+    """Return the content of the run file; None if it is missing or invalid."""
     try:
         return ServerRun(**json.loads(folder.run.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
@@ -141,12 +141,12 @@ def read_run(folder: Folder) -> ServerRun | None:
 
 
 def write_run(folder: Folder, run: ServerRun) -> None:
-    """Replace the run file in one step, readable by its owner only."""
+    """Replace the run file atomically, readable by its owner only."""
     write_private(folder.run, json.dumps(asdict(run)))
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600 in one step: a reader finds the old content or the new."""
+    """Write a file of mode 0600 atomically: a reader sees the old content or the new."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -160,7 +160,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def try_lock(path: Path) -> int | None:
-    """Take a lock file at once: its descriptor, or None when another process holds it."""
+    """Lock a file without waiting; return its descriptor, or None if another process holds it."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -174,7 +174,7 @@ def try_lock(path: Path) -> int | None:
 
 
 def locked(path: Path) -> bool:
-    """Whether another process holds a lock file."""
+    """Return whether another process holds a lock file."""
     lock = try_lock(path)
     if lock is None:
         return True
@@ -184,7 +184,7 @@ def locked(path: Path) -> bool:
 
 @contextlib.contextmanager
 def holding(descriptor: int) -> Iterator[None]:
-    """Free a lock at the end of the block."""
+    """Release a lock at the end of the block."""
     try:
         yield
     finally:
@@ -192,7 +192,7 @@ def holding(descriptor: int) -> Iterator[None]:
 
 
 def process_alive(pid: int, created: float) -> bool:
-    """Whether the process of this id is the one that began at `created`, and not a zombie."""
+    """Return whether the process with this id is the one that started at `created`, and no zombie."""
     try:
         process = psutil.Process(pid)
         # The kernel's boot time, which psutil adds, may move by a second when the clock is corrected.
@@ -203,7 +203,7 @@ def process_alive(pid: int, created: float) -> bool:
 
 
 def accepts(port: int) -> bool:
-    """Whether something on this machine accepts connections on a port."""
+    """Return whether a port of this machine accepts connections."""
     try:
         with socket.create_connection((HOST, port), timeout=1.0):
             return True
@@ -212,5 +212,5 @@ def accepts(port: int) -> bool:
 
 
 def with_state(run: ServerRun, state: str, *, java: int = 0, error: str = "") -> ServerRun:
-    """The same server in another state."""
+    """Return the same server in another state."""
     return replace(run, state=state, java=java, error=error)

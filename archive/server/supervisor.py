@@ -1,12 +1,11 @@
 """The supervisor of the embedded server: `python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS`.
 
-One small process a folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java
-runtime inside the wheel `arcadedb_embedded`) as its child, writes the run file, starts the child again
-on the same port when it dies, and ends both after a time without clients. `archive.server.embedded` starts it;
-nobody needs to call it by hand.
+One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java runtime inside the
+wheel `arcadedb_embedded`) as its child, writes the run file, restarts a dead child on the same port, and ends both
+after a time without clients. `archive.server.embedded` starts it; there is no need to call it by hand.
 
-Life of the two processes: the child inherits the lock, so the folder stays locked while either lives; on
-Linux the kernel kills the child when the supervisor dies. So whoever gets the lock finds nobody at work.
+Lifetime of the two processes: the child inherits the lock, so the folder stays locked while either lives. On Linux the
+kernel kills the child when the supervisor dies. A process that gets the lock therefore finds no server at work.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from archive.server.run_file import (
 READY_SECONDS = 60.0
 STOP_SECONDS = 15.0
 LOCK_SECONDS = 1.0
-MAX_RESTARTS = 5  # within RESTART_WINDOW: a server that dies over and over is given up
+MAX_RESTARTS = 5  # within RESTART_WINDOW seconds; then the supervisor gives up
 RESTART_WINDOW = 60.0
 MAX_CONSOLE_BYTES = 1_000_000
 
@@ -53,7 +52,7 @@ _LINUX_PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Hold the folder and run its server until it is told to stop or nobody needs it."""
+    """Lock the folder and run its server until a stop signal or until no client has connected for a while."""
     home, heap_mb, idle_seconds = Path(arguments[0]), int(arguments[1]), float(arguments[2])
     os.umask(0o077)
     folder = Folder(home)
@@ -69,7 +68,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _take_lock(folder: Folder) -> int | None:
-    # A client that probes the lock holds it for an instant; a server on its way out, a little longer.
+    # A client that probes the lock holds it for an instant, an ending server a little longer.
     deadline = time.monotonic() + LOCK_SECONDS
     while (lock := try_lock(folder.lock)) is None and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -87,7 +86,7 @@ class Supervisor:
     """
 
     def __init__(self, folder: Folder, lock: int, heap_mb: int, idle_seconds: float) -> None:
-        """Remember the last server's port, which its clients still know."""
+        """Take over the port of the last server, which its clients still know."""
         self.folder, self.lock, self.heap_mb, self.idle_seconds = folder, lock, heap_mb, idle_seconds
         self.stopping = False
         last = read_run(folder)
@@ -102,11 +101,11 @@ class Supervisor:
         self.output: deque[str] = deque(maxlen=40)
 
     def request_stop(self, *_: object) -> None:
-        """Signal handler: end at the next look."""
+        """Signal handler: end at the next iteration."""
         self.stopping = True
 
     def run(self) -> int:
-        """Start the database, and start it again whenever it dies."""
+        """Start the database, and restart it whenever it dies."""
         deaths: deque[float] = deque(maxlen=MAX_RESTARTS)
         try:
             _ensure_password(self.folder)
@@ -130,7 +129,7 @@ class Supervisor:
             return 1
 
     def _start(self) -> subprocess.Popen[bytes]:
-        """A database that is ready for clients."""
+        """Start a database and return it when it is ready for clients."""
         for attempt in range(3):
             port = _free_port(self.run_file.port if attempt == 0 else 0)
             self.run_file = replace(self.run_file, port=port)
@@ -142,7 +141,7 @@ class Supervisor:
             self._stop(java)
             if self.stopping:
                 return java
-            # Somebody may have taken the port between the look at it and the server's own bind.
+            # Another process may have bound the port between the probe and the server's bind.
             if not any("BindException" in line or "already in use" in line for line in self.output):
                 break
         raise StartFailed(self._tail())
@@ -171,7 +170,7 @@ class Supervisor:
         return False
 
     def _watch(self, java: subprocess.Popen[bytes]) -> str:
-        """Wait until the database dies (`died`), or is to be ended (`leave`)."""
+        """Wait until the database dies (`died`) or must be stopped (`leave`)."""
         look_every = min(2.0, self.idle_seconds / 4)
         now = time.monotonic()
         last_client, next_look = now, now + look_every
@@ -191,12 +190,12 @@ class Supervisor:
             if not self._folder_is_ours():
                 return "leave"
             if read_run(self.folder) != self.run_file:
-                # Somebody damaged or removed it: without it no client finds this server, and no other can start.
+                # Restore a damaged or removed run file: without it no client finds this server, and no other can start.
                 write_run(self.folder, self.run_file)
         return "leave"
 
     def _folder_is_ours(self) -> bool:
-        # A folder that was removed, perhaps made anew, must not keep an invisible server.
+        # A server must not outlive its folder, even if a new folder has the same path.
         try:
             return self.folder.lock.stat().st_ino == os.fstat(self.lock).st_ino
         except OSError:
@@ -205,14 +204,14 @@ class Supervisor:
     def _stop(self, java: subprocess.Popen[bytes]) -> None:
         java.terminate()
         deadline = time.monotonic() + STOP_SECONDS
-        # Its last words must be read, or a full pipe would keep it from ending.
+        # Read its remaining output: a full pipe would keep it from ending.
         while self._drain(java, 0.05) and time.monotonic() < deadline:
             pass
         java.kill()
         java.wait()
 
     def _drain(self, java: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Keep the child's output for up to `seconds`; False once it has none any more (it is dead)."""
+        """Collect the child's output for up to `seconds`; return False at its end, when the child is dead."""
         assert java.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(java.stdout, selectors.EVENT_READ)
@@ -242,7 +241,7 @@ def _ensure_password(folder: Folder) -> None:
     users = folder.config / "server-users.jsonl"
     if not folder.password.exists():
         write_private(folder.password, secrets.token_urlsafe(32))
-    # The server reads the password only while it has no users: let it make them anew after a change.
+    # ArcadeDB reads the password only while it has no users: delete them after a change.
     if users.exists() and users.stat().st_mtime < folder.password.stat().st_mtime:
         users.unlink()
 
@@ -260,14 +259,14 @@ def _free_port(preferred: int) -> int:
 
 
 def _die_with_parent(parent: int) -> Callable[[], None] | None:
-    """What the child does before it becomes the database: ask the kernel to be killed after its parent."""
+    """Return the child's first action, before it becomes the database: ask the kernel to kill it with its parent."""
     if not sys.platform.startswith("linux"):
         return None
     libc = ctypes.CDLL(None, use_errno=True)
 
     def ask() -> None:
         libc.prctl(_LINUX_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the request
+        if os.getppid() != parent:  # the parent died before the request
             os._exit(1)
 
     return ask
@@ -277,7 +276,7 @@ def _has_clients(pid: int, port: int) -> bool:
     try:
         connections = psutil.Process(pid).net_connections(kind="tcp")
     except psutil.Error:
-        return True  # the look failed: no reason to leave; a dead child shows elsewhere
+        return True  # unknown: stay; a dead child is noticed elsewhere
     return any(
         connection.status == psutil.CONN_ESTABLISHED and connection.laddr and connection.laddr.port == port
         for connection in connections

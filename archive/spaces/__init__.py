@@ -1,9 +1,10 @@
 """Search spaces: `spaces.get("cnn")`, `spaces.names()`.
 
-A package adds a space of its own through an entry point of the group `archive.spaces`: a name, and a class derived
-from `Space` whose constructor takes the space's settings as keyword arguments. Its module defines the vocabulary of
-that name (`archive.architecture.operations.define`). Cells, whose layers have no units, derive from
-`archive.spaces.cell.CellSpace`: they get a pool of random cells, and decisions for the agents that need them.
+A plug-in package registers a space through an entry point of the group `archive.spaces`: a name, and a subclass of
+`Space` with the space's settings as keyword arguments. Its module defines the vocabulary of that name
+(`archive.architecture.operations.define`). Spaces of cells, whose layers have no units, derive from
+`archive.spaces.cell.CellSpace`, which provides an initial pool of random cells, and decisions for the agents that need
+them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ registry = Registry(
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all spaces, those of other packages included."""
+    """Return the names of all spaces, plug-ins included."""
     return registry.names()
 
 
@@ -38,12 +39,12 @@ def get(name: str, **config: Any) -> Space:
 
     Args:
         name: Its name.
-        **config: Its settings, by name; left out, they have the space's defaults. `table`, the name or path of a
-            table of such networks, restricts the space to the table's.
+        **config: Its settings by name, default: the space's. `table`, the name or path of a table of such networks,
+            restricts the space to the networks of the table.
 
     Raises:
         UnknownNameError: No space, or no setting of the space, has this name.
-        SettingsError: A setting has a value that cannot be used, or another package's space cannot be loaded.
+        SettingsError: A setting has an invalid value, or a plug-in space cannot be loaded.
     """
     table = config.pop("table", None)
     space = registry.load(name)(**config)
@@ -53,7 +54,7 @@ def get(name: str, **config: Any) -> Space:
 
 
 def _within(space: Space, table: Any) -> Space:
-    """Return the part of a space that a table holds."""
+    """Return the subspace of the networks of a table."""
     from archive.spaces.tables.space import TableSpace
 
     return TableSpace(space, table)

@@ -1,4 +1,4 @@
-"""What a search space is: a set of architectures, and the ways to move in it."""
+"""The contract of a search space: a set of architectures, and the moves in it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """One architecture made from another.
+    """An architecture and the modifications that led to it.
 
     Attributes:
         child: The new architecture, a member of the space.
-        operations: Names of the modifications that made it, in order. Those that changed nothing are left out. Empty
-            where the space offers no way out of the parent, and the child is the parent.
+        operations: Names of the effective modifications, in order. Empty if the space has no other network to move to;
+            the child is the parent then.
     """
 
     child: Architecture
@@ -32,14 +32,14 @@ class Mutation:
 
 
 class Space(ABC):
-    """A set of architectures, and the ways to move in it.
+    """A set of architectures, and the moves in it.
 
-    A space is immutable and holds no state: every random choice comes from the generator that is passed in, so one
-    seed gives one result. Two spaces are equal when name and configuration are, and `spaces.get(space.name,
-    **space.config)` gives an equal space.
+    A space is immutable and has no state: every random choice comes from the generator passed in, so one seed gives one
+    result. Two spaces are equal if their names and configurations are. `spaces.get(space.name, **space.config)` returns
+    an equal space.
 
     Attributes:
-        name: Name of the space, and of the vocabulary its architectures are written in.
+        name: Name of the space, and of the vocabulary of its architectures.
     """
 
     name: str
@@ -47,64 +47,64 @@ class Space(ABC):
     @property
     @abstractmethod
     def config(self) -> dict[str, Any]:
-        """Every setting of the space with its value, as a JSON object: what a study records."""
+        """Every setting of the space with its value, as a JSON object; recorded with a study."""
 
     @abstractmethod
     def validate(self, architecture: Architecture) -> None:
         """Check that an architecture is a member.
 
         Raises:
-            InvalidArchitectureError: It is not; the message says why.
+            InvalidArchitectureError: It is not; the message gives the reason.
         """
 
     @abstractmethod
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return the members that a search begins with, no two of equal `functional_key`.
+        """Return the first members of a search, no two of equal `functional_key`.
 
         Args:
-            rng: Draws the pool where its networks are random ones, so that each search begins elsewhere; it is not used
-                where the pool is a fixed list of designs. None stands for the generator of seed 0, for examples.
+            rng: Generator of a random pool, so that searches with different seeds start differently. Spaces with a
+                fixed list of designs do not use it. None means the generator of seed 0.
         """
 
     @abstractmethod
     def sample(self, rng: np.random.Generator) -> Architecture:
-        """Return a random member; any distribution that reaches the whole space."""
+        """Return a random member, of any distribution with the whole space as its support."""
 
     @abstractmethod
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Return a random member near a member, of another `functional_key` if there is any.
+        """Return a random member near a member, of another `functional_key` if the space has one.
 
         Args:
             architecture: A member of the space.
-            rng: Source of every choice.
+            rng: Source of every random choice.
         """
 
     @abstractmethod
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield every network that is one legal modification away, each network once, never the given one.
+        """Yield every network that is one legal modification away, each once, without the given one.
 
-        They are made as they are asked for: there can be very many. The order depends on the order of the layers.
+        A generator, since there can be very many. Their order depends on the order of the layers.
 
         Args:
             architecture: A member of the space.
         """
 
     def members(self) -> Sequence[Architecture] | None:
-        """Return every network of the space, one of each `functional_key`; None where there are too many to list.
+        """Return every network of the space, one of each `functional_key`; None if there are too many to list.
 
-        The list is made once and shared: callers do not change it. Its order is always the same.
+        The list is created once and shared: callers must not change it. Its order is deterministic.
         """
         return None
 
     @property
     def is_cell(self) -> bool:
-        """Whether the networks are cells, whose layers have no units: agents compare those by other distances."""
+        """Whether the networks are cells, whose layers have no units. Agents choose their distances by it."""
         return vocabulary(self.name).cells
 
     def decisions(self) -> Decisions | None:
-        """Return what makes a network of categorical decisions; None where agents that need them cannot search.
+        """Return the encoding of networks as categorical decisions; None if the space has none.
 
-        Unless a space says otherwise, cells that can be listed are made of edges and labels.
+        Agents over decisions cannot search such a space. The default: edges and labels for listable spaces of cells.
         """
         members = self.members() if self.is_cell else None
         if members is None:
@@ -132,26 +132,26 @@ class Space(ABC):
         return hash((self.name, tuple(sorted(self.config.items()))))
 
     def __repr__(self) -> str:
-        """Return the call that makes an equal space."""
+        """Return the call that returns an equal space."""
         settings = "".join(f", {name}={value!r}" for name, value in self.config.items())
         return f"spaces.get({self.name!r}{settings})"
 
 
 def check_space(space: str, architecture: Architecture) -> None:
-    """Check that an architecture is written in a space's vocabulary.
+    """Check that an architecture has a space's vocabulary.
 
     Raises:
-        InvalidArchitectureError: It is of another space.
+        InvalidArchitectureError: It belongs to another space.
     """
     if architecture.space != space:
         raise InvalidArchitectureError(f"the architecture must be of space {space}, got {architecture.space}")
 
 
 def refuse_settings(space: str, config: Mapping[str, Any]) -> None:
-    """Check that a space that has no settings is given none.
+    """Refuse settings for a space that has none.
 
     Raises:
-        UnknownNameError: It is given one.
+        UnknownNameError: There is a setting.
     """
     for name in config:
         raise UnknownNameError(f"setting of space {space}", name, (), hint="it has none")

@@ -1,4 +1,4 @@
-"""What spaces of cells share: nothing to set, a pool of random cells, and decisions on edges and labels."""
+"""Base class of the spaces of cells: no settings, an initial pool of random cells, decisions on edges and labels."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MISSES = 200
 
 
 class CellSpace(Space):
-    """A space of cells up to a number of vertices, those of a table for instance.
+    """A space of cells with a maximum number of vertices.
 
     Attributes:
-        vertices: Most vertices of a cell, input and output included.
+        vertices: Maximum number of vertices of a cell, input and output included.
     """
 
     vertices: int
@@ -28,15 +28,15 @@ class CellSpace(Space):
 
     @property
     def config(self) -> dict[str, Any]:
-        """There is nothing to set."""
+        """Empty: there are no settings."""
         return {}
 
     def decisions(self) -> Decisions:
-        """Return the decisions on the edges of a cell, and on the labels of its vertices."""
+        """Return the decisions on the edges of a cell and the labels of its vertices."""
         return MatrixDecisions(self, self.vertices)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return ten random cells; fewer where that many draws in a row were known that the space has hardly more."""
+        """Return ten random cells; fewer if many draws in a row repeat a cell, as in a tiny space."""
         rng = np.random.default_rng(0) if rng is None else rng
         pool: dict[str, Architecture] = {}
         misses = 0

@@ -1,17 +1,17 @@
-"""An architecture as a list of categorical decisions, and back: what TPE, REINFORCE and TreeBO search over.
+"""Architectures as vectors of categorical decisions, and back: the encoding for TPE, REINFORCE and TreeBO.
 
     symbol   meaning                                                     shape
-    D        decisions that a space can ask for                          scalar
-    x        the position of each choice, `ABSENT` where none is made    (D,)
+    D        number of decisions of a space                              scalar
+    x        the index of each choice, `ABSENT` for a decision not made  (D,)
 
     space          decisions                                                                  paper
     nasbench201    the operation on each of six edges                                         NAS-Bench-201
     nasbench101    21 edges of seven vertices, then five labels                               NAS-Bench-101
-    other cells    the same, of as many vertices as they have
+    other cells    the same, for their number of vertices
     mlp, cnn       how many layers, then operation and units of each; chains only             NASBOT, appendix C.1
 
-Whether a decision is made can depend on those before it: a network of three layers has no fourth to decide on. Several
-lists may describe one network. `encode` gives one of them, the same for all relabellings.
+A decision can depend on earlier ones: a network of three layers has no fourth layer to decide on. Several vectors may
+describe one network. `encode` returns one of them, the same for all relabellings.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Vector = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One choice to make.
+    """One categorical decision.
 
     Attributes:
         name: Its name, unique in the space.
-        choices: What can be chosen.
-        ordered: Whether neighbouring choices are alike.
+        choices: The options.
+        ordered: Whether neighbouring options are similar.
     """
 
     name: str
@@ -50,16 +50,16 @@ class Decision:
 
 
 class Decisions(ABC):
-    """The decisions that make a member of a space; immutable.
+    """Encoding of the members of a space as decisions; immutable.
 
     Args:
-        space: The space; what it does not contain, no list decodes to.
+        space: The space. Vectors decode to its members only.
 
     Attributes:
-        space: As given.
-        decisions: All D of them, in the order in which they are made.
-        roots: How many of the first settle which of the others are made: where the tree branches. 0 where networks
-            have one shape.
+        space: The space.
+        decisions: All D decisions, in their order.
+        roots: Number of leading decisions that determine which of the others are made: the branches of the tree. 0 if
+            all networks have one shape.
     """
 
     roots: int = 0
@@ -71,22 +71,22 @@ class Decisions(ABC):
 
     @abstractmethod
     def needed(self, made: Sequence[int]) -> bool:
-        """Return whether the next decision is to be made, after those that are: `len(made)` is its position."""
+        """Return whether the decision at position `len(made)` exists, given the decisions before it."""
 
     @abstractmethod
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return decisions that make a network of the space, None where no decisions do."""
+        """Return the decisions of a network of the space; None if it has none."""
 
     @abstractmethod
     def build(self, made: Vector) -> Architecture:
         """Return the network that decisions describe.
 
         Raises:
-            InvalidArchitectureError: They describe none.
+            InvalidArchitectureError: They describe no network.
         """
 
     def completed(self, made: Sequence[int], rng: np.random.Generator) -> Vector:
-        """Return decisions with those drawn uniformly that are needed and not made, and without those not needed."""
+        """Return complete decisions: missing ones are drawn uniformly, superfluous ones are removed."""
         whole: list[int] = []
         for decision, choice in zip(self.decisions, made, strict=True):
             if not self.needed(whole):
@@ -96,13 +96,13 @@ class Decisions(ABC):
         return tuple(whole)
 
     def within(self, space: Space) -> Self:
-        """Return the same decisions for a space within this one, which has fewer members."""
+        """Return the same decisions for a subspace."""
         narrowed = copy(self)
         narrowed.space = space
         return narrowed
 
     def decode(self, made: Vector) -> Architecture | None:
-        """Return the member that decisions make, None where they make none."""
+        """Return the member that the decisions describe; None if they describe no member."""
         try:
             found = self.build(made)
         except InvalidArchitectureError:
@@ -112,11 +112,11 @@ class Decisions(ABC):
 
 @final
 class MatrixDecisions(Decisions):
-    """The decisions of cells: which edges there are, then the labels of the vertices on a path from input to output.
+    """Decisions of cells: the edges, then the labels of the vertices on a path from input to output.
 
     Args:
-        space: Cells of the operations of its vocabulary.
-        vertices: Most vertices of a cell, input and output included; larger cells are described by nothing.
+        space: Space of cells.
+        vertices: Maximum number of vertices of a cell, input and output included; larger cells have no encoding.
     """
 
     def __init__(self, space: Space, vertices: int) -> None:
@@ -131,12 +131,12 @@ class MatrixDecisions(Decisions):
         )
 
     def needed(self, made: Sequence[int]) -> bool:
-        """A vertex that is cut off has no label to decide on."""
+        """Return whether the decision exists: a vertex on no path has no label."""
         at = len(made) - len(self._pairs)
         return at < 0 or at + 1 in self._used(made)
 
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return the cell in canonical order, vertices that it lacks before the output."""
+        """Return the decisions of the cell in canonical order, missing vertices before the output."""
         if not self.space.contains(architecture) or len(architecture.layers) > self.vertices:
             return None
         cell = architecture.canonical
@@ -150,7 +150,7 @@ class MatrixDecisions(Decisions):
         return (*chosen, *labels.values())
 
     def build(self, made: Vector) -> Architecture:
-        """Return the cell without what is cut off."""
+        """Return the cell without disconnected vertices."""
         used = self._used(made)
         if self.vertices - 1 not in used:
             raise InvalidArchitectureError("no path leads from the input to the output of the cell")

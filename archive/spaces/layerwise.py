@@ -1,4 +1,4 @@
-"""What the spaces `cnn` and `mlp` share: networks built layer by layer, limits, and the modifiers of Table 6."""
+"""Base class of the spaces `cnn` and `mlp`: networks of layers within limits, changed by the modifiers of Table 6."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from archive.spaces.modifiers.sampled import mutate, steps
 
 POOL_SIZE = 10
 
-# How far, in single steps, a random member may be from the initial pool.
+# Maximum number of modifications between the initial pool and a random member.
 _SAMPLE_STEPS = 10
 
 
 class LayerwiseSpace(Space):
     """Networks of one vocabulary within limits, changed by the nine modifiers of NASBOT.
 
-    A member has at least one layer between the input and the decision layers: without one it computes nothing that
-    could be searched, and its mass, by which distances are normalised, is zero.
+    A member has at least one layer between the input and the decision layers. Without one there is nothing to search,
+    and the mass, which normalises distances, would be zero.
 
     Args:
         **config: Limits by name (`archive.spaces.limits.Limits`).
 
     Raises:
         UnknownNameError: There is no limit of that name.
-        SettingsError: A value that cannot be used.
+        SettingsError: A limit has an invalid value.
     """
 
     def __init__(self, **config: Any) -> None:
@@ -43,7 +43,7 @@ class LayerwiseSpace(Space):
 
     @abstractmethod
     def designs(self) -> Iterator[Architecture]:
-        """Yield networks for the initial pool: the paper's ten first, then others that take fewer layers."""
+        """Yield networks for the initial pool: the paper's ten, then others with fewer layers."""
 
     @property
     def config(self) -> dict[str, Any]:
@@ -51,22 +51,22 @@ class LayerwiseSpace(Space):
         return self.limits.config
 
     def validate(self, architecture: Architecture) -> None:
-        """Check vocabulary, limits and that there is something between input and decision.
+        """Check the vocabulary, the limits and that there is a layer between input and decision.
 
         Raises:
-            InvalidArchitectureError: It is no member; the message says why.
+            InvalidArchitectureError: The architecture is not a member; the message gives the reason.
         """
         check_space(self.name, architecture)
         self._check(architecture)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
-        """Return ten designs, always the same, made narrower where units or mass exceed the limits.
+        """Return ten fixed designs, narrowed if units or mass exceed the limits.
 
-        Designs that cannot be made to fit are replaced by others with fewer layers; in a space too narrow for those,
-        the pool is smaller.
+        Designs that exceed other limits are replaced by ones with fewer layers. If the limits exclude those too, the
+        pool is smaller.
 
         Raises:
-            SettingsError: The limits admit no design at all.
+            SettingsError: The limits admit no design.
         """
         if not self._pool:
             raise SettingsError(f"the limits of space {self.name} admit no network to begin with: {self.config}")
@@ -81,12 +81,12 @@ class LayerwiseSpace(Space):
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Apply 1 to 5 random modifiers, with probabilities 0.5, 0.25, 0.125, 0.075 and 0.05.
 
-        Steps that undo each other are not among the operations; where they undo all, one more step is taken.
+        Steps that undo each other are not listed among the operations. If all are undone, one more step is taken.
         """
         return mutate(architecture, self.limits, self._check, rng)
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield what one modifier makes of a member, in the order of Table 6."""
+        """Yield the results of one modifier, in the order of Table 6."""
         seen = {architecture.key}
         for name, child in every(architecture, self.limits):
             if child.key not in seen and self.contains(child):
@@ -111,7 +111,7 @@ class LayerwiseSpace(Space):
             raise InvalidArchitectureError("a network needs a layer between input and decision layers, got none")
 
     def _fitted(self, design: Architecture) -> Architecture | None:
-        """Return the design as a member, its units shrunk by 1/8 all together until they fit."""
+        """Return the design as a member, all its units shrunk by 1/8 until the limits hold; None if they never do."""
         widths = [layer.units for layer in design.layers]
         while True:
             layers = [

@@ -60,14 +60,14 @@ class NasBench101(CellSpace):
                 return cell
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Flip each edge with probability 1/7 and relabel each vertex with probability 1/5, until another cell results.
+        """Flip each edge with probability 1/7 and relabel each vertex with probability 1/5, until the cell changes.
 
         These are the rates of BANANAS' code (`Cell.mutate` of naszilla/bananas), which takes them from `mutate_spec` of
         google-research/nasbench: mutation_rate / V for each of the 21 edges of V = 7 vertices, mutation_rate / (V - 2)
         for each inner vertex, with mutation_rate 1; a relabelled vertex gets another label. Both mutate all seven
-        vertices of a matrix. Here vertices that are cut off are not kept: those that a cell lacks get random labels.
+        vertices of a matrix. Architectures do not store disconnected vertices, so those get random labels here.
 
-        The operations are edits none of which can be left out: without any one, another cell would have resulted.
+        The recorded operations are a minimal set of edits: each of them is needed for the resulting cell.
         """
         while True:
             matrix, labels = _padded(architecture, rng)
@@ -78,7 +78,7 @@ class NasBench101(CellSpace):
                 return Mutation(child, tuple("flip_edge" if isinstance(to, int) else "swap_label" for _, to in needed))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield what one other label, one edge more or fewer, or one vertex beside an edge or gap makes of a cell."""
+        """Yield the cells with one other label, one edge more or fewer, or one vertex added parallel to a pair."""
         seen = {architecture.key}
         for name, matrix, labels in _one_step(*to_nasbench101(architecture)):
             child = self._member(matrix, labels)
@@ -87,7 +87,7 @@ class NasBench101(CellSpace):
                 yield Mutation(child, (name,))
 
     def _member(self, matrix: Matrix, labels: list[str]) -> Architecture | None:
-        """Return the cell without vertices that are cut off, None where it is no member."""
+        """Return the cell without disconnected vertices; None if it is not a member."""
         kept = _on_a_path(matrix)
         if not {0, len(labels) - 1} <= kept:
             return None
@@ -139,9 +139,9 @@ def _edited(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> tuple[M
 
 
 def _needed(matrix: Matrix, labels: list[str], edits: Sequence[Edit]) -> list[Edit]:
-    """Return edits that make the same cell, of which none can be left out.
+    """Return a minimal set of edits with the same resulting cell.
 
-    An edit of what is cut off changes nothing, and of two that cut the same vertex off one is enough.
+    An edit of a disconnected vertex changes nothing; of two edits that disconnect the same vertex, one suffices.
     """
     made = _connected(*_edited(matrix, labels, edits))
     needed = list(edits)
@@ -173,7 +173,7 @@ def _one_step(matrix: Matrix, labels: list[str]) -> Iterator[tuple[str, Matrix, 
 
 
 def _with_vertex(matrix: Matrix, u: int, v: int) -> Matrix:
-    """Return the matrix with a new vertex behind u that u feeds and that feeds v."""
+    """Return the matrix with a new vertex after u, fed by u and feeding v."""
     rows = [[*row[: u + 1], 0, *row[u + 1 :]] for row in matrix]
     rows.insert(u + 1, [0] * (len(matrix) + 1))
     rows[u][u + 1] = rows[u + 1][v + 1] = 1

@@ -1,1 +1,1 @@
-"""The nine modifiers of NASBOT (Table 6): what they do, where they apply, all of their results, random ones."""
+"""The nine modifiers of NASBOT (Table 6): their application, their legal choices, all their results, random ones."""

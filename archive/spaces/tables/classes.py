@@ -1,4 +1,4 @@
-"""The content of a table: its rows grouped by network, as arrays that can be kept (`archive.cache`)."""
+"""Content of a table: its rows grouped by network, as arrays that can be cached (`archive.cache`)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Floats = NDArray[np.float64]
 
 
 class Described(NamedTuple):
-    """What is known of the network of a row, whether it is built or not.
+    """Identity of the network of a row, which is built on demand.
 
     Attributes:
-        functional_key: As of the network.
+        functional_key: Functional key of the network.
         size: Its numbers of layers and edges, dead ones included.
-        build: Returns the network as it stands in the row.
+        build: Returns the network of the row, dead layers included.
     """
 
     functional_key: str
@@ -31,7 +31,7 @@ class Described(NamedTuple):
 
     @classmethod
     def of(cls, cell: Architecture) -> Self:
-        """Describe a network that is built."""
+        """Describe an existing network."""
         return cls(cell.functional_key, (len(cell.layers), len(cell.edges)), lambda: cell)
 
 
@@ -42,9 +42,9 @@ def classes(
 
     Args:
         space: Name of the vocabulary of the cells.
-        cells: What each row of the file describes; one network a class is built.
-        columns: Name to one number a row, NaN where there is none.
-        unusable: Name of a column that is not all numbers to why.
+        cells: The cell of each row of the file; one network per class is built.
+        columns: Name to one number per row, NaN if it is missing.
+        unusable: Name of each column with values that are no numbers to the reason.
 
     Returns:
         The arrays of `packing` for one architecture a class, with `rows` (n,), `means` (columns, n) and `about`, JSON.

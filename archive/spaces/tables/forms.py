@@ -1,4 +1,4 @@
-"""The forms of tables: which columns describe a cell, and how."""
+"""Forms of tables: the columns that describe a cell, and their parser."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from archive.spaces import nasbench201_cells
 from archive.spaces.tables.classes import Described
 
 
-class Form(NamedTuple):
-    """How a kind of table describes cells.
+class TableForm(NamedTuple):
+    """Columns of one kind of table.
 
     Attributes:
         space: Name of the vocabulary.
         cell: Columns that describe a cell.
-        labels: Other columns that are no numbers.
-        read: Makes the architecture of a row out of the former.
-        known: Returns, by the texts of a row, what need not be read.
+        labels: Other columns of text.
+        read: Returns the architecture from the columns of `cell`.
+        known: Returns precomputed cells by the columns of `cell`; these are not parsed.
     """
 
     space: str
@@ -41,6 +41,6 @@ def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
 
 
 FORMS = (
-    Form("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201, nasbench201_cells.described),
-    Form("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
+    TableForm("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201, nasbench201_cells.described),
+    TableForm("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
 )

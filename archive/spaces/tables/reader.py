@@ -1,17 +1,17 @@
-"""Tables of architectures with what training them gave: NAS-Bench-201, NAS-Bench-101, and any CSV of their forms.
+"""Tables of architectures with the results of their trainings: NAS-Bench-201, NAS-Bench-101, CSV files of their forms.
 
     form      columns that describe the cell              every other column
-    NB201     `arch_str`                                  a number a row, empty where it is not known
+    NB201     `arch_str`                                  one number per row, empty if unknown
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
 
-`adjacency_rowmajor` is a text of n_vertices² characters 0 and 1, `ops` the labels, separated by `|`. A file whose name
-ends in `.gz` is unpacked.
+`adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels, separated by `|`. Files with
+the suffix `.gz` are decompressed.
 
-Rows of equal `functional_key` (isomorphic once dead edges are dropped) are one architecture that was evaluated
-several times: the table answers with the mean of each column. It is the identity by which a study admits a
-network once (`History.known`), so that no search can ask for two answers to one question. The 15,625 rows of
-NAS-Bench-201 are 14,125 classes under relabelling alone, and the 8,765 of this table once dead edges are dropped.
-Numbers are kept in the unit of the file: NAS-Bench-201 has its accuracies in percent, NAS-Bench-101 in [0, 1].
+Rows of equal `functional_key` (isomorphic without dead edges) count as one architecture that was evaluated several
+times: the table answers with the mean of each column. A study admits a network once by the same key (`History.known`),
+so a search cannot get two answers for one network. The 15,625 rows of NAS-Bench-201 form 14,125 classes under
+relabelling alone, and 8,765 without dead edges. Numbers keep the unit of the file: accuracies are in percent in
+NAS-Bench-201 and in [0, 1] in NAS-Bench-101.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ from archive.errors import (
     UsageError,
 )
 from archive.spaces.tables.classes import Described, classes
-from archive.spaces.tables.forms import FORMS, Form
+from archive.spaces.tables.forms import FORMS, TableForm
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
 
 COST = re.compile(r"train_(seconds|time)")
-"""The column of seconds that training took begins like this: `train_seconds_200ep`, `train_time_108ep_s`."""
+"""Beginning of the name of the column of training seconds: `train_seconds_200ep`, `train_time_108ep_s`."""
 
 
 class Official(NamedTuple):
-    """A table that the product knows by name: the file names it may have, and where its numbers come from."""
+    """A table with a built-in name: its possible file names, and the source of its numbers."""
 
     files: tuple[str, ...]
     source: str
@@ -78,24 +78,24 @@ NAMED = MappingProxyType(
 
 @final
 class Table:
-    """Architectures with columns of numbers, one entry a class of equal `functional_key`; immutable.
+    """Architectures with columns of numbers, one entry per class of equal `functional_key`; immutable.
 
     Args:
-        content: What `archive.spaces.tables.classes` makes of the rows.
+        content: The rows as grouped by `archive.spaces.tables.classes`.
         origin: Name or path of the table, for messages.
-        sha256: Of the file's content.
+        sha256: SHA-256 of the file's content.
 
     Attributes:
         space: Name of the vocabulary of its architectures.
-        origin: As given.
-        sha256: As given.
+        origin: Name or path of the table.
+        sha256: SHA-256 of the file's content.
         columns: Names of the columns of numbers.
         index: `functional_key` to position in `architectures`.
         rows: (n,) int64, how many rows of the file each class has.
     """
 
     def __init__(self, content: Arrays, origin: str, sha256: str) -> None:
-        """Take the content; the architectures can wait."""
+        """Keep the content; architectures are unpacked on demand."""
         self.origin, self.sha256, self._content = origin, sha256, content
         about = json.loads(content["about"].tobytes())
         self.space: str = about["space"]
@@ -108,9 +108,9 @@ class Table:
 
     @cached_property
     def architectures(self) -> tuple[Architecture, ...]:
-        """One a class, in the order in which the classes first appear.
+        """One architecture per class, in the order of their first rows.
 
-        It is the member of fewest layers and edges, which has no dead edges where the table holds such a one.
+        It is the member with the fewest layers and edges, hence without dead edges if the table has such a member.
         """
         return packing.unpack(self.space, self._content)
 
@@ -261,7 +261,7 @@ def _parsed(path: Path, content: bytes) -> Arrays:
     return classes(form.space, cells, columns, unusable)
 
 
-def _form(path: Path, head: Sequence[str]) -> Form:
+def _form(path: Path, head: Sequence[str]) -> TableForm:
     repeated = {name for name in head if head.count(name) > 1}
     if repeated:
         raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
@@ -275,7 +275,7 @@ def _form(path: Path, head: Sequence[str]) -> Form:
 
 def _cell(
     path: Path,
-    form: Form,
+    form: TableForm,
     head: Sequence[str],
     row: Sequence[str],
     number: int,

@@ -1,4 +1,4 @@
-"""A space within a space: the networks that a table holds, so that every proposal has its answer there."""
+"""Subspace of the networks of a table, so that the table has a result for every proposal."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _TRIES = 100
 
 @final
 class TableSpace(Space):
-    """The members of a space that a table holds, up to relabelling and dead edges.
+    """The members of a space that are in a table, up to relabelling and dead edges.
 
-    A table is often a sample: that of NAS-Bench-101 holds one cell in twenty, and what a mutation makes of a member is
-    mostly none. Moves are the space's own, restricted to members.
+    A table is often a sample: with one cell in twenty, as for NAS-Bench-101 here, most mutations of a member are not
+    members. Moves are those of the space, restricted to members.
 
     Args:
-        space: Whose members the table describes.
+        space: Space of the table's networks.
         table: Name or path of the table; a path is recorded as an absolute one.
 
     Attributes:
-        name: That of the space.
+        name: Name of the space.
         table: The table.
 
     Raises:
-        SettingsError: The table is one of another space, or the setting is no text.
+        SettingsError: The table has networks of another space, or the setting is no string.
         UsageError: The table cannot be read.
     """
 
@@ -55,7 +55,7 @@ class TableSpace(Space):
         return {**self._space.config, "table": self._reference}
 
     def validate(self, architecture: Architecture) -> None:
-        """Check that an architecture is a member of the space, and that the table holds it.
+        """Check that an architecture is a member of the space and in the table.
 
         Raises:
             InvalidArchitectureError: It is not; the message says why.
