@@ -1,4 +1,4 @@
-"""What is written NAME=VALUE: parameters of a query, settings of a kernel or of an agent."""
+"""Parser of `NAME=VALUE`: parameters of a query, settings of a kernel or of an agent."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from archive.errors import UsageError
 
 
 def assignments(texts: Iterable[str], what: str) -> dict[str, Any]:
-    """Return names and values; a value that is no JSON is text as it stands.
+    """Return values by name. Values are parsed as JSON; a value that is no JSON is a string.
 
     Args:
-        texts: `NAME=VALUE` each; of a name that is given twice, the last counts.
-        what: What one of them is, for the error (`"a parameter"`).
+        texts: Strings `NAME=VALUE`; the last one of a name counts.
+        what: Name of the kind, for the error (`"a parameter"`).
 
     Raises:
-        UsageError: One is not written so.
+        UsageError: A string has another form.
     """
     return dict(assignment(text, what) for text in texts)
 

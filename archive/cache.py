@@ -1,14 +1,14 @@
-"""Arrays on the disk that one process computes and later ones read: parsed tables, listed spaces, features.
+"""Disk cache of arrays: parsed tables, listed spaces, features. Later processes read what one has computed.
 
     HOME/cache/<kind>/<digest>.npz        HOME is ARCHIVE_HOME, else ~/.archive
 
-The digest stands for everything that the arrays depend on: their identity (what they were computed from), and the code
-of this package (`fingerprint`), so that no file outlives an edit or an update. A file repeats its identity, and its
-parts carry checksums: one that is cut off, damaged or of another identity counts as missing and is written again.
+The digest covers everything that the arrays depend on: their identity (the inputs of the computation) and the code of
+this package (`fingerprint`), so that no file outlives an edit or an update. A file repeats its identity, and its parts
+have checksums: a truncated or damaged file, or one of another identity, counts as missing and is written again.
 
-A file is written aside and renamed, so that processes may read and write the same one. It may be deleted at any time.
-Each kind keeps at most `MOST_BYTES`; files that were not read for the longest time go first. A home that cannot be
-written to costs time and nothing else.
+A file is written under a temporary name and renamed, so that processes can read and write the same file concurrently.
+Files may be deleted at any time. Each kind keeps at most `MOST_BYTES`; the least recently read files are deleted first.
+If the home is not writable, the arrays are computed each time.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from archive import settings
 Arrays = dict[str, NDArray[Any]]
 
 FORMAT = 1
-"""Of the files; another number leaves what is there aside."""
+"""Version of the file format; files of other versions are ignored."""
 
 MOST_BYTES = 2**30
 """Size of all files of one kind together; a single larger file is kept alone."""

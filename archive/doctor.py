@@ -1,4 +1,4 @@
-"""Whether everything the archive needs is there, and what to do about what is not."""
+"""Checks of `archive doctor`: packages, folder, disk, credentials, server, each with a remedy."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ VERSION = "CALL dbms.components() YIELD name, versions RETURN name, versions[0] 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        name: What was looked at.
+        name: Subject of the check.
         state: `ok`, `note` (works, but worth knowing) or `bad` (does not work).
-        found: What was found.
-        remedy: What to do, where something is to be done.
+        found: Version, path, address or error.
+        remedy: Command or advice, empty if none is needed.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Check:
 
 
 def examine(settings: Settings) -> Iterator[Check]:
-    """Look at packages, folder, credentials and server, one after the other; starts the embedded server."""
+    """Yield the checks of packages, folder, credentials and server; start the embedded server for the last one."""
     yield Check("python", "ok", f"{platform.python_version()} on {platform.system()} ({sys.executable})")
     yield from _packages()
     yield _devices()

@@ -50,7 +50,7 @@ class UnknownNameError(UsageError):
     """No agent, task, space or study has this name.
 
     Args:
-        kind: What was looked up, in the field's words (`"agent"`).
+        kind: Kind of the name (`"agent"`).
         name: The name that was asked for.
         known: The names that exist.
         hint: A sentence to add when no known name comes near.
@@ -111,7 +111,7 @@ class ReadOnlyError(UsageError):
 
 
 class StoreError(ArchiveError):
-    """The database cannot do what was asked."""
+    """The database cannot answer or execute a request."""
 
 
 class StoreUnavailableError(StoreError):
@@ -144,7 +144,7 @@ class QueryError(StoreError):
 
 
 class IncompleteWriteError(QueryError):
-    """Some of what was to be written refers to nodes that are not there; nothing was stored."""
+    """Rows of a write refer to missing nodes; nothing was stored."""
 
     def __init__(self, written: int, ids: Iterable[str]) -> None:
         """Word the message from how many were written, and the ids of all that should have been."""
@@ -166,14 +166,14 @@ class LeaseLostError(ArchiveError):
 
 
 class SearchError(ArchiveError):
-    """A search that cannot go on, because what it proposes keeps failing."""
+    """A search that stops because its proposals keep failing."""
 
 
 class TrainingError(ArchiveError):
-    """One trial failed; `reason` is what goes on record with its proposal."""
+    """One trial failed; `reason` is recorded with its proposal."""
 
     def __init__(self, reason: str) -> None:
-        """Keep the reason that goes on record."""
+        """Keep the recorded reason."""
         self.reason = reason
         super().__init__(reason)
 

@@ -1,9 +1,9 @@
-"""The archive as pandas data frames, for notebooks: `pip install 'nas-archive[pandas]'`.
+"""Pandas data frames of studies, evaluations, curves and proposals: `pip install 'nas-archive[pandas]'`.
 
-    frames.studies(store)                     one row a study
-    frames.evaluations(store, "my-study")     one row an evaluation, a column a metric
-    frames.curves(store, "my-study")          one row an epoch of an evaluation
-    frames.proposals(store, "my-study")       one row a proposal, whatever became of it
+    frames.studies(store)                     one row per study
+    frames.evaluations(store, "my-study")     one row per evaluation, one column per metric
+    frames.curves(store, "my-study")          one row per epoch of an evaluation
+    frames.proposals(store, "my-study")       one row per proposal, in any state
     frames.answer(store.named("cost"))        the rows of any query
 
 Frames are copies: changing one changes nothing in the archive. Times are in UTC, values in the task's own unit.
@@ -33,12 +33,12 @@ _PROPOSAL = (
     *("reason", "seconds", "hyperparameters", "created", "started", "finished"),
 )
 _CURVE = ("train_loss", "valid_loss", "seconds")
-"""What every training of the trainer records, whatever its task."""
+"""Columns of every training, whatever its task."""
 _TIMES = ("created", "started", "finished")
 
 
 def studies(archive: Archive) -> pd.DataFrame:
-    """Return the studies, oldest first, by their names: what they search for, counts of proposals, the best value."""
+    """Return the studies by name, oldest first: objective, counts of proposals, best value."""
     rows = []
     for summary in archive.studies.list():
         study = summary.study
@@ -135,7 +135,7 @@ def _epochs(each: Evaluation) -> list[dict[str, Any]]:
 def _frame(
     rows: Sequence[dict[str, Any]], index: str | list[str], columns: Sequence[str], whole: Sequence[str]
 ) -> pd.DataFrame:
-    """Return a frame that has its columns even where there are no rows."""
+    """Return a frame with its columns, even without rows."""
     pandas = _pandas()
     by = [index] if isinstance(index, str) else index
     given = list(dict.fromkeys(name for row in rows for name in row)) or [*by, *columns]

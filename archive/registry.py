@@ -1,8 +1,7 @@
-"""Names that lead to things made elsewhere: the spaces, kernels, agents and tasks, ours and those of other packages.
+"""Registries of spaces, kernels, agents and tasks by name: built-in ones and plug-ins of other packages.
 
-A built-in name is a path `"module:attribute"` and is imported when it is first asked for. Another package adds a name
-through an entry point of the registry's group; it cannot take over a built-in one, since recorded studies must keep
-their meaning.
+A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name through an entry
+point of the registry's group. It cannot replace a built-in name, since recorded studies must keep their meaning.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from archive.errors import SettingsError, UnknownNameError
 
 
 class Registry:
-    """The names of one kind of thing.
+    """Objects of one kind by name.
 
     Args:
-        kind: What the names stand for, in the field's words (`"agent"`).
-        group: The entry point group of other packages (`"archive.agents"`).
+        kind: The kind, for messages (`"agent"`).
+        group: The entry point group of plug-ins (`"archive.agents"`).
         built_in: Name to `"module:attribute"`.
     """
 
@@ -30,15 +29,15 @@ class Registry:
         self._loaded: dict[str, Any] = {}
 
     def names(self) -> tuple[str, ...]:
-        """Return all names, sorted, loading none of them."""
+        """Return all names, sorted, without importing any of the objects."""
         return tuple(sorted({*self.built_in, *self._offered}))
 
     def load(self, name: str) -> Any:
-        """Return what a name stands for.
+        """Return the object of a name.
 
         Raises:
-            UnknownNameError: There is none of this name.
-            SettingsError: Another package offers it, but it cannot be loaded.
+            UnknownNameError: The name is not registered.
+            SettingsError: A plug-in of this name cannot be imported.
         """
         if name not in self._loaded:
             self._loaded[name] = self._find(name)

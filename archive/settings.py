@@ -166,7 +166,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def read_secret(path: Path) -> str:
-    """The password in a file, which nobody but its owner may be able to read, unless a container has it as a secret.
+    """Return the password in a file. It must be readable by its owner only, unless it is a container's secret.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.

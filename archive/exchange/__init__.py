@@ -1,1 +1,4 @@
-"""Archives as files: dump, load, and importers of external results. Imports the queue and the store."""
+"""Archives as files: dump, load, and importers of external results.
+
+Imports the queue, the store and what is below them.
+"""

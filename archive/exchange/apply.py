@@ -1,8 +1,8 @@
-"""How records of a dump get into the database: a batch of records is one transaction, which may run again.
+"""Writing of dump records to the database: a batch of records is one idempotent transaction.
 
-What is there is read, merged with what the file says (`archive.exchange.merge`), and written where that changes
-anything. Nodes that others write to as well are locked first: studies by those who add proposals, networks by those
-who add distances.
+Each record is merged with the existing one (`archive.exchange.merge`) and written if it changes anything. Nodes with
+concurrent writers are locked first: studies, to which searches add proposals, and networks, to which agents add
+distances.
 """
 
 from __future__ import annotations

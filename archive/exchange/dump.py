@@ -1,12 +1,11 @@
-"""An archive, or some of its studies, as one file: to keep, to send, to merge with another archive.
+"""Dump of an archive, or of some of its studies, to one file: a backup, or a file to merge into another archive.
 
     dump(connection, Path("mine.jsonl.gz"))                        everything
     dump(connection, Path("one.jsonl.gz"), studies=["one"])        a study with all that it refers to
 
-A study brings its proposals with their results, states and basis, agents, workers, networks, what those were made
-from, their stored distances, and the studies that it started warm from. Weights stay where they are; their addresses
-and digests are part. Only names are held in memory. Equal archives give equal files; `archive.exchange.load` reads them
-back.
+The dump of a study includes its proposals with results, states and provenance, its agents, workers and networks, their
+ancestors and stored distances, and the source studies of its warm start. Weights are not copied; the dump has their
+addresses and digests. Memory holds names only. Equal archives give equal files. `archive.exchange.load` is the inverse.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ def dump(
     distances: bool = True,
     force: bool = False,
 ) -> dict[str, int]:
-    """Write an archive, or some of its studies, to one file. Others may go on writing to the archive meanwhile.
+    """Write an archive, or some of its studies, to one file. The archive may be written to meanwhile.
 
     Args:
         connection: The archive.
-        path: Where the file is to be; it appears there when it is whole.
+        path: Path of the file, which appears there when it is complete.
         studies: Names of studies; None for everything, results without a study included.
         distances: Whether to write the stored distances, which are many and can be computed again.
         force: Whether to replace a file that is there.
@@ -122,7 +121,7 @@ class _Writing:
         try:
             check(kind, record)
         except UsageError as error:
-            # Said now rather than by whoever needs the file.
+            # Fail now rather than when the file is loaded.
             raise UsageError(f"the archive holds what no dump can: {error}") from None
         self.file.write(kind, record)
 

@@ -1,7 +1,7 @@
-"""What a dump reads from the database: records by their names, a page at a time, each page one transaction.
+"""Database queries of a dump: records by their names, in pages of one transaction each.
 
-Reading goes on while others write. A proposal, its state and the name of its result are one row; evaluations and
-networks are never removed, so what a row names is found afterwards.
+The archive may be written to meanwhile. A proposal, its state and the id of its result are one row. Evaluations and
+networks are never removed, so the ids of a row stay valid.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ _PASSING = frozenset(["state", "worker", "started", "finished", "reason"])
 
 
 def asking(connection: Connection) -> Ask:
-    """Return what answers queries, each in a transaction of its own."""
+    """Return a function that runs a query in a separate transaction."""
 
     def ask(query: str, **parameters: Any) -> list[dict[str, Any]]:
         return connection.read(lambda tx: tx.run(query, parameters).data())
@@ -142,7 +142,7 @@ def asking_within(tx: ManagedTransaction) -> Ask:
 
 
 def chosen(ask: Ask, asked: Sequence[str] | None) -> list[str]:
-    """Return the names of studies to dump, oldest first: all, or those asked for and what they started warm from.
+    """Return the names of the studies to dump, oldest first: all, or the requested ones and their source studies.
 
     Raises:
         UnknownNameError: There is no study of a name.
@@ -163,7 +163,7 @@ def chosen(ask: Ask, asked: Sequence[str] | None) -> list[str]:
 
 
 def tasks(ask: Ask, ids: Iterable[str]) -> Iterator[Record]:
-    """Yield the tasks of these ids whose direction is known."""
+    """Yield the tasks with these ids and a known direction."""
     for page in batched(sorted(set(ids)), PAGE):
         yield from ask(TASKS, ids=page)
 

@@ -1,12 +1,12 @@
-"""The file of a dump: compressed lines of JSON that say where they begin, what they hold, and where they end.
+"""File format of a dump: compressed lines of JSON with a header, records, and a trailer with counts and digest.
 
     line 1      {"dump": "nas-archive", "version": 1, "schema": 1, "release": "0.1.0", "studies": ["one"]}
     line 2 …    {"record": "study", …}                   each kind is described in `archive.exchange.record_schema`
     last line   {"counts": {"study": 1, …}, "sha256": "…"}      of every byte before this line
 
-The same archive gives the same bytes: a file holds neither its own date nor its name. A file appears under its name
-when it is whole. Reading needs memory for one line, whatever the file unpacks to; whoever made it, the answer is
-records or one `UsageError`. Numbers that JSON has no word for are written as `{"float": "nan"}`.
+The same archive gives the same bytes: a file contains neither its date nor its name. A file appears under its name when
+it is complete. Reading needs memory for one line, whatever the size of the file. For any input, even a hostile one, the
+result is records or one `UsageError`. Numbers that JSON cannot express are written as `{"float": "nan"}`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class DumpWriter:
     """Writes a dump beside its place and puts it there when the block ends well; use it in a `with` block.
 
     Args:
-        path: Where the dump is to be.
+        path: Path of the dump.
         schema: Version of the database's schema.
         studies: Names of the studies that it holds; None for a whole archive.
         force: Whether to replace a file that is there.
@@ -154,7 +154,7 @@ def text_of(record: Any) -> str:
 
 
 def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
-    """Read a whole dump and return what it holds, if every byte of it is as it was written.
+    """Read a whole dump, verify it and return its content.
 
     Raises:
         UsageError: It is no dump, cut off, altered, of a newer format, or larger than allowed.
@@ -166,11 +166,11 @@ def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
 
 
 class DumpReader:
-    """Reads the records of a dump, one after the other; what it gave is to be trusted once it has come to the end.
+    """Iterator over the records of a dump; they are verified only once the iterator has reached the end.
 
     Args:
         path: The file.
-        most_bytes: What it may unpack to.
+        most_bytes: Limit of the decompressed size.
 
     Attributes:
         contents: What the dump holds; there once it has been read to its end.

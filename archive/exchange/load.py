@@ -1,12 +1,11 @@
-"""A dump, brought into an archive: checked as a whole first, then merged with what is there.
+"""Load of a dump into an archive: the file is checked as a whole, then merged with the archive.
 
     load(connection, Path("theirs.jsonl.gz"))
     load(connection, Path("theirs.jsonl.gz"), rename={"first": "first-of-ann"})
 
-The first reading makes sure that every byte is as it was written, that every network is the one of its key, that
-every record names what stands before it, and that nothing contradicts the archive; only then the second one writes,
-in transactions of some hundred records. A load that was killed has stored whole records, and the same load again
-stores the rest. Loading twice, or several files in any order, gives the same archive.
+The first pass verifies the digest, the key of every network, that every record refers to earlier records only, and that
+nothing contradicts the archive. The second pass writes, in transactions of some hundred records. A killed load has
+stored whole records; repeating it stores the rest. Loading twice, or files in any order, gives the same archive.
 """
 
 from __future__ import annotations
@@ -41,11 +40,12 @@ def load(
     Args:
         connection: The archive.
         path: The file.
-        rename: Name of a study in the file to the name that it is to have here.
+        rename: Name of a study in the file to its name in the archive.
         most_bytes: What the file may unpack to.
 
     Returns:
-        What the file holds, and kind of record to how many were new or changed what was there; distances count pairs.
+        Content of the file, and the number of records of each kind that were new or changed the archive; distances
+        count pairs.
 
     Raises:
         UsageError: The file is no whole, unaltered dump of a format that this release reads, or contradicts itself.
@@ -64,7 +64,7 @@ def load(
 
 
 def verify(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
-    """Read a dump as `load` does before it writes anything, without an archive, and return what it holds.
+    """Check a dump as the first pass of `load` does, without an archive, and return its content.
 
     Raises:
         UsageError: It is no dump that could be loaded.

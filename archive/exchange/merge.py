@@ -1,14 +1,14 @@
-"""What becomes of a record that an archive has and a dump brings: the same, whichever of the two came first.
+"""Merge rules of dump records: the result does not depend on which of two records came first.
 
-Merging is commutative, associative and idempotent for every kind, so that archives that exchange dumps in any order
-agree in the end. Nothing that was measured is ever replaced: where two records cannot both be true (a study that
-went on in two copies, two results under one name), merging is refused, and the way out is another name for the study.
+Merging is commutative, associative and idempotent for every kind of record, so archives that exchange dumps in any
+order agree in the end. Measured values are never replaced. If two records contradict each other (a study continued in
+two copies, two results with one id), merging is refused; the remedy is another name for the study.
 
-    agent, evaluation     the earlier time of creation; of a training that paused and went on, the longer one
+    agent, evaluation     the earlier time of creation; of a training that paused and continued, the longer one
     task                  nothing to merge: one direction
     study                 the larger budget
-    proposal              the rung, then the state that is further; of two that wait, what is larger
-    worker                as last heard of
+    proposal              the higher rung, then the later state; of two that wait, the larger value
+    worker                the latest heartbeat
     morph                 fewer operations, then alphabetically
     all other properties  those of both; of two values, the larger
 """
@@ -139,7 +139,7 @@ def _rung(record: Record) -> int:
 
 
 def _length(evaluation: Record) -> tuple[bool, int]:
-    """Return how long a training was, as far as that can change: it paused at a rung, and may have gone on."""
+    """Return the length of a training that may have paused at a rung and continued."""
     if not evaluation.get("partial"):
         return True, 0
     return False, evaluation.get("epochs") or 0
@@ -154,7 +154,7 @@ def _with_properties(there: Record, given: Record) -> Record:
 
 
 def _distances(there: Record, given: Record) -> Record:
-    """Merge distances from one network; each pair has properties of its own."""
+    """Merge the distances from one network, pair by pair."""
     return {**given, "to": {key: _larger(there["to"].get(key, {}), kinds) for key, kinds in given["to"].items()}}
 
 

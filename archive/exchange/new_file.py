@@ -1,4 +1,4 @@
-"""Publication of a file in one step: it is written beside its place, and gets its name when it is whole."""
+"""Atomic publication of a file: it is written under a temporary name and renamed when complete."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def part_of(path: Path) -> Path:
-    """Return a new name beside a file, for what is written of it."""
+    """Return a new temporary name beside a file."""
     return path.with_name(f".{path.name}-{secrets.token_hex(4)}.part")
 
 

@@ -1,4 +1,4 @@
-"""What the records of a dump hold, and what a reader makes sure of before the archive sees them.
+"""Schema of the records of a dump, and their validation before a load.
 
     record         fields                                                                     identity
     agent          kind, version, config, created                                             all but created
@@ -12,10 +12,10 @@
     proposal       study, number, architecture, agent, properties, result, claims             study, number
     distances      of, to {key: {kind of distance: number or numbers}}                        pair
 
-Every record names only what stands in lines before it. `properties` are those of the node, except what follows from
-the rest: keys, ids and counts of layers are computed anew by whoever loads, so a file cannot lie about them. What
-belongs to a moment and a server (tokens, leases, curves of running trials) is not written: a proposal without a result
-waits. Properties that this release does not know pass as they are, if a database can hold them.
+Every record refers to records of earlier lines only. `properties` are those of the node, except derived ones: a load
+computes keys, ids and counts of layers again, so a file cannot forge them. Transient properties (tokens, leases, curves
+of running trials) are not written: a proposal without a result is WAITING. Unknown properties are kept if a database
+can store them.
 """
 
 from __future__ import annotations

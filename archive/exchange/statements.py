@@ -1,7 +1,7 @@
-"""The statements that bring records of a dump into the database; each may run twice.
+"""Cypher statements of a load; each is idempotent.
 
-Every row is a node or a relationship of its own. What a row is a part of is matched step by step, from what is bound:
-in one pattern, the embedded server visits all there is.
+Every row is one node or one relationship. Neighbours are matched step by step from bound nodes: with a single pattern,
+ArcadeDB scans all nodes.
 """
 
 AGENT = """

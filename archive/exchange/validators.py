@@ -1,6 +1,6 @@
-"""What a value in a dump must be so that both servers can hold it, and this release can read it back.
+"""Validators of values in a dump: both servers must be able to store them, and this release to read them back.
 
-A file may come from anywhere. Each function says whether a value, read from JSON, is of one kind; none of them raises.
+A file may be hostile. Each function returns whether a value, read from JSON, is of one kind; none of them raises.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def is_basis(value: Any) -> bool:
 
 
 def _are_numbers(texts: list[str]) -> bool:
-    """Whether each text is ranges of numbers, and all of them together name no more than memory has room for."""
+    """Return whether each string is a list of ranges of numbers, and their total count is bounded."""
     if not all(_RANGES.fullmatch(text) for text in texts):
         return False
     ends = [part.partition("-") for text in texts for part in text.split(",") if part]
@@ -144,7 +144,7 @@ def is_texts(value: Any) -> bool:
 
 
 def is_claims(value: Any) -> bool:
-    """Whether a value is a list of who claimed a proposal, when, and what else is known of the claim."""
+    """Return whether a value is a list of claims of a proposal: worker, time, further properties."""
     given = isinstance(value, list) and all(isinstance(item, list) and len(item) == 3 for item in value)
     return given and all(is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value)
 

@@ -1,4 +1,4 @@
-"""Who used whose points: what each agent's proposals were based on, counted by who had proposed it.
+"""Contributions between agents: the results that each agent's proposals were based on, counted by their proposer.
 
 A proposal names the results that its agent knew (`archive.agents.provenance`): numbers of proposals, by study. Each of
 them was somebody's. A result counts as used by a proposal when its agent knew it; what the agent makes of it is its own
@@ -67,7 +67,7 @@ def contributions(rows: QueryResult) -> QueryResult:
 
 
 def studies_of(based_on: str | None) -> list[str]:
-    """Return the studies whose results a basis names."""
+    """Return the source studies of a provenance record."""
     return list(_observed(based_on))
 
 

@@ -1,7 +1,7 @@
-"""Results of others, added to the archive as evaluations without a study: what tables and benchmark files hold.
+"""External results, imported as evaluations without a study: rows of tables and benchmark files.
 
-An evaluation's id says where it comes from, so that the same source, or a file that holds more of it, adds only what
-is new; a batch is one transaction, and an interrupted import goes on where it stopped.
+An evaluation's id contains its origin, so importing the same file again, or a longer version, adds new results only. A
+batch is one transaction. Repeating an interrupted import completes it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Finding:
     Attributes:
         id: Of the evaluation; equal for the same result of the same source.
         architecture: The network.
-        result: What was found.
+        result: Value, metrics and costs.
         params: Weights of the network, if known.
         flops: Operations of one forward pass, if known.
     """

@@ -143,7 +143,7 @@ def _finding(data: bytes, module: str, epochs: int, adjacency: str, labels: str,
     last = stages[-1]
     curve = {name: [stage[name] for stage in stages] for name in last if name not in ("seconds", "epoch")}
     return Finding(
-        # Three trainings of a cell differ in what they found, not in what they are called.
+        # The three trainings of a cell have one name; their results differ.
         f"{TASK}/{epochs}/{module}/{hashlib.blake2b(data, digest_size=6).hexdigest()}",
         codec.from_nasbench101(matrix, labels.split(",")),
         Result(

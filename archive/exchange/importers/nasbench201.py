@@ -1,4 +1,4 @@
-"""The official file of NAS-Bench-201, `NAS-Bench-201-v1_1-096897.pth`: a pickle, read without running what it says.
+"""The official file of NAS-Bench-201, `NAS-Bench-201-v1_1-096897.pth`: a pickle, read without executing its code.
 
     {"meta_archs": [cell, …], "arch2infos": {index: {"less": trainings of 12 epochs, "full": of 200}}, …}
     trainings     {"arch_str": cell, "all_results": {(data set, seed): result}, …}
@@ -57,7 +57,7 @@ def read(path: Path) -> Mapping[str, Any]:
         raise UsageError(f"cannot read {path}: there is no such file")
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals(_harmless()):
-            # torch warns of pickles that other programs wrote; what matters is what they name.
+            # torch warns of pickles by other programs; the restricted unpickler makes them safe.
             warnings.simplefilter("ignore")
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

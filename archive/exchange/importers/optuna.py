@@ -1,4 +1,4 @@
-"""Studies of Optuna whose trials hold architectures, added to the archive as studies.
+"""Import of Optuna's studies whose trials contain architectures.
 
 | Optuna | archive |
 |---|---|
@@ -10,8 +10,8 @@
 | other parameters | hyperparameters of the proposal |
 | numbers among the user attributes | metrics |
 
-Who calls says how a trial's architecture is read. A trial is added once: importing again adds those that have
-finished since. Where the study came from is not kept, for its address may hold a password.
+The caller passes a function that reads a trial's architecture. A trial is added once: importing again adds the trials
+that have finished since. The storage's address is not recorded, because it may contain a password.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Wish(NamedTuple):
 
     Attributes:
         token: By which it is known when it was added.
-        trial: What was tried.
-        outcome: What it gave, or why it gave nothing.
+        trial: The suggestion of the trial.
+        outcome: Its result, or the reason of its failure.
     """
 
     token: str
@@ -115,7 +115,7 @@ def import_study(archive: Archive, found: optuna.Study, study: Study, read: Read
     Args:
         archive: The archive.
         found: The study of Optuna.
-        study: What it becomes: name, task, protocol, space; its direction and budget are those of `found`.
+        study: The study to create: name, task, protocol, space; direction and budget are those of `found`.
         read: Reads the architecture of a trial.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Architectures of Optuna's trials: of an attribute, of a user's function, or of the choices among the parameters."""
+"""Architectures of Optuna's trials, read from an attribute, from the parameters, or by a user's function."""
 
 from __future__ import annotations
 

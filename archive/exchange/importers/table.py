@@ -1,4 +1,4 @@
-"""Results of a table that answers a task, as findings to import."""
+"""Results of a table as findings to import."""
 
 from __future__ import annotations
 
