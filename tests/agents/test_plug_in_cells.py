@@ -123,7 +123,8 @@ def test_its_own_tree_and_words_are_used(space):
 
 SEARCH = """
 import numpy as np
-from archive import agents, codec, spaces
+from archive import agents, spaces
+from archive.architecture import codec
 from archive.agents.base import History, Observation
 from archive.errors import CodecError
 

@@ -108,5 +108,5 @@ def test_no_part_counts_cores_by_itself():
         if "cpu_count(" in path.read_text() or "sched_getaffinity(" in path.read_text()
     }
     assert {path for path in counting if path.count("/") == 1 or not path.startswith("archive/")} == {
-        "archive/cores.py"
+        "archive/cpu_count.py"
     }

@@ -174,7 +174,7 @@ def test_the_context_holds_what_is_built_and_nothing_else():
         "pyproject.toml",
         "README.md",
         "LICENSE",
-        "archive/graph.py",
+        "archive/architecture/graph.py",
         "archive/queries/a.cypher",
         "cli/main.py",
     ):

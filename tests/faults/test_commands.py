@@ -29,7 +29,7 @@ def test_a_tiny_chaos_runs_to_its_end_from_another_folder(tmp_path):
     size = ("--workers", "1", "--tabular", "2", "--real", "0", "--restarts", "0", "--every", "1000")
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    done = run(str(chaos.ROOT / "tests" / "faults" / "chaos.py"), *size, folder=folder)
+    done = run(str(chaos.ROOT / "tests" / "support" / "faults" / "chaos.py"), *size, folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "nothing lost, nothing doubled" in done.stdout
     assert not list(folder.iterdir())

@@ -51,7 +51,8 @@ def standing(tmp_path_factory):
 
 def client(home, code):
     """A process of its own that uses the server over `home`."""
-    script = f"from archive import server, settings; s = settings.load(home={str(home.home)!r}); {code}"
+    imports = "from archive import settings; from archive.server import embedded as server"
+    script = f"{imports}; s = settings.load(home={str(home.home)!r}); {code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment, start_new_session=True

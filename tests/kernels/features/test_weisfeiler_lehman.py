@@ -188,7 +188,7 @@ def test_settings_out_of_range_are_refused(config, reason):
 
 def test_importing_loads_no_compiler():
     code = (
-        "import sys; from archive.kernels import adjacency, hamming, paths, weisfeiler_lehman as w;"
+        "import sys; from archive.kernels.features import adjacency, hamming, paths, weisfeiler_lehman as w;"
         "w.WeisfeilerLehman(); print(*sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -213,7 +213,7 @@ def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path
 
 def test_an_answer_needs_no_torch(table):
     code = (
-        "import sys; from archive.trainer import tasks, daemon;"
+        "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks import registry as tasks;"
         "task = tasks.get(sys.argv[1]); task.answer(task.search_space().members()[0]);"
         "assert not {'torch', 'sklearn', 'scipy'} & set(sys.modules)"
     )

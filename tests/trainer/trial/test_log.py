@@ -41,7 +41,7 @@ def test_all_that_a_process_prints_is_in_its_log_in_order(tmp_path):
     code = f"""
         import logging, os, subprocess, sys
         from pathlib import Path
-        from archive.trainer import triallog
+        from archive.trainer.trial import log as triallog
         triallog.capture(Path({str(tmp_path)!r}) / "deep" / "a.log")
         print("one")
         os.write(2, b"two\\n")

@@ -113,7 +113,7 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
     code = f"""
         import time
         from pathlib import Path
-        from tests.trainer import faulty
+        from tests.support import faulty
         from tests.trainer.trial.test_process import job
         from archive.trainer.trial.process import Trial
         trial = Trial(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
@@ -199,9 +199,9 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
         if __name__ == "__main__":
             if {started!r} != "by the daemon":
                 forkserver.ensure_running()
-            from archive.trainer import tasks
+            from archive.trainer.tasks import registry as tasks
             from archive.trainer.trial.process import Failed, Job, Trial
-            from tests.trainer import faulty
+            from tests.support import faulty
             from tests.support.nets import TINY_MLP
             task = faulty.faulty(faulty.tells_its_environment)
             trial, last = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))), None
@@ -245,7 +245,7 @@ def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
     code = f"""
         import sys
         from pathlib import Path
-        from archive.trainer import tasks
+        from archive.trainer.tasks import registry as tasks
         from archive.trainer.trial.process import Finished, Job, Trial
         from tests.support.nets import TINY_MLP
         task, last = tasks.get("diabetes"), None
