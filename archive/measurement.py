@@ -9,10 +9,10 @@ class Figure(NamedTuple):
     """One measured number.
 
     Attributes:
-        name: What was measured, with the size of the problem.
+        name: Measured quantity, with the size of the problem.
         value: The number.
         unit: Its unit, empty for a pure number.
-        goal: What it should be, as text (`"<= 45"`); None where there is no goal.
+        goal: Goal as text (`"<= 45"`); None without a goal.
         reference: The same quantity for a naive or a published reference, measured in the same run unless the name
             says otherwise; None where there is none.
     """

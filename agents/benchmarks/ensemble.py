@@ -18,7 +18,7 @@ from archive.measurement import Figure
 
 
 def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200, seed: int = 0) -> list[Figure]:
-    """Measure one training and one posterior, after a small training that is not counted and loads what is compiled.
+    """Measure one training and one posterior, after a small untimed training that loads compiled code.
 
     Args:
         observations: Networks learnt from, cells of NAS-Bench-101 in path encoding.

@@ -31,7 +31,7 @@ class Case:
         observations: Size of the history; with a pool of ten, ten of them are that, the others mutations.
         batch: Networks to suggest at once.
         seconds: What a decision should take at most; None where there is no goal.
-        resumed: Whether a new agent decides, whose memory is empty.
+        resumed: Whether a new agent with an empty cache decides.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What is timed."""
+        """The timed cases."""
         what = "one proposal" if self.batch == 1 else f"{self.batch} proposals"
         when = ", just resumed" if self.resumed else ""
         return f"{self.kind}: {what} on {self.space}, {self.observations} observations{when}"
@@ -105,7 +105,7 @@ def _median_seconds(case: Case, repeats: int, seed: int) -> float:
     space = spaces.get(case.space)
     seen = walk(space, case.observations, np.random.default_rng(seed)).observations
     agent = agents.get(case.kind, space)
-    # The decision that is not counted loads what is compiled, and fills the agent's memory.
+    # An untimed decision loads compiled code and fills the agent's cache.
     agent.propose(History(seen[: max(len(seen) - repeats, 1)]), case.batch, np.random.default_rng(seed))
     times = []
     for turn in range(1, repeats + 1):

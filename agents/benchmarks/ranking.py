@@ -42,7 +42,7 @@ TASKS = {
 
 
 @dataclass(frozen=True)
-class Contestant:
+class RankedSurrogate:
     """One surrogate with one kernel.
 
     Attributes:
@@ -57,28 +57,28 @@ class Contestant:
 
     @property
     def kernel_name(self) -> str:
-        """The kernel, with what is not its default."""
+        """Name of the kernel, with the settings that differ from its defaults."""
         return " ".join([self.kernel, *(f"{name}={value}" for name, value in self.settings)])
 
 
 VARIANTS = (
-    Contestant("tree-wasserstein", "gp", (("n", (1, 2, 3)), ("functional", True))),
-    Contestant("path", "gp", (("counts", True),)),
-    Contestant("edit", "gp", (("layers", "attributes"),)),
+    RankedSurrogate("tree-wasserstein", "gp", (("n", (1, 2, 3)), ("functional", True))),
+    RankedSurrogate("path", "gp", (("counts", True),)),
+    RankedSurrogate("edit", "gp", (("layers", "attributes"),)),
 )
 """Kernels with other settings than their defaults that may rank better."""
 
 
-Job = list[tuple[str, Contestant]]
+Job = list[tuple[str, RankedSurrogate]]
 
 
-class Standing(NamedTuple):
-    """How one contestant did on one task, learning from n networks.
+class RankingResult(NamedTuple):
+    """Result of one surrogate on one task, fitted to n networks.
 
     Attributes:
         task: Name of the task.
         surrogate: Name of the surrogate.
-        kernel: Name of the kernel, with what is not its default.
+        kernel: Name of the kernel, with the settings that differ from its defaults.
         n: Networks learnt from.
         seeds: Repetitions.
         spearman: Mean over the seeds.
@@ -130,7 +130,7 @@ class Block:
         return Components.of_stack(self.components.stack[chosen], self.distance.unnormalised)
 
 
-def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> tuple[Contestant, ...]:
+def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> tuple[RankedSurrogate, ...]:
     """Return every pair of a surrogate and a kernel that can learn together, then `VARIANTS`.
 
     Args:
@@ -148,7 +148,7 @@ def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> 
             if name not in known:
                 raise UnknownNameError(kind, name, known)
     pairs = [
-        Contestant(kernel, surrogate)
+        RankedSurrogate(kernel, surrogate)
         for surrogate in surrogate_registry.names()
         for kernel in kernel_registry.names()
         if surrogate_registry.takes(surrogate, kernel)
@@ -162,18 +162,18 @@ def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> 
 
 def measure(
     tasks: Sequence[str] = tuple(TASKS),
-    chosen: Sequence[Contestant] | None = None,
+    chosen: Sequence[RankedSurrogate] | None = None,
     *,
     sizes: Sequence[int] = SIZES,
     seeds: int = 20,
     ranked: int = 500,
     processes: int = 1,
-) -> Iterator[Standing]:
+) -> Iterator[RankingResult]:
     """Measure rank correlations, a task, a contestant and a size at a time, as they are asked for.
 
     Args:
         tasks: Names in `TASKS`.
-        chosen: Who takes part; None stands for everyone.
+        chosen: Names of the surrogates; None means all.
         sizes: Numbers of networks to learn from.
         seeds: Repetitions, each with another split.
         ranked: Networks to rank; the sample holds as many and the largest size.
@@ -193,7 +193,7 @@ def measure(
 
 def _measured(
     jobs: Sequence[Job], sizes: tuple[int, ...], seeds: int, ranked: int, processes: int
-) -> Iterator[Standing]:
+) -> Iterator[RankingResult]:
     arguments = jobs, repeat(sizes), repeat(seeds), repeat(ranked)
     if processes == 1:
         for standings in map(_standings, *arguments):
@@ -205,7 +205,7 @@ def _measured(
             yield from standings
 
 
-def _jobs(tasks: Sequence[str], chosen: Sequence[Contestant]) -> list[Job]:
+def _jobs(tasks: Sequence[str], chosen: Sequence[RankedSurrogate]) -> list[Job]:
     """Put together what shares one block of distances: tasks of one table, contestants of one kernel."""
     jobs: dict[tuple[str, str], Job] = {}
     for task in tasks:
@@ -214,7 +214,7 @@ def _jobs(tasks: Sequence[str], chosen: Sequence[Contestant]) -> list[Job]:
     return list(jobs.values())
 
 
-def _standings(job: Job, sizes: tuple[int, ...], seeds: int, ranked: int) -> list[Standing]:
+def _standings(job: Job, sizes: tuple[int, ...], seeds: int, ranked: int) -> list[RankingResult]:
     first_task, first = job[0]
     architectures, _ = sample(first_task, max(sizes) + ranked)
     block = Block(kernel_registry.get(first.kernel, **dict(first.settings)), architectures)
@@ -232,10 +232,12 @@ Trial = tuple[float, float, float, float]
 """rho, tau, seconds of the fit, seconds of the prediction."""
 
 
-def _standing(task: str, contestant: Contestant, n: int, trials: Sequence[Trial], microseconds: float) -> Standing:
+def _standing(
+    task: str, contestant: RankedSurrogate, n: int, trials: Sequence[Trial], microseconds: float
+) -> RankingResult:
     rho, tau, fit, predict = (list(column) for column in zip(*trials, strict=True))
     seeds = len(trials)
-    return Standing(
+    return RankingResult(
         task,
         contestant.surrogate,
         contestant.kernel_name,

@@ -112,7 +112,7 @@ def _even(table: Table, scores: Array, encoding: str, n: int, seed: int) -> floa
 def _as_published(cells: RandomCells, table: Table, scores: Array, encoding: str, n: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     drawn = cells.draw(n + UNSEEN_PUBLISHED, rng)
-    # Mixed, so that what is learnt from and what is predicted are alike: later draws hold larger cells.
+    # Shuffled, so that training and test cells are alike: later draws contain larger cells.
     order = rng.permutation(n + UNSEEN_PUBLISHED)
     features = _paths(table, drawn.positions) if encoding == "path" else drawn.adjacency
     inputs = features[order].astype(np.float32)

@@ -1,4 +1,4 @@
-"""How much a warm start gains: studies that begin with another task's, beside the same agent's cold ones.
+"""Gain of a warm start: studies with sources from other tasks, compared with the same agent's cold starts.
 
 | scenario      | source of each study                                             | a help, or misleading |
 |---------------|------------------------------------------------------------------|-----------------------|
@@ -28,7 +28,7 @@ import numpy as np
 from archive import agents
 from archive.agents.base import Suggestion
 from archive.agents.benchmarks.search.contestants import Contestant, contestant
-from archive.agents.benchmarks.search.plan import STARTER, Job, Problem
+from archive.agents.benchmarks.search.plan import STARTER, Problem, StudyJob
 from archive.agents.benchmarks.search.regret import first_best, regrets, traces
 from archive.agents.benchmarks.search.run import opened, register
 from archive.agents.transfer.report import contributed
@@ -43,10 +43,10 @@ TARGET = "nb201-cifar100"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a source study comes about.
+    """Recipe of a source study.
 
     Attributes:
-        task: What it evaluates on.
+        task: Task of its evaluations.
         budget: How many evaluations.
         sampled: Whether its networks are drawn at random; else the agent searches.
         altered: `reversed` or `shuffled` values; empty for those of the table.
@@ -82,11 +82,11 @@ QUERIES = (1, 3, 10, 20, 40)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A whole comparison.
+class TransferPlan:
+    """A whole comparison of warm starts.
 
     Attributes:
-        who: The agent, of the targets and of sources that are searched.
+        who: The agent of the targets and of searched sources.
         problem: Gives the problem of a task, by its name.
         scenarios: Names.
         seeds: How often, with the seeds 0, 1, …: source and target of each have one.
@@ -116,12 +116,12 @@ class Plan:
         if self.who.is_team or not all(agent.transfers for agent in self.who.agents(space)):
             raise UsageError(f"a warm start needs one agent that learns from other tasks, got {self.who.name!r}")
 
-    def sources(self) -> list[Job]:
+    def sources(self) -> list[StudyJob]:
         """Return the source studies whose values are the tables', each once."""
         wanted = {replace(recipe, altered=""): None for scenario in self.scenarios for recipe in SCENARIOS[scenario]}
         return [self._source(recipe, seed) for seed in range(self.seeds) for recipe in wanted]
 
-    def alterations(self) -> Iterator[tuple[Job, Job, str]]:
+    def alterations(self) -> Iterator[tuple[StudyJob, StudyJob, str]]:
         """Yield each source study whose values are altered, with the study it repeats, and how."""
         for seed in range(self.seeds):
             for scenario in self.scenarios:
@@ -130,12 +130,12 @@ class Plan:
                         plain = self._source(replace(recipe, altered=""), seed)
                         yield self._source(recipe, seed), plain, recipe.altered
 
-    def targets(self, scenario: str) -> list[Job]:
+    def targets(self, scenario: str) -> list[StudyJob]:
         """Return the target studies of a scenario, or the cold ones, by seed."""
         recipes = () if scenario == COLD else SCENARIOS[scenario]
         problem = self.problem(TARGET)
         return [
-            Job(
+            StudyJob(
                 *(self.who, problem, seed, self.budget, 1, 0, self.run),
                 until_best=True,
                 warm="" if scenario == COLD else scenario,
@@ -144,7 +144,7 @@ class Plan:
             for seed in range(self.seeds)
         ]
 
-    def _source(self, recipe: Recipe, seed: int) -> Job:
+    def _source(self, recipe: Recipe, seed: int) -> StudyJob:
         problem = self.problem(recipe.task)
         if recipe.altered:
             task = f"{problem.task}-{recipe.altered}"
@@ -152,10 +152,10 @@ class Plan:
         budget = max(recipe.budget // self.shrink, 1)
         who = contestant(STARTER) if recipe.sampled else self.who
         # Another seed than the target's: what a source begins with is not what the target would.
-        return Job(who, problem, 1000 + seed, budget, 1, budget if recipe.sampled else 0, self.run)
+        return StudyJob(who, problem, 1000 + seed, budget, 1, budget if recipe.sampled else 0, self.run)
 
 
-def alter(archive: Archive, plan: Plan) -> None:
+def alter(archive: Archive, plan: TransferPlan) -> None:
     """Store the sources whose values are altered; those that are there are left alone."""
     for job, plain, how in plan.alterations():
         study = opened(archive, job)
@@ -173,7 +173,7 @@ def alter(archive: Archive, plan: Plan) -> None:
 
 
 class Row(NamedTuple):
-    """How the targets of a scenario did.
+    """Result of the target studies of a scenario.
 
     Attributes:
         scenario: Its name, or `cold`.
@@ -198,7 +198,7 @@ class Row(NamedTuple):
         return {**self._asdict(), "regret": {str(at): value for at, value in self.regret.items()}}
 
 
-def rows(archive: Archive, plan: Plan) -> list[Row]:
+def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
     """Return one row for the cold starts, then one a scenario; studies without evaluations are left out."""
     cold = _curves(archive, plan.targets(COLD))
     found = [_row(archive, plan, COLD, cold, cold)]
@@ -209,12 +209,12 @@ def rows(archive: Archive, plan: Plan) -> list[Row]:
     return found
 
 
-def _curves(archive: Archive, jobs: Sequence[Job]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _curves(archive: Archive, jobs: Sequence[StudyJob]) -> np.ndarray[Any, np.dtype[np.float64]]:
     found = [regrets(job, trace.values) for job, trace in zip(jobs, traces(archive, jobs), strict=True) if trace.values]
     return np.array(found).reshape(len(found), -1)
 
 
-def _row(archive: Archive, plan: Plan, scenario: str, curves: Any, cold: Any) -> Row:
+def _row(archive: Archive, plan: TransferPlan, scenario: str, curves: Any, cold: Any) -> Row:
     to_best = [first_best(curve) or math.inf for curve in curves]
     median, slowest = statistics.median(to_best), max(to_best)
     mean, beside = curves.mean(axis=0), cold.mean(axis=0)
@@ -229,6 +229,6 @@ def _row(archive: Archive, plan: Plan, scenario: str, curves: Any, cold: Any) ->
     )
 
 
-def _coupling(archive: Archive, jobs: Sequence[Job]) -> float | None:
+def _coupling(archive: Archive, jobs: Sequence[StudyJob]) -> float | None:
     found = [one.coupling for job in jobs for one in contributed(archive, job.study.name) if one.coupling is not None]
     return float(np.mean(found)) if found else None

@@ -45,7 +45,7 @@ def _canonical(layers: Sequence[Layer], edges: Sequence[Edge]) -> tuple[Certific
         children[tail].append(head)
         parents[head].append(tail)
     labels = [(layer.op, layer.units or 0, layer.stride) for layer in layers]
-    search = _Search(labels, edges, parents, children)
+    search = _CanonicalSearch(labels, edges, parents, children)
     start = _dense(labels)
     return search.best(search.refine(start))
 
@@ -56,7 +56,7 @@ def _dense(values: Sequence[Any]) -> Colours:
     return [rank[value] for value in values]
 
 
-class _Search:
+class _CanonicalSearch:
     """The search for the smallest certificate over all discrete refinements."""
 
     def __init__(

@@ -16,7 +16,7 @@ from archive.cli.render import console, print_message
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import Job, Problem
+    from archive.agents.benchmarks.search.plan import Problem, StudyJob
     from archive.agents.benchmarks.search.regret import Trace
     from archive.settings import Settings
 
@@ -74,7 +74,7 @@ def table_problem(name: str) -> Problem:
 
 
 def finish(
-    settings: Settings, jobs: Sequence[Job], found: Sequence[Trace], processes: int, what: str
+    settings: Settings, jobs: Sequence[StudyJob], found: Sequence[Trace], processes: int, what: str
 ) -> dict[str, str]:
     """Search where there is something left to search, and return the reasons of what failed, by study.
 

@@ -15,8 +15,8 @@ from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import Plan
-    from archive.agents.benchmarks.search.regret import Standing, Trace
+    from archive.agents.benchmarks.search.plan import ComparisonPlan
+    from archive.agents.benchmarks.search.regret import ContestantResult, Trace
     from archive.api import Archive
     from archive.settings import Settings
 
@@ -84,13 +84,13 @@ def search(
     """
     from archive.agents.benchmarks.search import plot as plots
     from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.search.plan import Plan
+    from archive.agents.benchmarks.search.plan import ComparisonPlan
     from archive.agents.benchmarks.search.run import register
     from archive.api import connect
 
     if plot is not None:
         plots.check(plot)
-    wanted = Plan(
+    wanted = ComparisonPlan(
         contestants=[contestant(name) for name in dict.fromkeys(agent_names)],
         problems=[table_problem(name) for name in dict.fromkeys(task_names)],
         seeds=seeds,
@@ -124,8 +124,12 @@ def _starts(text: str) -> int:
 
 
 def _compare(
-    archive: Archive, settings: Settings, plan: Plan, known: Mapping[tuple[str, str], set[str]], processes: int
-) -> tuple[list[Standing], list[str]]:
+    archive: Archive,
+    settings: Settings,
+    plan: ComparisonPlan,
+    known: Mapping[tuple[str, str], set[str]],
+    processes: int,
+) -> tuple[list[ContestantResult], list[str]]:
     """Search where there is something left to search, and return the rows, and the reasons of what failed."""
     from archive.agents.benchmarks.search.regret import standings, traces
 
@@ -137,7 +141,7 @@ def _compare(
     return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
 
 
-def _check_same_agents(plan: Plan, found: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]) -> None:
+def _check_same_agents(plan: ComparisonPlan, found: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]) -> None:
     """Refuse to go on with studies of an agent that had other settings, or was of another release."""
     for job, trace in zip(plan.jobs, found, strict=True):
         if trace.agents - known[job.problem.label, job.contestant.name]:
@@ -147,7 +151,7 @@ def _check_same_agents(plan: Plan, found: Sequence[Trace], known: Mapping[tuple[
             )
 
 
-def _show(plan: Plan, rows: Sequence[Standing], as_json: bool) -> None:
+def _show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
     from archive.agents.benchmarks.search.regret import by_problem
 
     numbers = {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
@@ -175,7 +179,7 @@ def _show(plan: Plan, rows: Sequence[Standing], as_json: bool) -> None:
                 _show_shares(row)
 
 
-def _show_shares(row: Standing) -> None:
+def _show_shares(row: ContestantResult) -> None:
     columns = ["agent", "evaluations", "results of others known", "improvements", "on others' best", "found the best"]
     rows = [
         (one.agent, one.evaluations, round(one.known, 1), one.improvements, one.on_others, one.bests)
@@ -185,7 +189,7 @@ def _show_shares(row: Standing) -> None:
     print_line()
 
 
-def _row(row: Standing) -> list[Any]:
+def _row(row: ContestantResult) -> list[Any]:
     regrets = [row.regret(queries) for queries in row.queries]
     shown = [f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}" for regret in regrets]
     found = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)

@@ -14,8 +14,8 @@ from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError
 
 if TYPE_CHECKING:
-    from archive.agents.benchmarks.search.plan import Job
-    from archive.agents.benchmarks.transfer import Plan, Row
+    from archive.agents.benchmarks.search.plan import StudyJob
+    from archive.agents.benchmarks.transfer import Row, TransferPlan
     from archive.api import Archive
     from archive.settings import Settings
 
@@ -56,10 +56,10 @@ def transfer(
     search is a study, in the same archive as those of bench search. The same command again goes on.
     """
     from archive.agents.benchmarks.search.contestants import contestant
-    from archive.agents.benchmarks.transfer import COLD, SCENARIOS, Plan, alter, rows
+    from archive.agents.benchmarks.transfer import COLD, SCENARIOS, TransferPlan, alter, rows
     from archive.api import connect
 
-    plan = Plan(
+    plan = TransferPlan(
         who=contestant(agent),
         problem=cache(table_problem),
         scenarios=list(dict.fromkeys(scenarios)) or list(SCENARIOS),
@@ -80,7 +80,7 @@ def transfer(
     _show(plan, found, as_json)
 
 
-def _search(archive: Archive, settings: Settings, jobs: Sequence[Job], processes: int, what: str) -> None:
+def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], processes: int, what: str) -> None:
     """Search where there is something left to search.
 
     Raises:
@@ -94,7 +94,7 @@ def _search(archive: Archive, settings: Settings, jobs: Sequence[Job], processes
         raise SearchError(f"{len(failed)} of {len(jobs)} {what} failed; the first: {study}: {reason}")
 
 
-def _show(plan: Plan, found: Sequence[Row], as_json: bool) -> None:
+def _show(plan: TransferPlan, found: Sequence[Row], as_json: bool) -> None:
     if as_json:
         numbers = {"agent": plan.who.name, "run": plan.run, "seeds": plan.seeds, "budget": plan.budget}
         print_json({**numbers, "scenarios": [row.as_dict() for row in found]})

@@ -1,4 +1,4 @@
-"""How well agents search: agents x tasks x seeds on tables, in an archive, with regret as the outcome.
+"""Comparison of agents: agents x tasks x seeds on tables, stored in an archive, measured by regret.
 
 plan     what is compared: contestants, problems, seeds, budget; every combination is one study of the archive
 run      one study, from wherever it stands to its budget

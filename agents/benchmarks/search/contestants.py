@@ -1,4 +1,4 @@
-"""Who is compared: an agent with settings, or several agents that take turns on one study.
+"""Contestants of a comparison: an agent with settings, or several agents that take turns on one study.
 
 tw                                  an agent as it is
 tw:preset=paper,n_initial=5         with settings
@@ -19,12 +19,12 @@ from archive.assignments import assignments
 from archive.spaces.base import Space
 
 PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
-"""Other names of agents, which say whose work they are."""
+"""Further names of agents, after their authors."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """An agent with the settings that are not its defaults.
+    """An agent with the settings that differ from its defaults.
 
     Attributes:
         kind: Name in the registry.
@@ -37,7 +37,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Contestant:
-    """Who searches a study.
+    """One or several agents that search a study.
 
     Attributes:
         name: As it was asked for, with the settings.

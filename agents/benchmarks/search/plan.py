@@ -1,4 +1,4 @@
-"""What is compared: contestants on problems, one study of the archive for each of them and each seed."""
+"""Plan of a comparison: contestants on problems, one study of the archive for each of them and each seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STARTER = "random"
 
 @dataclass(frozen=True)
 class Problem:
-    """A task whose answers are known, as its owner describes it; it can be pickled.
+    """A task with known results; picklable.
 
     Attributes:
         label: Short name.
@@ -61,17 +61,17 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Job:
-    """One study: a contestant on a problem, from one seed.
+class StudyJob:
+    """One study of a comparison: a contestant on a problem, with one seed.
 
     Attributes:
-        contestant: Who searches.
+        contestant: The searching agents.
         problem: For what.
         seed: Of the study: contestants of one seed have the same random starts.
         budget: Evaluations in total, the starts included.
         batch: Proposals asked for at a time, each batch with the results of all before it; agents of a team take turns.
         starts: How many random networks come first; 0 leaves the beginning to the agent.
-        run: Name of the run; another one begins anew.
+        run: Name of the run; a new name starts new studies.
         until_best: Whether the search ends with the best network of the table, after which nothing is left to gain.
         warm: What kind of sources it starts warm from, for its name; empty for a cold start.
         sources: Names of those studies, which are there before it begins.
@@ -120,11 +120,11 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ComparisonPlan:
     """A whole comparison.
 
     Attributes:
-        contestants: Who searches.
+        contestants: The compared agents and teams.
         problems: For what.
         seeds: How often, with the seeds 0, 1, …
         budget: Evaluations of a study.
@@ -165,8 +165,8 @@ class Plan:
                 )
 
     @cached_property
-    def jobs(self) -> tuple[Job, ...]:
-        """Every study, seed by seed: what is interrupted has compared all contestants as far as it has come."""
+    def jobs(self) -> tuple[StudyJob, ...]:
+        """All studies, seed by seed, so that an interrupted run has compared all contestants on the same seeds."""
         return tuple(self._jobs())
 
     def agents(self) -> Iterator[tuple[Contestant, Problem, Agent]]:
@@ -181,9 +181,9 @@ class Plan:
                 for agent in contestant.agents(space):
                     yield contestant, problem, agent
 
-    def _jobs(self) -> Iterator[Job]:
+    def _jobs(self) -> Iterator[StudyJob]:
         for seed in range(self.seeds):
             for problem in self.problems:
                 for contestant in self.contestants:
                     numbers = (seed, self.budget, self.batch, self.starts)
-                    yield Job(contestant, problem, *numbers, self.run, self.until_best)
+                    yield StudyJob(contestant, problem, *numbers, self.run, self.until_best)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archive.agents.benchmarks.search.regret import Standing, by_problem
+from archive.agents.benchmarks.search.regret import ContestantResult, by_problem
 from archive.errors import SettingsError, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ STYLES = ("-", "--", ":", "-.")
 
 
 def check(path: Path) -> None:
-    """See that a picture can be drawn, before hours are spent on what it shows.
+    """Check that the plot can be drawn, before hours of searches.
 
     Raises:
         UsageError: The name of the file is none of a picture, or its folder is not there.
@@ -32,7 +32,7 @@ def check(path: Path) -> None:
     _matplotlib()
 
 
-def draw(rows: Sequence[Standing], path: Path) -> None:
+def draw(rows: Sequence[ContestantResult], path: Path) -> None:
     """Write the curves to a file, in the format that its name ends in.
 
     Raises:
@@ -55,7 +55,7 @@ def draw(rows: Sequence[Standing], path: Path) -> None:
             raise UsageError(f"cannot write the plot {path}: {error.strerror}") from None
 
 
-def _panel(panel: Axes, title: str, standings: Sequence[Standing]) -> None:
+def _panel(panel: Axes, title: str, standings: Sequence[ContestantResult]) -> None:
     for at, row in enumerate(standings):
         queries = np.arange(1, len(row.curve) + 1)
         mean, error = row.curve[:, 0], np.nan_to_num(row.curve[:, 1])

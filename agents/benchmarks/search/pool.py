@@ -22,7 +22,7 @@ from multiprocessing.connection import wait as wait_for
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from archive import spaces
-from archive.agents.benchmarks.search.plan import Job
+from archive.agents.benchmarks.search.plan import StudyJob
 from archive.agents.benchmarks.search.run import search
 from archive.api import connect
 from archive.errors import ArchiveError, SearchError, StoreError
@@ -39,7 +39,7 @@ LOOK = 0.5
 
 
 class Progress(NamedTuple):
-    """How far the processes are: proposals added so far, and studies ended."""
+    """Progress of the processes: proposals added, and studies ended."""
 
     proposals: int
     studies: int
@@ -47,7 +47,7 @@ class Progress(NamedTuple):
 
 def search_all(
     settings: Settings,
-    jobs: Sequence[Job],
+    jobs: Sequence[StudyJob],
     processes: int,
     *,
     check: Callable[[], None] = lambda: None,
@@ -59,7 +59,7 @@ def search_all(
         settings: Where the archive is.
         jobs: The studies.
         processes: How many at a time.
-        check: Called now and then; what it raises ends the searches in order, and passes.
+        check: Called from time to time; its exceptions stop the searches cleanly and propagate.
         progress: Told how far it is, now and then.
 
     Raises:
@@ -138,8 +138,8 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _work(job: Job) -> str | None:
-    """Search in one study, and return the reason if it failed: the others go on."""
+def _work(job: StudyJob) -> str | None:
+    """Search in one study, and return the reason of a failure, so that other studies continue."""
     assert _worker is not None, "the process was not prepared"
     archive, stop, added = _worker
 
@@ -160,7 +160,7 @@ def _work(job: Job) -> str | None:
     return None
 
 
-def _space(job: Job) -> Space:
+def _space(job: StudyJob) -> Space:
     return _cached_space(job.problem.space, json.dumps(dict(job.problem.space_config), sort_keys=True))
 
 

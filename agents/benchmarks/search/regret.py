@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.agents.benchmarks.search.plan import Job
+from archive.agents.benchmarks.search.plan import StudyJob
 from archive.agents.benchmarks.search.shares import Share, maker, shares
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ AT_ONCE = 20
 
 
 class Trace(NamedTuple):
-    """What one study holds of interest.
+    """Values of one study in the order of evaluation.
 
     Attributes:
         values: (q,) values of its evaluations, by number; at most the job's budget.
         seconds: Processor time of each call of its agent, the last of them last.
         repeats: How many of its proposals were networks that had been proposed before.
-        agents: Ids of those who proposed after the starts.
-        makers: (q,) who proposed what has the values; see `archive.agents.benchmarks.search.shares`.
+        agents: Ids of the agents that proposed after the random starts.
+        makers: (q,) proposer of each value; see `archive.agents.benchmarks.search.shares`.
     """
 
     values: tuple[float, ...] = ()
@@ -65,8 +65,8 @@ class Regret(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standing:
-    """How one contestant did on one problem.
+class ContestantResult:
+    """Result of one contestant on one problem.
 
     Attributes:
         contestant: Its name.
@@ -134,7 +134,7 @@ class Standing:
         }
 
 
-def traces(archive: Archive, jobs: Sequence[Job]) -> list[Trace]:
+def traces(archive: Archive, jobs: Sequence[StudyJob]) -> list[Trace]:
     """Read what the studies hold; those that are not there yet hold nothing."""
     rows: dict[str, list[tuple[Any, ...]]] = {job.study.name: [] for job in jobs}
     names = list(rows)
@@ -144,9 +144,9 @@ def traces(archive: Archive, jobs: Sequence[Job]) -> list[Trace]:
     return [_trace(job, rows[job.study.name]) for job in jobs]
 
 
-def standings(jobs: Sequence[Job], found: Sequence[Trace]) -> list[Standing]:
+def standings(jobs: Sequence[StudyJob], found: Sequence[Trace]) -> list[ContestantResult]:
     """Return one row a problem and contestant, in the order of the jobs; studies without evaluations are left out."""
-    groups: dict[tuple[str, str, str], list[tuple[Job, Trace]]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[StudyJob, Trace]]] = {}
     for job, trace in zip(jobs, found, strict=True):
         if trace.values:
             group = (job.problem.task, job.problem.protocol, job.contestant.name)
@@ -154,13 +154,13 @@ def standings(jobs: Sequence[Job], found: Sequence[Trace]) -> list[Standing]:
     return [_standing(group) for group in groups.values()]
 
 
-def regrets(job: Job, values: Sequence[float]) -> Floats:
+def regrets(job: StudyJob, values: Sequence[float]) -> Floats:
     """Return r(1) … r(budget), (budget,) float64; a study that ended early keeps its last one."""
     best = np.minimum.accumulate([job.problem.regret(value) for value in values])
     return np.concatenate([best, np.full(job.budget - len(best), best[-1])])
 
 
-def _trace(job: Job, rows: Sequence[tuple[Any, ...]]) -> Trace:
+def _trace(job: StudyJob, rows: Sequence[tuple[Any, ...]]) -> Trace:
     values: list[float] = []
     makers: list[str] = []
     keys: list[str] = []
@@ -180,13 +180,13 @@ def _trace(job: Job, rows: Sequence[tuple[Any, ...]]) -> Trace:
     return Trace(tuple(values), tuple(calls.values()), len(keys) - len(set(keys)), frozenset(agents), tuple(makers))
 
 
-def _standing(studies: Sequence[tuple[Job, Trace]]) -> Standing:
+def _standing(studies: Sequence[tuple[StudyJob, Trace]]) -> ContestantResult:
     job = studies[0][0]
     curves = np.array([regrets(own, trace.values) for own, trace in studies])
     n = len(curves)
     errors = curves.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(job.budget, math.nan)
     calls = [trace.seconds for _, trace in studies]
-    return Standing(
+    return ContestantResult(
         contestant=job.contestant.name,
         problem=job.problem.label,
         protocol=job.problem.protocol,
@@ -201,7 +201,7 @@ def _standing(studies: Sequence[tuple[Job, Trace]]) -> Standing:
     )
 
 
-def _regrets_by_maker(job: Job, trace: Trace) -> list[tuple[str, float]]:
+def _regrets_by_maker(job: StudyJob, trace: Trace) -> list[tuple[str, float]]:
     return [(who, job.problem.regret(value)) for who, value in zip(trace.makers, trace.values, strict=True)]
 
 
@@ -216,9 +216,9 @@ def _median(values: Iterator[float]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def by_problem(rows: Sequence[Standing]) -> Mapping[tuple[str, str], list[Standing]]:
+def by_problem(rows: Sequence[ContestantResult]) -> Mapping[tuple[str, str], list[ContestantResult]]:
     """Return the rows of each problem, by label and protocol."""
-    found: dict[tuple[str, str], list[Standing]] = {}
+    found: dict[tuple[str, str], list[ContestantResult]] = {}
     for row in rows:
         found.setdefault((row.problem, row.protocol), []).append(row)
     return found

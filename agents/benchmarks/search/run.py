@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from archive import __version__, agents
 from archive.agents import provenance
 from archive.agents.base import Agent, History, Observation, Suggestion
-from archive.agents.benchmarks.search.plan import STARTER, Job
+from archive.agents.benchmarks.search.plan import STARTER, StudyJob
 from archive.agents.loop import FAILURES
 from archive.errors import SearchError, TrainingError
 from archive.spaces.base import Space
@@ -30,7 +30,7 @@ Answered = Sequence[tuple[Suggestion, Result | str]]
 
 def search(
     archive: Archive,
-    job: Job,
+    job: StudyJob,
     space: Space,
     *,
     stop: Callable[[], bool] = lambda: False,
@@ -65,7 +65,7 @@ def search(
         made = archive.proposals.create_answered(
             *(study.name, ids[who], answered),
             after=past.total,
-            # A repeat is to be seen, and counted.
+            # Repeats stay visible, so that they are counted.
             unique=False,
             basis={**past.basis, "wanted": wanted, **provenance.coupling(suggestions)},
             seconds=seconds,
@@ -74,7 +74,7 @@ def search(
         progress(len(made))
 
 
-def opened(archive: Archive, job: Job) -> Study:
+def opened(archive: Archive, job: StudyJob) -> Study:
     """Return the study, made if it is not there, with room for the job's budget."""
     asked = job.study
     study = archive.studies.create(asked)
@@ -91,11 +91,11 @@ def register(archive: Archive, agent: Agent) -> str:
 
 
 class _Past:
-    """What a study holds, kept up as it grows.
+    """History of a study, extended as it grows.
 
     Attributes:
         history: What the agent may know.
-        basis: What it may know, as a proposal records it.
+        basis: Provenance of the next proposal.
         evaluated: How many evaluations there are.
         values: Theirs, in the study's unit.
         total: How many proposals.
@@ -112,12 +112,12 @@ class _Past:
         self._read()
 
     def add(self, made: Sequence[str], answered: Answered, agent: str) -> None:
-        """Count in what the archive has taken, the first ones of what was given; if none, read what came between."""
+        """Add the suggestions that the archive has admitted; if it admitted none, read what was added meanwhile."""
         if not made:
             self._read()
             return
         for id_, (suggestion, outcome) in zip(made, answered, strict=False):
-            # In the order in which the archive keeps it: a search that goes on must see the same.
+            # In the order of the archive, so that a resumed search sees the same history.
             architecture = suggestion.architecture.canonical
             if isinstance(outcome, str):
                 self._failed[self.total] = outcome
@@ -164,7 +164,7 @@ class _Past:
             )
 
 
-def _answer(job: Job, suggestion: Suggestion) -> Result | str:
+def _answer(job: StudyJob, suggestion: Suggestion) -> Result | str:
     try:
         return job.problem.answer(suggestion.architecture)
     except TrainingError as error:

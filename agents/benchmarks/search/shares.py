@@ -1,4 +1,4 @@
-"""Who of a team found what: turns, improvements, and on whose networks they were built.
+"""Shares of the members of a team: turns, improvements, and the proposers of the networks that they improved on.
 
 An evaluation is an improvement when it is better than all before it in its study. The best one before it was
 somebody's, perhaps one of the random starts.
@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 STARTS = "starts"
-"""Who made the random networks that come first."""
+"""Proposer of the random networks at the start."""
 
 
 @dataclass
 class Share:
-    """What one agent did in all studies of a contestant.
+    """Counts of one agent over all studies of a contestant.
 
     Attributes:
         agent: Its id, `starts` for the random networks that come first.
@@ -43,7 +43,7 @@ def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
     """Return the share of every agent, in the order of their first evaluations.
 
     Args:
-        studies: For each study, who proposed a network and its regret, in the order of evaluation.
+        studies: For each study, proposer and regret of each network, in the order of evaluation.
     """
     found: dict[str, Share] = {}
     for study in studies:
@@ -66,5 +66,5 @@ def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
 
 
 def maker(agent: str, number: int, starts: int) -> str:
-    """Return whose a proposal is: the agent's, or the starts'."""
+    """Return the proposer: the agent, or the random starts."""
     return STARTS if number < starts else agent

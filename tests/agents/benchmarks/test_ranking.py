@@ -7,7 +7,7 @@ import pytest
 
 from archive import kernels, spaces
 from archive.agents.benchmarks import ranking
-from archive.agents.benchmarks.ranking import Block, Contestant
+from archive.agents.benchmarks.ranking import Block, RankedSurrogate
 from archive.errors import UsageError
 from tests.support import data_dir
 
@@ -28,7 +28,7 @@ def test_a_block_gives_the_kernels_own_distances():
 
 
 def test_more_observations_rank_better_and_the_split_is_one_of_the_seed():
-    chosen = [Contestant("path", "gp"), Contestant("path", "ensemble")]
+    chosen = [RankedSurrogate("path", "gp"), RankedSurrogate("path", "ensemble")]
     found = list(ranking.measure(["nb201-cifar100"], chosen, sizes=(10, 200), seeds=3, ranked=100))
     assert [(row.surrogate, row.kernel, row.n) for row in found] == [
         ("gp", "path", 10), ("gp", "path", 200), ("ensemble", "path", 10), ("ensemble", "path", 200)

@@ -48,7 +48,7 @@ def problem(tmp_path_factory):
 
 @pytest.fixture
 def job(problem):
-    return plan.Job(contestants.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r")
+    return plan.StudyJob(contestants.contestant("evolution"), problem, seed=3, budget=12, batch=1, starts=5, run="r")
 
 
 @pytest.fixture
@@ -263,7 +263,7 @@ def test_numbers_that_cannot_be(problem, changes, message):
         "batch": 1,
     }
     with pytest.raises(UsageError, match=message):
-        plan.Plan(**{**given, "starts": 5, "run": "r", **changes})
+        plan.ComparisonPlan(**{**given, "starts": 5, "run": "r", **changes})
 
 
 def test_contestants():

@@ -154,7 +154,7 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
             *(task, task, f"{task}/1", space.name, space.config, "value", "maximise", best, 30, 1.0, "points"), answer
         )
 
-    whole = transfer.Plan(
+    whole = transfer.TransferPlan(
         contestants.contestant("portfolio"), problem, ["sampled", "reversed"], seeds=2, budget=10, run="r", shrink=10
     )
     jobs = whole.sources()
@@ -176,6 +176,6 @@ def test_the_benchmark_writes_sources_and_compares_with_cold_starts(archive, spa
     assert [(row.scenario, row.seeds) for row in warm] == [("sampled", 2), ("reversed", 2)]
     assert recheck(archive, targets[2][0].study.name).differing == ()
     with pytest.raises(UnknownNameError, match="scenario"):
-        transfer.Plan(contestants.contestant("portfolio"), problem, ["sample"], 1, 10, "r")
+        transfer.TransferPlan(contestants.contestant("portfolio"), problem, ["sample"], 1, 10, "r")
     with pytest.raises(UsageError, match="'random'"):
-        transfer.Plan(contestants.contestant("random"), problem, ["sampled"], 1, 10, "r")
+        transfer.TransferPlan(contestants.contestant("random"), problem, ["sampled"], 1, 10, "r")
