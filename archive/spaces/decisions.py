@@ -20,14 +20,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Self, final
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import InvalidArchitectureError
-from archive.spaces.base import Space
+
+if TYPE_CHECKING:
+    from archive.spaces.base import Space
 
 ABSENT = -1
 
