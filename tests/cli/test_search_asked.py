@@ -21,7 +21,7 @@ def there(**changes):
 
 def test_without_a_study_it_is_the_defaults():
     new = asked(Given())
-    assert (new.study.name, new.study.protocol, new.agent.kind) == ("nasbot-cnn-digits", "digits/1", "nasbot")
+    assert (new.study.name, new.study.protocol, new.agent.kind) == ("nasbot-cnn-digits", "digits/small", "nasbot")
     assert asked(Given(study="mine")).study.name == "mine"
 
 

@@ -95,7 +95,7 @@ def _problems(device: torch.device) -> Iterator[tuple[str, Task, Architecture]]:
 def _images(count: int) -> Task:
     """Return a task of the size of CIFAR-10's images; their content does not matter to a clock."""
     sizes = (count, count // 8, count // 8)
-    own = registry.DIGITS.protocol()
+    own = registry.DIGITS.protocol("digits/1")
     protocol = replace(own, name="noise/1", train=sizes[0], valid=sizes[1], test=sizes[2])
 
     def load(_: Protocol) -> Splits:
@@ -123,7 +123,7 @@ def compare(
     """Return the figures of one network on one task; the arguments are those of `measure`, and a folder for states."""
 
     def protocol(epochs: int) -> Protocol:
-        return replace(task.protocol(), epochs=epochs, patience=epochs)
+        return replace(task.protocol(f"{task.name}/1"), epochs=epochs, patience=epochs)
 
     def trained(precision: str) -> Run:
         return ours(architecture, task, rules, device, path, precision)
@@ -233,7 +233,7 @@ def _torchs_own(network: Network, protocol: Protocol) -> torch.optim.Optimizer:
 
 def _saving(architecture: Architecture, task: Task, device: torch.device, path: Path) -> tuple[float, str]:
     """Return the milliseconds that it takes to save a state."""
-    rung, seconds = replace(task.protocol(), epochs=2, epoch_steps=1), []
+    rung, seconds = replace(task.protocol(f"{task.name}/1"), epochs=2, epoch_steps=1), []
     for _ in range(3):
         session = Session(path)
         train(architecture, task, rung, device=str(device), epochs=1, session=session)

@@ -24,7 +24,7 @@ def measure(device: torch.device, folder: Path) -> list[Figure]:
         folder: Takes what they save.
     """
     task = registry.DIGITS
-    least = replace(task.protocol(), epochs=1, epoch_steps=1)
+    least = replace(task.protocol("digits/1"), epochs=1, epoch_steps=1)
     architecture = chain("cnn", "conv3/16 max-pool conv3/32 max-pool fc/32 softmax")
     job = Job(architecture, task, least, 0, str(device), 1, folder)
     first, *others = [_start(job) for _ in range(6)]

@@ -10,7 +10,7 @@ was done before there was the field.
 | `TASK/nasbot` | those of NASBOT: section 5 and appendix C.2 of Kandasamy et al. 2018 (arXiv:1802.07191)  |
 | `TASK/autokeras` | those of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282), its split and when it stops |
 | `NAME+morph`  | those of NAME, but networks inherit weights; see `archive.trainer.morphism.protocol`             |
-| `TASK/long`, `TASK/small`, `TASK/jpeg` | ours with more epochs, on fewer images, on another edition              |
+| `TASK/long`, `TASK/small`, `TASK/jpeg` | ours with more epochs, on fewer images and briefly, on another edition  |
 """
 
 from __future__ import annotations

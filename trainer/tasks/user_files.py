@@ -102,7 +102,7 @@ def _protocol(found: Content, form: str, sha256: str) -> Protocol:
         train = found.parts[0] - valid
     if 0 in (train, valid, test):
         raise UsageError(f"the file leaves {train} rows to train, {valid} to validate and {test} to test with")
-    ours = replace(rules.protocol(), train=train, valid=valid, test=test, split=split)
+    ours = replace(rules.protocol(f"{rules.name}/1"), train=train, valid=valid, test=test, split=split)
     return replace(ours, name=f"{form}/{sha256[:12]}", data=sha256)
 
 

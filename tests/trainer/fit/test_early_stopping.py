@@ -21,7 +21,7 @@ LOSSES = st.lists(st.integers(0, 6).map(lambda k: k / 4), min_size=1, max_size=2
 
 def rule(name, patience, threshold=0.0):
     return dataclasses.replace(
-        registry.get("digits").protocol(), convergence=name, patience=patience, threshold=threshold
+        registry.get("digits").protocol("digits/1"), convergence=name, patience=patience, threshold=threshold
     )
 
 

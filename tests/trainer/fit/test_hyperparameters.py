@@ -104,7 +104,8 @@ def test_norms_stay_within_their_bounds(diabetes, plain):
 
 
 def test_norms_of_kernels_are_bounded_too():
-    found = train(TINY_CNN, registry.get("digits"), seed=1, hyperparameters={"max_norm": 0.2})
+    digits = registry.get("digits")
+    found = train(TINY_CNN, digits, digits.protocol("digits/1"), seed=1, hyperparameters={"max_norm": 0.2})
     kernels = [tensor for name, tensor in found.weights.items() if name.endswith("weight") and tensor.ndim > 1]
     assert kernels
     assert all(kernel.flatten(1).norm(dim=1).max() <= 0.2 * (1 + 1e-5) for kernel in kernels)

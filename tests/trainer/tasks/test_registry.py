@@ -17,6 +17,7 @@ from archive.trainer.datasets import tensors
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.protocol import Protocol
 
+DIGITS = registry.get("digits")
 DEFAULTS = {
     field.name: field.default for field in dataclasses.fields(Protocol) if field.default is not dataclasses.MISSING
 }
@@ -88,8 +89,8 @@ def test_auto_keras_protocol_splits_all_images(name, images):
 @pytest.mark.parametrize("name", ["digits", "diabetes"])
 def test_a_task_describes_its_data(name):
     task = registry.get(name)
-    protocol = task.protocol()
-    splits = task.load()
+    protocol = task.protocol(f"{name}/1")
+    splits = task.load(protocol)
     for part in ("train", "valid", "test"):
         inputs, targets = (getattr(splits, part).inputs, getattr(splits, part).targets)
         assert inputs.shape == (getattr(protocol, part), *task.input_shape)
@@ -109,6 +110,7 @@ RECORDED = {
     "cifar10/small": "0b22fdb23ccb",
     "diabetes/1": "41505334e5ac",
     "digits/1": "745bfef14be1",
+    "digits/small": "aae9c7e47fbf",
     "fashion-mnist/1": "6395e45bde88",
     "fashion-mnist/autokeras": "03ce939e96a6",
     "fashion-mnist/small": "f9f15f7f87dd",
@@ -133,16 +135,18 @@ def test_the_choices_of_a_protocol_never_change(name, protocol):
 
 @pytest.mark.parametrize(
     ("name", "digest"),
-    [("digits", "de0a37aacce0d3c7"), ("diabetes", "b6c1f5291cd2bb90")],
+    [("digits/1", "de0a37aacce0d3c7"), ("digits/small", "de0a37aacce0d3c7"), ("diabetes/1", "b6c1f5291cd2bb90")],
 )
 def test_the_split_of_a_protocol_never_changes(name, digest):
-    splits = registry.get(name).load()
+    task = registry.get(name.partition("/")[0])
+    splits = task.load(task.protocol(name))
     content = b"".join(np.round(getattr(splits, part).targets, 4).tobytes() for part in ("train", "valid", "test"))
     assert hashlib.sha256(content).hexdigest()[:16] == digest
 
 
-def test_digits_are_stratified_and_standardised():
-    splits = registry.get("digits").load()
+@pytest.mark.parametrize("name", ["digits/1", "digits/small"])
+def test_digits_are_stratified_and_standardised(name):
+    splits = DIGITS.load(DIGITS.protocol(name))
     for part in (splits.train, splits.valid, splits.test):
         shares = np.bincount(part.targets, minlength=10) / len(part)
         np.testing.assert_allclose(shares, 0.1, atol=0.01)
@@ -156,6 +160,33 @@ def test_diabetes_is_standardised_by_its_training_part():
     np.testing.assert_allclose(splits.train.inputs.std(axis=0), 1, atol=1e-5)
     assert splits.train.targets.std() == pytest.approx(1, abs=1e-5)
     assert abs(splits.valid.targets.mean()) > 1e-3
+
+
+def test_the_first_command_learns_from_few_digits_and_validates_on_many():
+    few, many = DIGITS.protocol(), DIGITS.protocol("digits/1")
+    assert few.name == "digits/small"
+    assert few.train < many.train / 4 and few.valid > 3 * many.valid
+    # Twenty trainings must be a matter of seconds.
+    steps = [-(-each.train // each.batch) * each.epochs for each in (few, many)]
+    assert steps[0] < steps[1] / 5
+
+
+def test_few_digits_are_a_partition_with_the_test_images_of_all():
+    few, many = (DIGITS.load(DIGITS.protocol(name)) for name in ("digits/small", "digits/1"))
+    raw = [pixels(few, part) for part in ("train", "valid", "test")]
+    images = np.vstack(raw)
+    # The images differ from each other: each is in one part, and none is missing.
+    assert images.shape == (1797, 64) == np.unique(images, axis=0).shape
+    assert not set(map(bytes, raw[0])) & (set(map(bytes, raw[1])) | set(map(bytes, raw[2])))
+    np.testing.assert_array_equal(few.test.targets, many.test.targets)
+    np.testing.assert_array_equal(raw[2], pixels(many, "test"))
+
+
+def pixels(splits, part):
+    """Return the images of a part as rows of pixels from 0 to 16, as they were before they were standardised."""
+    inputs = getattr(splits, part).inputs.reshape(-1, 64)
+    low, high = (function(s.inputs) for function, s in ((np.min, splits.train), (np.max, splits.train)))
+    return np.round(16 * (inputs - low) / (high - low)).astype(np.int8)
 
 
 def test_no_row_is_in_two_parts():

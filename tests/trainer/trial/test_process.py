@@ -25,7 +25,7 @@ from tests.support.nets import TINY_CNN, TINY_MLP
 
 
 def job(task, folder, architecture=TINY_MLP, seed=1):
-    return Job(architecture, task, task.protocol(), seed, "cpu", 1, folder, {"proposal": "s#1"})
+    return Job(architecture, task, task.protocol(f"{task.name}/1"), seed, "cpu", 1, folder, {"proposal": "s#1"})
 
 
 def told(trial: Trial, seconds: float = 120.0):
@@ -60,7 +60,7 @@ def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
 def test_a_trial_finds_what_the_loop_finds_here(tmp_path):
     task = registry.get("digits")
     *_, last = told(Trial(job(task, tmp_path, TINY_CNN)))
-    here = train(TINY_CNN, task, seed=1)
+    here = train(TINY_CNN, task, task.protocol("digits/1"), seed=1)
     assert last.result.curve["valid_accuracy"] == pytest.approx(here.curve["valid_accuracy"], abs=0.01)
 
 
