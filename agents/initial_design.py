@@ -1,0 +1,120 @@
+"""Initial designs: which proposals of a study its agent made before it could learn, and what the others gained.
+
+An agent with an initial design proposes its first networks without a model, up to the number of its setting `n_initial`
+(`n_design` of some). Every proposal records its agent and what that agent knew (`archive.agents.provenance`), from
+which follows how many networks the design had left at that call:
+
+    left = n_initial - evaluations known - proposals pending        the first `left` proposals of the call are initial
+
+Failed proposals do not count, so that a design with a failure is one network longer, as `first_of_pool` makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from archive.agents.provenance import count_in
+from archive.store.properties import from_json
+from archive.store.records import State
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.snapshots import ProposalView, Snapshot
+
+SETTINGS = ("n_initial", "n_design")
+"""Settings of agents that are the size of an initial design."""
+
+_AGENTS = "MATCH (a:Agent) WHERE a.id IN $ids RETURN a.id AS id, a.config AS config"
+# Numbers are given in the order of the proposals: beyond `most` there can be no initial one.
+_CALLS = """
+MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal) WHERE p.number < $most
+RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS based_on ORDER BY number
+"""
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much better the incumbent of a study is than the best network of the initial design.
+
+    Attributes:
+        initial: Number of initial networks that were evaluated.
+        initial_best: The best value among them, in the task's own unit.
+        best: The incumbent's value.
+        gain: Difference of the two, positive where the incumbent is better; 0 where it is an initial network.
+        found_at: Position of the incumbent among the study's evaluations in the order of their proposals, from 1.
+    """
+
+    initial: int
+    initial_best: float
+    best: float
+    gain: float
+    found_at: int
+
+
+def gain(archive: Archive, snapshot: Snapshot) -> Gain | None:
+    """Return what a study found beyond its initial design.
+
+    Only evaluations of a whole training count: a value at a rung is no equal of those.
+
+    Args:
+        archive: Where the study is.
+        snapshot: How the study stands.
+
+    Returns:
+        None where the record does not tell: the study started warm, so that other studies' results stood in for a
+        part of the design; no agent of it has an initial design; or none of the initial networks has a value.
+    """
+    study, best = snapshot.study, snapshot.incumbent
+    if best is None or best.value is None or best.state is not State.COMPLETE or archive.studies.sources(study.name):
+        return None
+    initial = initial_numbers(archive, snapshot)
+    values = [view.value for view in _complete(snapshot) if view.number in initial and view.value is not None]
+    if not values:
+        return None
+    sign = 1.0 if study.direction == "maximise" else -1.0
+    first = sign * max(sign * value for value in values)
+    evaluated = sorted(view.number for view in snapshot.proposals if view.state.evaluated)
+    return Gain(len(values), first, best.value, sign * (best.value - first), evaluated.index(best.number) + 1)
+
+
+def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
+    """Return the numbers of the proposals that are of an initial design; failed ones are among them."""
+    sizes = _sizes(archive, {view.agent for view in snapshot.proposals if view.agent is not None})
+    if not sizes:
+        return frozenset()
+    most = max(sizes.values()) + snapshot.counts[State.FAILED]
+    rows = archive.query(_CALLS, {"study": snapshot.study.name, "most": most}, limit=most).rows
+    initial: set[int] = set()
+    # Additions to a study happen one after the other: the proposals of one call have consecutive numbers.
+    for (_, agent), of_call in groupby(rows, lambda row: (row[2], row[1])):
+        numbers, bases = zip(*((row[0], row[3]) for row in of_call), strict=True)
+        known = _known(from_json(bases[0]))
+        if agent in sizes and known is not None:
+            initial.update(numbers[: max(sizes[agent] - known, 0)])
+    return frozenset(initial)
+
+
+def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
+    return (view for view in snapshot.proposals if view.state is State.COMPLETE)
+
+
+def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, int]:
+    """Return the size of the initial design of each agent that has one, by the agent's id."""
+    found: dict[str, int] = {}
+    for id_, config in archive.query(_AGENTS, {"ids": sorted(agents)}).rows:
+        settings: Mapping[str, Any] = from_json(config) or {}
+        sizes = [settings[name] for name in SETTINGS if isinstance(settings.get(name), int)]
+        if sizes:
+            found[id_] = sizes[0]
+    return found
+
+
+def _known(basis: Mapping[str, Any] | None) -> int | None:
+    """Return how many evaluations and pending proposals a call of an agent knew; None where that is not on record."""
+    observed, pending = (basis or {}).get("observations"), (basis or {}).get("pending")
+    if not isinstance(observed, Mapping) or not isinstance(pending, str):
+        return None
+    return sum(map(count_in, observed.values())) + count_in(pending)

@@ -1,0 +1,90 @@
+"""Which proposals of a study are of the initial design, by its record alone, and what was gained over them."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive import agents, spaces
+from archive.agents.initial_design import gain, initial_numbers
+from archive.agents.loop import run
+from archive.agents.study_setup import open_study
+from archive.agents.study_setup import study as opened
+from archive.store.records import Result, Study
+
+SPACE = spaces.get("mlp")
+
+
+def search(archive, values, *, kind="rand", name="s", batch=1, direction="maximise", warm=(), **settings):
+    """Search with a trainer that reports these values by number, and fails where there is none.
+
+    The budget is the number of values.
+    """
+    asked = Study(name, "t", "t/1", "mlp", "value", direction)
+    study = open_study(archive, asked, budget=len([v for v in values if v is not None]), sources=warm)
+    agent = agents.get(kind, SPACE, **settings)
+
+    def serve(_):
+        while (claim := archive.proposals.claim("worker", study=name)) is not None:
+            value = values[claim.proposal.number]
+            if value is None:
+                archive.proposals.fail(claim.id, claim.token, "no value")
+            else:
+                archive.proposals.complete(claim.id, claim.token, Result(value))
+
+    return list(run(archive, study, agent, version="0", batch=batch, retrain=True, wait=serve))[-1]
+
+
+@pytest.mark.parametrize(
+    ("direction", "values", "expected"),
+    [
+        ("maximise", [0.5, 0.7, 0.6, 0.4, 0.9], (3, 0.7, 0.9, 0.2, 5)),
+        ("minimise", [0.5, 0.7, 0.6, 0.4, 0.9], (3, 0.5, 0.4, 0.1, 4)),
+        # A later network that is as good has gained nothing.
+        ("maximise", [0.5, 0.7, 0.6, 0.7, 0.1], (3, 0.7, 0.7, 0.0, 2)),
+        # Only the design is there.
+        ("maximise", [0.5, 0.7], (2, 0.7, 0.7, 0.0, 2)),
+    ],
+)
+def test_the_incumbent_is_compared_with_the_best_initial_network(archive, direction, values, expected):
+    found = gain(archive, search(archive, values, direction=direction, n_initial=3))
+    assert (found.initial, found.initial_best, found.best, found.gain, found.found_at) == pytest.approx(expected)
+
+
+def test_a_design_of_which_one_failed_is_one_longer(archive):
+    last = search(archive, [0.5, None, 0.6, 0.8, 0.7, 0.9], n_initial=3)
+    assert initial_numbers(archive, last) == {0, 1, 2, 3}
+    found = gain(archive, last)
+    assert (found.initial, found.initial_best) == (3, 0.8)
+    # The failed proposal is no evaluation.
+    assert found.found_at == 5
+
+
+def test_a_batch_that_ends_the_design_is_initial_in_part(archive):
+    last = search(archive, [0.1] * 8, batch=2, n_initial=3)
+    assert initial_numbers(archive, last) == {0, 1, 2}
+
+
+def test_a_study_that_is_resumed_keeps_its_design(archive):
+    search(archive, [0.5, 0.7], n_initial=3)
+    search(archive, [0.5, 0.7, 0.6, 0.8], n_initial=3)
+    # Another agent, whose design would be longer, finds four networks evaluated.
+    last = search(archive, [0.5, 0.7, 0.6, 0.8, 0.9, 0.2], kind="evolution", n_initial=5)
+    assert initial_numbers(archive, last) == {0, 1, 2, 4}
+    assert gain(archive, last).initial_best == 0.9
+
+
+def test_the_setting_of_the_portfolio_counts_too(archive):
+    last = search(archive, [0.1, 0.2, 0.3], kind="portfolio", n_design=2)
+    assert initial_numbers(archive, last) == {0, 1}
+
+
+def test_nothing_is_said_where_the_record_does_not_tell(archive):
+    # An agent without a design, a study without a value, and one that started from the results of another.
+    assert gain(archive, search(archive, [0.5, 0.7], kind="random", name="random")) is None
+    assert gain(archive, search(archive, [None, 0.5], name="one", n_initial=1)) is not None
+    archive.studies.create(Study("none", "t", "t/1", "mlp", "value", budget=3))
+    assert gain(archive, archive.studies.snapshot("none")) is None
+    assert gain(archive, search(archive, [0.5, 0.7], name="warm", warm=["one"], n_initial=3)) is None
+    # What a person enqueues is of no agent's design.
+    opened(archive, "told", SPACE).enqueue(SPACE.initial_pool()[0])
+    assert initial_numbers(archive, archive.studies.snapshot("told")) == frozenset()
