@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,7 +67,12 @@ def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bo
 def outcome(
     archive: Archive, last: Snapshot, agent: str, task: Task | TabularTask, exhausted: str | None
 ) -> dict[str, Any]:
-    """Return what was found, as plain values.
+    """Return what was found, as plain values: the JSON document of `archive search`.
+
+    `gain` compares the best network with the best one of the agent's initial design, or is null where the record does
+    not tell (`archive.agents.initial_design`): `initial`, the number of initial networks that were evaluated;
+    `initial_best` and `best`, values in the task's own unit; `gain`, their difference, positive where `best` is better
+    and 0 where nothing better was found; `found_at`, the position of the best among the evaluations, from 1.
 
     Args:
         archive: Where everything is kept.
@@ -75,9 +81,11 @@ def outcome(
         task: What was learned.
         exhausted: Why there is nothing left to evaluate; None where there may be.
     """
+    from archive.agents.initial_design import gain
     from archive.store.records import State
 
     study, best = last.study, last.incumbent
+    gained = gain(archive, last)
     weights = None if best is None else archive.checkpoints.of_evaluation(best.id)
     result: dict[str, Any] = {
         "study": study.name,
@@ -95,6 +103,7 @@ def outcome(
         "warm_started_from": list(archive.studies.sources(study.name)),
         "server": place(archive),
         "best": None,
+        "gain": gained and asdict(gained),
     }
     if best is not None:
         result["best"] = {
@@ -128,6 +137,8 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
     print_line()
     print_line(("best architecture", "bold"), f"  {best['architecture']}  (proposal {best['proposal']})")
     print_line(f"{metric:<17}  {best['value']:.4g}{where}")
+    if result["gain"]:
+        print_line(f"gain               {_gain(result['gain'], result['evaluations'], study.direction)}")
     if result["pruned"]:
         print_line(f"rungs              {result['pruned']} of {result['evaluations']} evaluations were pruned early")
     if result["answered"]:
@@ -141,6 +152,19 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
     print_line(f"  {archive} arch show {best['architecture'][:8]}")
     if not result["exhausted"]:
         print_line(f"  {_longer(ctx, archive, result, study)}")
+
+
+def _gain(gain: Mapping[str, Any], evaluations: int, direction: str) -> str:
+    """Return what was found beyond the initial networks, in words."""
+    if evaluations <= gain["initial"]:
+        return "none yet: only initial networks have been evaluated"
+    networks = "initial network" if gain["initial"] == 1 else f"best of the {gain['initial']} initial networks"
+    initial = f"the {networks} ({gain['initial_best']:.4g})"
+    at = f"found at evaluation {gain['found_at']} of {evaluations}"
+    if not gain["gain"]:
+        return f"none: no later network is better than {initial}, {at}"
+    difference = gain["best"] - gain["initial_best"]
+    return f"{difference:+.3g} {'over' if direction == 'maximise' else 'from'} {initial}, {at}"
 
 
 def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: Study) -> str:
