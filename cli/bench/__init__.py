@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from archive.cli.bench.first import first
 from archive.cli.bench.search import search
 from archive.cli.bench.transfer import transfer
 from archive.cli.main import settings_of
@@ -20,6 +21,7 @@ def bench() -> None:
     """Measure the product on this machine, each figure beside its goal or a reference of the same run."""
 
 
+bench.add_command(first)
 bench.add_command(search)
 bench.add_command(transfer)
 

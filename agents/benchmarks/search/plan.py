@@ -31,8 +31,8 @@ class Problem:
         space_config: The space's settings.
         objective: Name of the value.
         direction: Which values are better.
-        best: The best value that there is.
-        size: How many networks have a value.
+        best: The best value that there is; NaN where no table tells.
+        size: How many networks have a value; 0 where no table tells.
         points: What a difference of values is multiplied with: 100 makes accuracy points of fractions.
         unit: Of the product.
         answer: Evaluates a network; raises TrainingError where there is no value.
