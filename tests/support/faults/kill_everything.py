@@ -53,7 +53,7 @@ class Study:
     def start(self) -> subprocess.Popen[bytes]:
         """Give the search command, as the user does for the first or the tenth time."""
         command = self.archive(
-            "search", "--agent", self.agent, "--task", self.task, "--space", self.space,
+            "search", "--agent", self.agent, "--task", self.task, "--protocol", f"{self.task}/1", "--space", self.space,
             "--study", "under-fire", "--budget", str(self.budget), "--json",
         )  # fmt: skip
         with open(self.home / "search.log", "ab") as log:
