@@ -1,0 +1,93 @@
+"""The page of the data model names what archives hold: every label, relationship and property, with its type."""
+
+import importlib.util
+import re
+
+import pytest
+
+from archive import agents
+from archive.agents.distance_sync import Keeper
+from tests.support import ROOT
+from tests.support.commands import Shell, table
+
+FOLDER = ROOT / "docs"
+PAGE = (FOLDER / "data-model.md").read_text(encoding="utf-8")
+
+KINDS = {str: "STRING", bool: "BOOLEAN", int: "INTEGER", float: "FLOAT"}
+
+NODES = "MATCH (n) UNWIND keys(n) AS key RETURN DISTINCT labels(n)[0] AS owner, key, head(collect(n[key])) AS value"
+RELATIONS = (
+    "MATCH ()-[r]->() UNWIND keys(r) AS key RETURN DISTINCT type(r) AS owner, key, head(collect(r[key])) AS value"
+)
+ENDS = "MATCH (a)-[r]->(b) RETURN DISTINCT labels(a)[0], type(r), labels(b)[0]"
+
+
+def _model():
+    spec = importlib.util.spec_from_file_location("data_model", FOLDER / "scripts" / "data_model.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MODEL = _model()
+DOCUMENTED = MODEL.documented(PAGE)
+"""Label or type of relationship to its properties, with their types."""
+
+
+def kind(value):
+    """Return the name of a value's type as the page has it."""
+    return f"LIST<{kind(value[0])}>" if isinstance(value, list) else KINDS[type(value)]
+
+
+def documented(owner, name):
+    """Return the type that the page gives a property, by its own name or its family's."""
+    of_owner = DOCUMENTED.get(owner, {})
+    return of_owner.get(name) or of_owner.get(f"{name.partition('_')[0]}_*")
+
+
+def fill(archive, shell, folder):
+    """Store what asking and telling, failing, importing, and a search with rungs and a warm start leave behind."""
+    first = agents.study(archive, "first", "mlp", task="diabetes", protocol="diabetes/1", objective="valid_mse")
+    for trial in first.ask("evolution", 13):
+        first.report(trial, 1, {"loss": 1.0})
+        first.tell(trial, 1 / len(trial.architecture.layers), metrics={"loss": 0.5}, seconds=1.0)
+    Keeper(archive).keep({each.architecture.key: each.architecture for each in first.evaluations()})
+    for retry in (True, False):
+        (last,) = first.ask("nasbot", 1)
+        archive.proposals.fail(last.id, last.token, "out of memory", log="the end of the log", retry=retry)
+    (waiting,) = first.ask("nasbot", 1)
+    first.report(waiting, 1, {"loss": 1.0})
+    shell.types("import", "table", table(folder))
+    search = ("search", "--agent", "random", "--task", "diabetes", "--space", "mlp", "--study", "second", "--json")
+    done = shell.runs(*search, "--warm-start", "first", "--rungs", "1,2", "--reduction", "2", "--budget", "4")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def filled(archive, store_settings, tmp_path):
+    fill(archive, Shell(store_settings, tmp_path), tmp_path)
+    return archive
+
+
+def test_an_archive_holds_nothing_that_the_page_lacks(filled):
+    held = [*filled.query(NODES).rows, *filled.query(RELATIONS).rows]
+    lacking = [(owner, name, kind(value)) for owner, name, value in held if documented(owner, name) != kind(value)]
+    assert not lacking, "docs/data-model.md lacks these, or names other types"
+    assert {tuple(row) for row in filled.query(ENDS).rows} == MODEL.relationships(PAGE)
+    # The search was one that leaves traces of everything.
+    seen = {(owner, name) for owner, name, _ in held}
+    assert {("CLAIMED", "log"), ("CLAIMED", "promoted"), ("Proposal", "rung_values"), ("Proposal", "mean")} <= seen
+    assert {("DISTANCE", "otmann"), ("Evaluation", "partial"), ("Checkpoint", "sha256"), ("Worker", "ended")} <= seen
+
+
+def test_every_property_of_the_page_is_one_of_the_code():
+    sources = [
+        path.read_text(encoding="utf-8") for folder in ("archive", "kernels") for path in (ROOT / folder).rglob("*.py")
+    ]
+    words = set(re.findall(r"\w+", "\n".join(sources)))
+    names = {name for of_owner in DOCUMENTED.values() for name in of_owner if not name.endswith("*")}
+    assert names <= words | {"otmann_normalised", "gromov_wasserstein"}
+
+
+def test_the_table_of_constraints_is_up_to_date():
+    assert MODEL.replaced(PAGE) == PAGE, "run: python docs/scripts/data_model.py"
