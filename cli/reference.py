@@ -1,6 +1,6 @@
-"""The command reference in the README, generated from `--help`.
+"""The command reference `docs/commands.md`, generated from `--help`.
 
-`python -m archive.cli.reference README.md` writes it anew; a test fails when it is out of date.
+`python -m archive.cli.reference docs/commands.md` writes it; a test fails when it is out of date.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ import click
 
 from archive.cli.main import archive
 
-BEGIN, END = "<!-- commands -->", "<!-- /commands -->"
+HEAD = """# Commands
+
+Generated from `archive COMMAND --help` by `python -m archive.cli.reference docs/commands.md`.
+Errors are one line on stderr and a non-zero exit code; `--json` puts JSON on stdout.
+"""
 
 
 def reference() -> str:
     """Return the reference as Markdown: a heading and the help text of every command."""
     root = click.Context(archive, info_name="archive", terminal_width=100, **archive.context_settings)
-    parts = [f"### `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in _commands(root)]
-    return "\n".join(parts)
-
-
-def replaced(text: str) -> str:
-    """Return a README's text with the reference between its two marks."""
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{reference()}{END}{tail}"
+    contexts = [root, *(ctx for ctx in _commands(root) if ctx is not root)]
+    return "\n".join([HEAD, *(f"## `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in contexts)])
 
 
 def _commands(ctx: click.Context) -> Iterator[click.Context]:
@@ -45,5 +42,4 @@ def _commands(ctx: click.Context) -> Iterator[click.Context]:
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        file = Path(name)
-        file.write_text(replaced(file.read_text(encoding="utf-8")), encoding="utf-8")
+        Path(name).write_text(reference(), encoding="utf-8")

@@ -28,8 +28,9 @@ def docstrings():
 
 
 def documented():
-    """Return every `agent:setting=value` of the README, which holds all help texts, and of the docstrings."""
-    texts = [(ROOT / "README.md").read_text(encoding="utf-8"), *docstrings()]
+    """Return every `agent:setting=value` of the documents, which hold all help texts, and of the docstrings."""
+    documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    texts = [*(document.read_text(encoding="utf-8") for document in documents), *docstrings()]
     return sorted({found.rstrip(".,;") for text in texts for found in EXAMPLE.findall(text)})
 
 

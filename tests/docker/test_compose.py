@@ -135,7 +135,7 @@ def test_a_gpu_is_asked_for_in_one_profile_alone():
 
 def test_documented_commands_go_to_services_that_are_there():
     """An agent ends with its budget: nothing can be executed in its container any more."""
-    text = (ROOT / "README.md").read_text() + (DOCKER / "compose.yaml").read_text()
+    text = (ROOT / "docs" / "operations.md").read_text() + (DOCKER / "compose.yaml").read_text()
     commands = re.findall(r"docker compose --file docker/compose.yaml (exec|run --rm) (\S+) (.*)", text)
     assert len(commands) == 2
     for how, service, words in commands:

@@ -1,0 +1,98 @@
+"""What documents name exists: commands, layers, settings, results; what is generated is up to date."""
+
+import importlib.util
+import re
+import tomllib
+
+import pytest
+
+from archive import settings
+from archive.cli.reference import reference
+from tests.support import ROOT
+
+DOCS = ROOT / "docs"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def page(name):
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def script(name):
+    """Return a module of docs/scripts, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / "scripts" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_command_reference_is_up_to_date():
+    assert reference() == page("commands.md"), "run: python -m archive.cli.reference docs/commands.md"
+
+
+def test_the_results_are_those_on_file():
+    regret = script("regret")
+    found = regret.results()
+    assert regret.picture(found) == regret.PICTURE.read_text(encoding="utf-8"), "run: python docs/scripts/regret.py"
+    for path, mark in regret.PAGES.items():
+        text = path.read_text(encoding="utf-8")
+        assert regret.replaced(text, mark, regret.table(found)) == text, "run: python docs/scripts/regret.py"
+    assert all(len(row["mean"]) == regret.BUDGET for row in found["rows"])
+
+
+def test_every_dependency_is_named_with_its_reason():
+    text = page("dependencies.md")
+    extras = [each for named in PROJECT["project"]["optional-dependencies"].values() for each in named]
+    for requirement in [*PROJECT["project"]["dependencies"], *extras]:
+        name = re.match(r"[A-Za-z0-9-]+", requirement)[0]
+        if name == PROJECT["project"]["name"]:
+            continue
+        assert re.search(rf"\|[^|\n]*\b{name}\b[^|\n]*\|.{{10,}}\|", text), (
+            f"docs/dependencies.md has no reason for {name}"
+        )
+        assert re.search(r">=.*,<|==", requirement), f"{requirement} has no bounds"
+
+
+def test_the_two_commands_stand_where_the_build_looks_for_them():
+    assert "<!-- run-command -->\n```sh\npip install -e . && archive search --agent nasbot\n```" in README
+    assert "<!-- test-command -->\n```sh\npip install -e '.[dev]' && pytest -n 2\n```" in README
+    assert "'/<!-- test-command -->/" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_layers_are_those_of_the_contract():
+    (layers,) = [each["layers"] for each in PROJECT["tool"]["importlinter"]["contracts"] if each.get("exhaustive")]
+    section = page("architecture.md").partition("## Layers")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`[^|]*`) \|", section.partition("###")[0], re.MULTILINE)
+    assert [re.findall(r"`(\w+)`", row) for row in rows] == [layer.split(" | ") for layer in layers]
+
+
+@pytest.mark.parametrize("name", ["architecture.md", "../CONTRIBUTING.md"])
+def test_files_and_folders_that_are_named_exist(name):
+    paths = re.findall(r"`((?:archive|agents|kernels|trainer|cli|docs|queue|tests)/[\w./-]*)`", page(name))
+    assert len(paths) > 5
+    for path in paths:
+        assert (ROOT / path).exists() or (ROOT / "archive" / path).exists(), f"{name} names {path}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_outside_the_site_lead_somewhere(name):
+    links = re.findall(r"\]\(([^)#]+)", (ROOT / name).read_text(encoding="utf-8"))
+    assert links
+    assert not [link for link in links if "://" not in link and not (ROOT / link).exists()]
+
+
+def test_every_setting_is_named():
+    table = page("operations.md").partition("<!-- settings -->")[2].partition("<!-- /settings -->")[0]
+    rows = dict(re.findall(r"^\| `(\w+)` \| `(\w+)` \|", table, re.MULTILINE))
+    assert rows == settings._ENVIRONMENT
+
+
+def test_the_packages_of_the_namespace_are_links():
+    for name in ("agents", "kernels", "trainer", "cli"):
+        assert (ROOT / "archive" / name).is_symlink()
+        assert (ROOT / "archive" / name).resolve() == ROOT / name
