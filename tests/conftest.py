@@ -7,6 +7,8 @@ the first test asks for them and hold no data when a test begins. Environment:
     ARCHIVE_TEST_NEO4J_CURRENT=1          the current Neo4j release too (`neo4j-current`)
     ARCHIVE_TEST_WHOLE=1                  every test on every server; otherwise as the markers say
     ARCHIVE_TEST_NEO4J_URI, …_USER, …_PASSWORD   use this server for `neo4j`; ITS DATA IS DELETED
+    ARCHIVE_TEST_PROFILE                  how hypothesis draws examples: `dev`, `ci` (the same ones in every run, for
+                                          builds that never fail by chance) or `thorough` (ten times as many)
     ARCHIVE_TEST_CACHE                    where the Neo4j jars are kept
     ARCHIVE_DATA_DIR                      the reference data
 """
@@ -21,6 +23,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from archive import settings
@@ -38,6 +41,12 @@ CHOSEN = os.environ.get("ARCHIVE_TEST_SERVERS", "")
 SERVERS = [name.strip() for name in CHOSEN.split(",") if name.strip()] or ["embedded", "neo4j"]
 if os.environ.get("ARCHIVE_TEST_NEO4J_CURRENT") == "1" and "neo4j-current" not in SERVERS:
     SERVERS.append("neo4j-current")
+
+# No deadline: an example that starts a server or compiles takes as long as the machine is busy.
+hypothesis.settings.register_profile("dev", max_examples=40, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=20, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("thorough", max_examples=400, deadline=None)
+hypothesis.settings.load_profile(os.environ.get("ARCHIVE_TEST_PROFILE", "dev"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

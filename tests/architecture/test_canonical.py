@@ -4,12 +4,12 @@ import csv
 from itertools import combinations, permutations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.codec import from_nasbench101, from_nasbench201
 from archive.architecture.graph import Architecture, Edge, Layer
-from tests.support import data_lines
+from tests.support import data_lines, examples
 from tests.support.strategies import cells, members, relabelled
 
 
@@ -32,7 +32,7 @@ def isomorphic(a: Architecture, b: Architecture) -> bool:
 
 
 @given(cells(max_inner=6), st.integers(0, 10_000))
-@settings(deadline=None, max_examples=200)
+@examples(5)
 def test_relabelling_a_cell_changes_no_key(network: Architecture, seed: int) -> None:
     other = relabelled(network, seed)
     assert (other.key, other.functional_key) == (network.key, network.functional_key)
@@ -40,14 +40,13 @@ def test_relabelling_a_cell_changes_no_key(network: Architecture, seed: int) -> 
 
 @pytest.mark.parametrize("space", ["cnn", "mlp"])
 @given(data=st.data(), seed=st.integers(0, 10_000))
-@settings(deadline=None, max_examples=30)
 def test_relabelling_a_network_changes_no_key(space: str, data: st.DataObject, seed: int) -> None:
     network = data.draw(members(space))
     assert relabelled(network, seed).key == network.key
 
 
 @given(cells(max_inner=4, labels=("maxpool3x3",)), cells(max_inner=4, labels=("maxpool3x3",)))
-@settings(deadline=None, max_examples=300)
+@examples(5)
 def test_keys_are_equal_exactly_when_a_permutation_exists(a: Architecture, b: Architecture) -> None:
     assert (a.key == b.key) == isomorphic(a, b)
 

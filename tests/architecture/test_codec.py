@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import ArchiveError, CodecError, InvalidArchitectureError
-from tests.support import data_lines
+from tests.support import data_lines, examples
 from tests.support.strategies import cells, members, relabelled
 
 GOOD: dict[str, Any] = {
@@ -26,7 +26,6 @@ CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|avg_pool_3x3~0|none~1|nor_conv
 
 @pytest.mark.parametrize("space", ["cnn", "mlp"])
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
 def test_json_gives_the_same_network_back(space: str, data: st.DataObject) -> None:
     network = data.draw(members(space))
     assert codec.from_json(codec.to_json(network)) == network
@@ -35,7 +34,7 @@ def test_json_gives_the_same_network_back(space: str, data: st.DataObject) -> No
 
 
 @given(cells(max_inner=6))
-@settings(deadline=None)
+@examples(5)
 def test_json_gives_cells_with_dead_ends_back(cell: Architecture) -> None:
     assert codec.from_json(codec.to_json(cell)) == cell
 
@@ -122,7 +121,7 @@ def test_bad_text_is_a_codec_error(text: Any) -> None:
 
 
 @given(st.text() | st.binary())
-@settings(deadline=None, max_examples=200)
+@examples(5)
 def test_random_text_never_surprises(text: str | bytes) -> None:
     with pytest.raises(CodecError):
         codec.from_json(text)
@@ -136,7 +135,7 @@ json_values = st.recursive(
 
 
 @given(st.sampled_from(sorted(GOOD)), json_values)
-@settings(deadline=None, max_examples=300)
+@examples(5)
 def test_a_random_field_never_surprises(field: str, value: Any) -> None:
     try:
         codec.from_json(json.dumps(but(**{field: value})))
@@ -145,7 +144,7 @@ def test_a_random_field_never_surprises(field: str, value: Any) -> None:
 
 
 @given(cells(max_inner=6))
-@settings(deadline=None)
+@examples(5)
 def test_nasbench101_round_trip(cell: Architecture) -> None:
     matrix, operations = codec.to_nasbench101(cell)
     assert codec.from_nasbench101(matrix, operations) == cell

@@ -3,11 +3,12 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError
+from tests.support import examples
 from tests.support.strategies import cells, members, relabelled
 
 IP, OP, SOFTMAX, LINEAR = Layer("ip"), Layer("op"), Layer("softmax"), Layer("linear")
@@ -107,7 +108,7 @@ def test_layers_are_put_in_topological_order() -> None:
 
 
 @given(cells())
-@settings(deadline=None)
+@examples(5)
 def test_edges_lead_forward_between_input_and_output(cell: Architecture) -> None:
     assert all(tail < head for tail, head in cell.edges)
     assert (cell.layers[0].op, cell.layers[-1].op) == ("ip", "op")
@@ -116,7 +117,6 @@ def test_edges_lead_forward_between_input_and_output(cell: Architecture) -> None
 
 
 @given(members("cnn"), st.integers(0, 1000))
-@settings(deadline=None, max_examples=40)
 def test_all_relabellings_have_one_canonical_form(network: Architecture, seed: int) -> None:
     other = relabelled(network, seed)
     assert network.canonical == other.canonical
@@ -159,7 +159,6 @@ def test_equality_is_of_layers_and_edges_as_they_stand() -> None:
 
 
 @given(members("mlp"))
-@settings(deadline=None, max_examples=20)
 def test_pickling_keeps_the_network_and_drops_what_is_cached(network: Architecture) -> None:
     network.key, network.parents  # noqa: B018
     copy = pickle.loads(pickle.dumps(network))

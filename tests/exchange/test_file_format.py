@@ -12,7 +12,7 @@ import stat
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture import codec
@@ -22,6 +22,7 @@ from archive.exchange.file_format import DumpReader, DumpWriter, contents
 from archive.exchange.load import verify
 from archive.exchange.merge import merged
 from archive.store.participants import agent_id
+from tests.support import examples
 from tests.support.dumped import forged, records
 from tests.support.stores import cells
 
@@ -128,7 +129,7 @@ def test_the_rights_of_a_dump_are_those_of_any_file_and_the_umask_stays(tmp_path
     assert stat.S_IMODE((tmp_path / "dump.gz").stat().st_mode) == 0o666 & ~umask
 
 
-@settings(deadline=None)
+@examples(5)
 @given(cut=st.integers(0, 2000))
 def test_a_file_that_is_cut_off_anywhere_is_refused(tmp_path_factory, cut):
     file = _written(tmp_path_factory)
@@ -137,7 +138,7 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(tmp_path_factory, cut):
     _refused(file)
 
 
-@settings(deadline=None)
+@examples(5)
 @given(at=st.integers(0, 2000), bit=st.integers(0, 7))
 def test_a_file_that_is_altered_anywhere_is_refused_or_the_same(tmp_path_factory, at, bit):
     file = _written(tmp_path_factory)
@@ -150,7 +151,7 @@ def test_a_file_that_is_altered_anywhere_is_refused_or_the_same(tmp_path_factory
         assert "\n" not in str(error)
 
 
-@settings(deadline=None)
+@examples(5)
 @given(line=st.integers(0, 200), text=st.text(alphabet='"{}[]0aé\x00\n:,', max_size=8))
 def test_text_that_is_altered_is_refused(tmp_path_factory, line, text):
     file = _written(tmp_path_factory)
@@ -341,7 +342,7 @@ RECORDS = {
 }
 
 
-@settings(deadline=None)
+@examples(5)
 @given(st.sampled_from(sorted(RECORDS)).flatmap(lambda kind: st.tuples(st.just(kind), *[RECORDS[kind]] * 3)))
 def test_merging_knows_no_order(drawn):
     kind, a, b, c = drawn
@@ -357,7 +358,7 @@ def test_merging_knows_no_order(drawn):
     assert text(both(both(a, b), c)) == text(both(a, both(b, c)))
 
 
-@settings(deadline=None)
+@examples(5)
 @given(st.integers(1, 3), st.integers(1, 3))
 def test_merged_results_must_agree(first, second):
     one, other = (

@@ -8,7 +8,7 @@ import math
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture import codec
@@ -17,6 +17,7 @@ from archive.exchange.importers import nasbench101
 from archive.exchange.importers.external import add
 from archive.exchange.importers.nasbench101 import crc32c, findings, masked_crc
 from archive.store.records import Evaluation
+from tests.support import examples
 
 pytestmark = pytest.mark.every_server
 
@@ -88,7 +89,7 @@ def test_the_checksum_is_castagnolis():
     assert crc32c(b"") == 0
 
 
-@settings(deadline=None)
+@examples(5)
 @given(st.binary(max_size=300))
 def test_the_compiled_checksum_is_the_plain_one(data):
     with pytest.MonkeyPatch.context() as patched:
@@ -122,7 +123,7 @@ def test_they_become_evaluations_once(archive, file):
     assert archive.named("frontier", task="nb101").rows[0][2] == 0.91
 
 
-@settings(deadline=None)
+@examples(5)
 @given(at=st.integers(0, 4000), bit=st.integers(0, 7))
 def test_every_altered_bit_is_noticed(tmp_path_factory, at, bit):
     content = bytearray(b"".join(map(framed, ROWS)))

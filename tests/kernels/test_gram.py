@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import InvalidArchitectureError, UsageError
@@ -39,7 +39,6 @@ class Counting(OTMANN):
 choices = st.lists(st.integers(0, len(NETWORKS) - 1), max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(choices, choices | st.none()), max_size=8), st.integers(1, 60), st.integers(1, 8))
 def test_any_sequence_of_blocks_is_right(blocks, max_pairs, max_networks):
     gram = Gram(OTMANN(), max_pairs=max_pairs, max_networks=max_networks)

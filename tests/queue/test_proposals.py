@@ -11,6 +11,7 @@ from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
 from archive.store.records import State, Study
 from tests.conftest import wipe
+from tests.support import examples
 from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest
 from tests.support.strategies import relabelled
 
@@ -135,7 +136,7 @@ def test_racing_searches_neither_exceed_the_budget_nor_repeat(archive, connectio
     assert count(connection, "(:Agent)-[:MADE]->(:Proposal)-[:OF]->(:Architecture)") == 10
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(examples(0.5), suppress_health_check=list(HealthCheck))
 @given(
     calls=st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6),
     budget=st.integers(0, 8),

@@ -8,13 +8,14 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UnknownNameError
 from archive.spaces.base import Mutation, Space
+from tests.support import examples
 from tests.support.strategies import generators, members, space_of
 
 ALL = spaces.names()
@@ -72,7 +73,6 @@ def test_samples_are_members_and_vary(space: Space) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data(), rng=generators())
-@settings(deadline=None, max_examples=60)
 def test_every_mutation_of_a_member_is_a_member(name: str, data: st.DataObject, rng: np.random.Generator) -> None:
     space, parent = space_of(name), data.draw(members(name))
     before = (parent.layers, parent.edges)
@@ -87,7 +87,7 @@ def test_every_mutation_of_a_member_is_a_member(name: str, data: st.DataObject, 
 
 @pytest.mark.parametrize("name", ALL)
 @given(data=st.data())
-@settings(deadline=None, max_examples=10)
+@examples(0.5)
 def test_neighbours_are_distinct_other_members(name: str, data: st.DataObject) -> None:
     space, parent = space_of(name), data.draw(members(name))
     found = list(islice(space.neighbours(parent), 60))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import spaces
@@ -119,7 +119,6 @@ def test_a_space_too_narrow_for_any_design_says_so() -> None:
     units=st.tuples(st.integers(1, 40), st.integers(0, 40)),
     rng=generators(),
 )
-@settings(deadline=None, max_examples=60)
 def test_mutations_stay_inside_any_limits(
     name: str, max_layers: int, max_degree: int, max_edges: int, units: tuple[int, int], rng: np.random.Generator
 ) -> None:

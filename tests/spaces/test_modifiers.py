@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Edge, Layer
@@ -258,7 +258,6 @@ UNIT_CHANGES: list[Callable[[Architecture, int], Architecture]] = [apply.inc_sin
 
 
 @given(members("cnn"), st.data())
-@settings(deadline=None, max_examples=40)
 def test_changing_units_keeps_the_graph(network: Architecture, data: st.DataObject) -> None:
     with_units = [u for u, layer in enumerate(network.layers) if layer.units is not None]
     change = data.draw(st.sampled_from(UNIT_CHANGES))
@@ -270,7 +269,6 @@ def test_changing_units_keeps_the_graph(network: Architecture, data: st.DataObje
 
 
 @given(members("cnn"))
-@settings(deadline=None, max_examples=20)
 def test_removing_a_wedged_layer_gives_the_network_back(network: Architecture) -> None:
     for tail, head in network.edges[:4]:
         # Where both ends have other company, removing reconnects nothing.

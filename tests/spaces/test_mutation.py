@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import spaces
@@ -69,7 +69,6 @@ def test_every_modifier_is_used_about_as_often(name: str) -> None:
 @pytest.mark.parametrize("name", ["cnn", "mlp"])
 @pytest.mark.parametrize("modifier", NINE)
 @given(data=st.data(), rng=generators())
-@settings(deadline=None, max_examples=15)
 def test_what_is_drawn_is_among_everything_there_is(
     name: str, modifier: str, data: st.DataObject, rng: np.random.Generator
 ) -> None:

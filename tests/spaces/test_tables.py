@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import cache
@@ -22,7 +22,7 @@ from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameE
 from archive.spaces import nasbench201_cells
 from archive.spaces.tables import reader
 from archive.spaces.tables.reader import Table
-from tests.support import data_dir
+from tests.support import data_dir, examples
 
 CELL = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|nor_conv_1x1~2|"
 WITH_DEAD_EDGE = "|nor_conv_3x3~0|+|none~0|skip_connect~1|+|none~0|none~1|none~2|"
@@ -273,7 +273,7 @@ def test_no_file_of_the_cache_stands_for_a_table_that_is_gone(write):
         Table.load(path)
 
 
-@settings(max_examples=12, deadline=None)
+@examples(0.5)
 @given(
     seed=st.integers(0, 2**32 - 1), rows=st.integers(500, 900), repeated=st.booleans(), unusual=st.sampled_from((0, 7))
 )

@@ -29,7 +29,7 @@ def sizes_of(architectures):
     return (len(once), sum(len(a.layers) for a in once), sum(len(a.edges) for a in once))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     networks=st.lists(
         st.one_of(strategies.members("cnn"), strategies.members("mlp"), strategies.cells()), min_size=1, max_size=5

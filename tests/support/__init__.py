@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,6 +45,15 @@ def data_lines(name: str) -> list[str]:
     path = data_dir() / "data" / name
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         return file.read().splitlines()
+
+
+def examples(times: float) -> hypothesis.settings:
+    """Settings with a multiple of the profile's number of examples; the rest is the profile's.
+
+    A test takes more where an example costs microseconds and the inputs are texts, of which few are instructive; fewer
+    where an example trains a network, asks a server or solves a problem by brute force.
+    """
+    return hypothesis.settings(max_examples=max(1, round(times * hypothesis.settings.default.max_examples)))
 
 
 def wait_until(condition: Any, seconds: float = 30.0, what: str = "the condition") -> Any:

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -31,7 +31,6 @@ def enumerated(matrix, k):
     return subsets, np.array(weights) / np.sum(weights)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 7), st.integers(0, 7), st.integers(0, 7), st.integers(0, 2**32 - 1))
 def test_probabilities_of_all_subsets(n, rank, k, seed):
     matrix = gram(n, min(rank, n), seed)
@@ -104,7 +103,6 @@ def test_scale_does_not_matter():
     assert small.sample(np.random.default_rng(2)) == large.sample(np.random.default_rng(2))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(0.0, 10.0, allow_subnormal=False), max_size=7), st.integers(0, 8))
 def test_elementary_polynomials_by_definition(values, k):
     found = np.exp(log_elementary(np.array(values), k))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import spaces
@@ -71,7 +71,6 @@ def history():
 # The domain.
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), any_activation=st.booleans())
 def test_what_is_decoded_is_encoded_as_it_was(seed, any_activation):
     domain = EVERY if any_activation else DOMAIN
@@ -97,7 +96,6 @@ def test_the_parameters_are_those_of_the_poster():
         assert len(there) == 2 + depth + (3 + 3 * depth) * own
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.01, 0.5))
 def test_variations_are_configurations(seed, scale):
     before = EVERY.sample(20, rng(seed))

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
@@ -85,7 +85,6 @@ def test_gradient_agrees_with_differences(problem):
     np.testing.assert_allclose(gradient, approx_fprime(theta, likelihood, 1e-6), rtol=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
 def test_extending_equals_conditioning_at_once(n, k, seed):
     rng = np.random.default_rng(seed)

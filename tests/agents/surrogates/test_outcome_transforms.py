@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -14,6 +14,7 @@ from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
+from tests.support import examples
 from tests.support.gp_points import Differences, points, smooth
 
 NAMES = ["none", "standardise", "rank-normal", "compress-below-median", "log-regret"]
@@ -23,7 +24,6 @@ scores_of_any_kind = st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size
 
 
 @every
-@settings(max_examples=60, deadline=None)
 @given(seen=scores_of_any_kind, new=scores_of_any_kind)
 def test_increasing_on_what_was_seen_and_on_what_comes(name, seen, new):
     scale = outcome_transforms.get(name).learn(np.array(seen, np.float64) / 1e3)
@@ -35,7 +35,6 @@ def test_increasing_on_what_was_seen_and_on_what_comes(name, seen, new):
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-@settings(max_examples=40, deadline=None)
 @given(scores_of_any_kind)
 def test_mean_0_and_deviation_1(name, scores):
     values = outcome_transforms.get(name).learn(scores := np.array(scores, np.float64)).standardise(scores)
@@ -93,7 +92,7 @@ def test_log_regret_by_hand():
 
 
 @every
-@settings(max_examples=150, deadline=None)
+@examples(5)
 @given(seen=scores_of_any_kind, new=scores_of_any_kind)
 def test_every_transform_is_undone(name, seen, new):
     scores = np.array(seen, np.float64) / 1e3
@@ -106,7 +105,6 @@ def test_every_transform_is_undone(name, seen, new):
 
 
 @every
-@settings(max_examples=60, deadline=None)
 @given(seen=scores_of_any_kind, believed=st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20))
 def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, believed):
     scores = np.array(seen, np.float64) / 1e3

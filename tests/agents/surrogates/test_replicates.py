@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal
@@ -33,7 +33,6 @@ def covariances(repeats, theta):
     return stack, gram, naive
 
 
-@settings(max_examples=40, deadline=None)
 @given(histories, st.integers(0, 2**32 - 1), st.booleans())
 def test_likelihood_and_gradient_are_those_of_all_evaluations(rows, seed, unequal):
     repeats = history(rows, seed, unequal)
@@ -51,7 +50,6 @@ def test_likelihood_and_gradient_are_those_of_all_evaluations(rows, seed, unequa
     np.testing.assert_allclose(gradient, approx_fprime(theta, of_all, 1e-6), rtol=1e-3, atol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(histories, st.integers(0, 2**32 - 1), st.booleans())
 def test_posterior_is_that_of_all_evaluations(rows, seed, unequal):
     repeats, theta = history(rows, seed, unequal), np.array([0.2, -1.0, -0.5, 0.0, -2.0])

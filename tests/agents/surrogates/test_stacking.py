@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -65,7 +65,6 @@ def test_without_evaluations_all_are_alike():
     np.testing.assert_allclose(shares(np.empty((0, 4)), 0.0), 0.25)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(1, 6), st.integers(1, 4), st.floats(0.0, 3.0), st.integers(0, 99))
 def test_shares_are_shares(n, count, prior, seed):
     likelihoods = 200.0 * np.random.default_rng(seed).normal(size=(n, count))

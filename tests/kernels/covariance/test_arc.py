@@ -7,13 +7,14 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ABSENT, ArcCovariance, Differences, embedding, pseudo_metric
 from archive.spaces.conditional import Categorical, Conditional, Real, When, perceptrons
+from tests.support import examples
 
 # Two layers' worth of the paper's example, with a choice and a parameter two conditions deep.
 SPACE = Conditional(
@@ -59,7 +60,6 @@ def by_the_paper(first: dict, second: dict, omega: np.ndarray, rho: np.ndarray) 
     return math.sqrt(total)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seeds)
 def test_pseudo_metric_is_the_papers_and_that_of_the_embedding(seed):
     sample, (omega, rho) = configurations(seed, 6), parameters(seed)
@@ -71,7 +71,6 @@ def test_pseudo_metric_is_the_papers_and_that_of_the_embedding(seed):
     np.testing.assert_allclose(found, np.linalg.norm(points[:, None] - points[None], axis=-1), atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seeds)
 def test_axioms(seed):
     sample, (omega, rho) = configurations(seed, 5), parameters(seed)
@@ -87,7 +86,6 @@ def with_ghosts(sample: list[dict], seed: int) -> list[dict]:
     return [{**{p.name: p.sample(rng) for p in SPACE.parameters}, **one} for one in sample]
 
 
-@settings(max_examples=40, deadline=None)
 @given(seeds, st.sampled_from(PROFILES))
 def test_first_invariance_values_that_neither_has_do_not_matter(seed, profile):
     one, two = ({"depth": 1, "x1": x, "optimiser": "adam"} for x in (0.25, 2.0))
@@ -97,7 +95,6 @@ def test_first_invariance_values_that_neither_has_do_not_matter(seed, profile):
     np.testing.assert_array_equal(covariance.value(ghosts, theta), plain)
 
 
-@settings(max_examples=40, deadline=None)
 @given(seeds, st.sampled_from(PROFILES))
 def test_second_invariance_the_value_that_one_has_does_not_matter(seed, profile):
     rng = np.random.default_rng(seed)
@@ -119,7 +116,6 @@ def test_second_invariance_the_value_that_one_has_does_not_matter(seed, profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=30, deadline=None)
 @given(seed=seeds)
 def test_positive_semi_definite_at_every_corner_of_the_bounds(profile, seed):
     covariance, stack = (
@@ -134,7 +130,7 @@ def test_positive_semi_definite_at_every_corner_of_the_bounds(profile, seed):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=10, deadline=None)
+@examples(0.5)
 @given(seed=seeds)
 def test_gradients(profile, seed):
     covariance, stack = ArcCovariance(SPACE.names, profile), Differences(SPACE).distances(configurations(seed, 4)).stack
@@ -171,7 +167,6 @@ def test_the_paper_s_space_and_its_size():
     assert depths == set(range(6))
 
 
-@settings(max_examples=40, deadline=None)
 @given(seeds)
 def test_mutation_changes_one_parameter_and_what_hangs_on_it(seed):
     rng = np.random.default_rng(seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
@@ -36,7 +36,6 @@ def stack_of(seed: int, m: int = 5, n: int = 4) -> np.ndarray:
 
 
 @every
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_gradients(covariance, seed):
     stack, theta = stack_of(seed), np.random.default_rng(seed).uniform(-2, 1, len(covariance.names))

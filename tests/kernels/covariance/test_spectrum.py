@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import NumericalError
@@ -39,7 +39,6 @@ def test_clips_negative_eigenvalues_and_says_so():
     np.testing.assert_allclose(found.project(matrix), found.matrix, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.integers(0, 99))
 def test_sound_matrices_stay_as_they_are(values, seed):
     matrix = with_spectrum(values, seed)
@@ -73,7 +72,6 @@ def test_the_tolerance_is_a_share_of_the_largest_eigenvalue():
     assert is_positive_semidefinite(matrix, 1.1e-5)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1.0, 1e3), min_size=1, max_size=8), st.integers(0, 99))
 def test_the_quick_check_is_never_wrong_when_it_says_yes(values, seed):
     matrix = with_spectrum(values, seed)

@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 from sklearn.gaussian_process.kernels import RBF, Matern
@@ -37,7 +37,6 @@ def test_agrees_with_scikit_learn(profile):
 
 
 @every
-@settings(max_examples=15, deadline=None)
 @given(seed=seeds)
 def test_gradients(profile, seed):
     covariance, stack = Stationary([1, 0], profile), euclidean(seed, 4)
@@ -57,7 +56,6 @@ def test_slope_of_the_profile_at_zero_is_its_limit(profile):
 
 
 @every
-@settings(max_examples=25, deadline=None)
 @given(seed=seeds)
 def test_positive_semi_definite_on_euclidean_distances(profile, seed):
     theta = np.random.default_rng(seed).uniform(-4, 4, 3)

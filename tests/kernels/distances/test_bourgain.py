@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import NumericalError, UsageError
@@ -29,7 +29,6 @@ def metrics(draw, largest=14):
     return d
 
 
-@settings(max_examples=60, deadline=None)
 @given(metrics(), st.integers(0, 5), st.data())
 def test_theorem_2(d, seed, data):
     seen = data.draw(st.integers(1, len(d)))
@@ -49,7 +48,6 @@ def test_theorem_2(d, seed, data):
         np.testing.assert_allclose(together[:seen, seen:], made.kernel(None, every[seen:], gamma), rtol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(cells(), min_size=2, max_size=9))
 def test_of_edit_distances(networks):
     d = EditDistance().distances(networks).stack[0]

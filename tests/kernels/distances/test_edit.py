@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
@@ -107,7 +107,6 @@ def test_where_the_chain_is_broken():
     assert distance(cell([], []), cell([], [(0, 1)])) == 1.0
 
 
-@settings(max_examples=40, deadline=None)
 @given(cells(), st.integers(0, 2**32 - 1))
 def test_the_sequence_is_topological_and_survives_relabelling(network, seed):
     order = sequence(network)
@@ -121,7 +120,6 @@ def test_the_sequence_is_topological_and_survives_relabelling(network, seed):
 
 
 @versions
-@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_it_is_a_metric(layers, data):
     name = data.draw(st.sampled_from(["cnn", "mlp", "nasbench101"]))
@@ -137,7 +135,6 @@ def test_it_is_a_metric(layers, data):
                 assert found[i, j] <= found[i, k] + found[k, j] + 1e-9
 
 
-@settings(max_examples=80, deadline=None)
 @given(cells(max_inner=3), cells(max_inner=3), cells(max_inner=3))
 def test_triangle_of_small_cells(x, y, z):
     found = EditDistance().distances([x, y, z]).stack[0]

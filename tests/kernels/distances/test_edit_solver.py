@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from archive.kernels.distances.edit import solver
 from archive.kernels.distances.edit.distance import EditDistance
 from archive.kernels.distances.edit.sequence import sequence
+from tests.support import examples
 from tests.support.strategies import cells, members
 
 
@@ -59,7 +60,6 @@ def edit_distance(first, second, lam):
     return layers_distance(*ordered) + lam * skips_distance(skips_of(first), skips_of(second))
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.data())
 def test_equation_3(data):
     name = data.draw(st.sampled_from(["cnn", "mlp", "nasbench101", "nasbench201"]))
@@ -73,7 +73,7 @@ def test_equation_3(data):
 skip_sets = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), unique=True, max_size=25)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(5)
 @given(skip_sets, skip_sets)
 def test_skips_in_common_need_no_matching(first, second):
     table = np.array(sorted(first) + sorted(second), np.int64).reshape(-1, 3)
@@ -93,7 +93,7 @@ def costs(draw):
     return draw(arrays(float, (rows, columns), elements=entry))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(5)
 @given(costs())
 def test_assignment(cost):
     rows, columns = cost.shape
@@ -115,7 +115,7 @@ def test_large_assignment():
 sequences = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, 1.0, 2.0, 5.0])), max_size=14)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(5)
 @given(sequences, sequences)
 def test_common_ends_need_no_programme(first, second):
     class Plain:

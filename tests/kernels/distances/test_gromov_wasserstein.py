@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
@@ -69,14 +69,12 @@ def random_cell(rng: np.random.Generator, size: int = 5) -> Architecture:
     return Architecture("nasbench101", [Layer("ip"), *(Layer(str(op)) for op in ops), Layer("op")], pairs)
 
 
-@settings(max_examples=15, deadline=None)
 @given(cells(2, 5), cells(2, 5), alphas)
 def test_more_starts_are_never_worse(first, second, alpha):
     found = [GromovWasserstein(alpha, starts=k).distances([first], [second]).stack[0, 0, 0] for k in (1, 2, 4, 8)]
     assert (np.diff(found) <= 1e-12).all()
 
 
-@settings(max_examples=25, deadline=None)
 @given(networks, cells(), alphas)
 def test_never_below_the_third_lower_bound(first, second, alpha):
     distance = GromovWasserstein(alpha, starts=2)
@@ -101,7 +99,6 @@ def test_third_lower_bound_by_quantiles():
     assert bound == pytest.approx((2 * ends + middle) / 3)
 
 
-@settings(max_examples=25, deadline=None)
 @given(networks, networks, alphas, st.integers(0, 99))
 def test_symmetric_and_invariant_to_the_last_digit(first, second, alpha, seed):
     if first.space != second.space:

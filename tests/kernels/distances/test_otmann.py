@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import kernels
@@ -26,7 +26,6 @@ def several(count):
     return st.sampled_from([cnns, mlps, cells()]).flatmap(lambda one: st.lists(one, min_size=count, max_size=count))
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.sampled_from([cnns, mlps]).flatmap(lambda one: st.tuples(one, one)))
 def test_agrees_with_the_linear_program(pair):
     otmann = OTMANN()
@@ -36,14 +35,12 @@ def test_agrees_with_the_linear_program(pair):
     np.testing.assert_allclose(found, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7, atol=atol)
 
 
-@settings(max_examples=25, deadline=None)
 @given(cells(), cells())
 def test_cells_match_equal_operations_only(first, second):
     found = OTMANN().distances([first], [second]).unnormalised[:, 0, 0]
     np.testing.assert_allclose(found, [kernel_oracle.otmann(first, second, nu) for nu in NU_STR], rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(several(2), variants)
 def test_symmetric(pair, variant):
     otmann = OTMANN(variant)
@@ -51,7 +48,6 @@ def test_symmetric(pair, variant):
     np.testing.assert_allclose(there, back, rtol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(several(1), variants, st.integers(0, 99))
 def test_a_relabelling_is_at_no_distance(one, variant, seed):
     otmann = OTMANN(variant)
@@ -62,7 +58,6 @@ def test_a_relabelling_is_at_no_distance(one, variant, seed):
     assert not otmann.distances(one, [relabelled(one[0], seed)]).stack.any()
 
 
-@settings(max_examples=30, deadline=None)
 @given(several(2), variants, st.integers(0, 99))
 def test_invariant_under_relabelling(pair, variant, seed):
     otmann = OTMANN(variant)
@@ -71,14 +66,12 @@ def test_invariant_under_relabelling(pair, variant, seed):
     np.testing.assert_allclose(plain, shuffled, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(several(3), variants)
 def test_unnormalised_keeps_the_triangle_inequality(networks, variant):
     d = OTMANN(variant).distances(networks).unnormalised
     assert (d[:, 0, 2] <= (d[:, 0, 1] + d[:, 1, 2]) * (1 + 1e-9)).all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(several(2), variants)
 def test_bounds(pair, variant):
     otmann = OTMANN(variant)

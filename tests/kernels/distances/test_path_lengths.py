@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
@@ -13,7 +13,6 @@ from tests.support import kernel_oracle
 from tests.support.strategies import cells, members
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(members("cnn"), members("mlp"), cells()))
 def test_agrees_with_the_slow_form(architecture):
     groups = [None, *kernel_oracle.GROUPS.get(architecture.space, ())]

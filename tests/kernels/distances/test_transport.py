@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from archive.kernels.distances import transport
-from tests.support import kernel_oracle
+from tests.support import examples, kernel_oracle
 
 sizes = st.integers(0, 7)
 # Few distinct values make ties, hence degenerate pivots; the wide range strains tolerances.
@@ -52,7 +52,7 @@ def solve(a, b, cost, places=None, nu_str=(0.0,)):
     return out[:, 0]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(5)
 @given(instances())
 def test_optimum(instance):
     a, b, cost = instance
@@ -62,7 +62,6 @@ def test_optimum(instance):
     )
 
 
-@settings(max_examples=80, deadline=None)
 @given(instances(), st.integers(0, 2**32 - 1))
 def test_the_warm_start_reaches_the_same_optimum(instance, seed):
     a, b, cost = instance

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -21,7 +21,7 @@ from archive.kernels.distances.tree_wasserstein.degrees import degrees
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.distances.tree_wasserstein.ngrams import gram_path, ngrams
 from archive.kernels.distances.tree_wasserstein.operation_trees import OperationTree, default_tree
-from tests.support import golden, kernel_oracle
+from tests.support import examples, golden, kernel_oracle
 from tests.support.strategies import CELL_LABELS, cells, generators, members, relabelled, space_of
 
 SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
@@ -177,14 +177,12 @@ def test_one_grams_of_nasbench101_are_the_released_codes():
     np.testing.assert_allclose(found, known["tw_1gram"]["ops"], rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(cells(), cells(), st.integers(1, 4))
 def test_linear_program_of_ngrams(x, z, n):
     found = TreeWasserstein(n=n).distances([x], [z]).stack[0, 0, 0]
     assert found == pytest.approx(transported(listed(x, n), listed(z, n), gram_metric), abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
 @given(cells(), cells(), st.sampled_from(["indegree", "outdegree"]))
 def test_linear_program_of_degrees(x, z, degree):
     kernel = TreeWasserstein(n=1)
@@ -193,7 +191,6 @@ def test_linear_program_of_degrees(x, z, degree):
     assert found == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(cells(max_inner=6), st.integers(1, 5))
 def test_ngrams_are_those_of_the_listed_paths(x, n):
     counts = ngrams(x, n, frozenset(CELL_LABELS))
@@ -201,7 +198,7 @@ def test_ngrams_are_those_of_the_listed_paths(x, n):
     assert (shares or {(): 1.0}) == listed(x, n)
 
 
-@settings(max_examples=6, deadline=None)
+@examples(0.5)
 @given(st.data(), st.sampled_from(SPACES))
 def test_pseudo_metric_and_negative_definite(data, space):
     kernel = TreeWasserstein(n=(1, 2, 3), sizes=True)
@@ -217,7 +214,7 @@ def test_pseudo_metric_and_negative_definite(data, space):
             assert np.linalg.eigvalsh(np.exp(-d / sigma))[0] > -1e-12
 
 
-@settings(max_examples=12, deadline=None)
+@examples(0.5)
 @given(st.data(), st.sampled_from(SPACES), st.integers(0, 1000))
 def test_relabelling_changes_no_bit(data, space, seed):
     network = data.draw(members(space))
@@ -225,7 +222,7 @@ def test_relabelling_changes_no_bit(data, space, seed):
     assert kernel.prepare(relabelled(network, seed)).features == kernel.prepare(network).features
 
 
-@settings(max_examples=8, deadline=None)
+@examples(0.5)
 @given(generators(), st.sampled_from(SPACES))
 def test_blocks_agree_whatever_way_they_are_computed(rng, space):
     # Many copies make look-ups, few make subtractions or merges.
@@ -269,7 +266,6 @@ def test_networks_without_ngrams_or_edges():
     assert stack[3, 0] == pytest.approx([0, 0.5, 0.5, 0.5])  # `aside` is not reached, whatever its edges
 
 
-@settings(max_examples=40, deadline=None)
 @given(cells(), cells())
 def test_functional_distances_are_those_of_what_reaches_the_output(x, z):
     # One cell is another plus what has no effect: a chain from the input, one to the output, and a layer on its own.

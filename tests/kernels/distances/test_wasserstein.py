@@ -6,7 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -14,7 +14,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import layer_masses
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError
 from archive.kernels.distances.wasserstein import NU_STR, Wasserstein
-from tests.support import kernel_oracle
+from tests.support import examples, kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
 spaces = [members("cnn"), members("mlp"), members("nasbench201"), cells()]
@@ -42,7 +42,6 @@ def shares(architecture: Architecture, kind: str) -> np.ndarray:
     return (masses if masses.any() else np.ones(len(masses))) / (masses.sum() or len(masses))
 
 
-@settings(max_examples=30, deadline=None)
 @given(several(2), weights)
 def test_agrees_with_the_linear_program(pair, kind):
     found = Wasserstein(weights=kind).distances(pair[:1], pair[1:]).stack[:, 0, 0]
@@ -52,14 +51,13 @@ def test_agrees_with_the_linear_program(pair, kind):
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(0.5)
 @given(several(3), weights)
 def test_both_solvers_agree(networks, kind):
     ours, pot = (Wasserstein(weights=kind, solver=solver).distances(networks).stack for solver in ("compiled", "pot"))
     np.testing.assert_allclose(ours, pot, rtol=1e-9, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(several(3), weights, st.integers(0, 99))
 def test_axioms_and_relabelling(networks, kind, seed):
     distance = Wasserstein(weights=kind)
@@ -74,7 +72,6 @@ def test_axioms_and_relabelling(networks, kind, seed):
     np.testing.assert_allclose(distance.pairs(prepared, np.array([[0, 1]])), 0.0, atol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
 @given(several(2))
 def test_grows_with_nu_str(pair):
     found = Wasserstein(nu_str=(0.8, 0.0, 3.0)).distances(pair[:1], pair[1:]).stack[:, 0, 0]

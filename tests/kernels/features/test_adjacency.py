@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.codec import from_nasbench201, to_nasbench101
@@ -31,7 +31,6 @@ def padded(architecture, n=7):
     return full[np.triu_indices(n, 1)], hot[1:-1].ravel()
 
 
-@settings(max_examples=60, deadline=None)
 @given(cells())
 def test_is_the_matrix_and_one_hot_operations(network):
     found = matrix([AdjacencyEncoding().prepare(network)], every_entry("nasbench101"))[0]
@@ -41,7 +40,6 @@ def test_is_the_matrix_and_one_hot_operations(network):
     assert continuous.features[0].get("edges", 0) == len(network.edges)
 
 
-@settings(max_examples=40, deadline=None)
 @given(cells(), cells())
 def test_distances_are_euclidean(first, second):
     x, y = (np.concatenate(padded(one)) for one in (first, second))
@@ -54,7 +52,6 @@ def test_distances_are_euclidean(first, second):
 
 
 @both
-@settings(max_examples=30, deadline=None)
 @given(networks, st.integers(0, 99), st.booleans())
 def test_relabellings_have_equal_features(kind, network, seed, attributes):
     kernel = kind(attributes)

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
@@ -44,7 +44,6 @@ def by_the_paper(first: Architecture, second: Architecture, arc: Arc) -> tuple[f
     return math.sqrt(operations), math.sqrt(units)
 
 
-@settings(max_examples=40, deadline=None)
 @given(several(2), st.floats(0.1, 5.0), st.floats(0.05, 1.0))
 def test_agrees_with_the_pseudo_metric(pair, omega, rho):
     arc = Arc(omega, rho)
@@ -52,7 +51,6 @@ def test_agrees_with_the_pseudo_metric(pair, omega, rho):
     np.testing.assert_allclose(found, by_the_paper(*pair, arc), rtol=1e-6, atol=1e-6)
 
 
-@settings(max_examples=30, deadline=None)
 @given(several(3), st.integers(0, 99))
 def test_axioms_and_relabelling(networks, seed):
     arc = Arc(rho=0.7)
@@ -63,7 +61,6 @@ def test_axioms_and_relabelling(networks, seed):
     np.testing.assert_allclose(arc.distances(shuffled, networks).stack, d, rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
 @given(several(8), st.sampled_from(["rbf", "matern32", "matern52"]), st.integers(0, 2**32 - 1))
 def test_covariances_are_positive_semi_definite(networks, profile, seed):
     theta = np.random.default_rng(seed).uniform(-4, 3, 3)

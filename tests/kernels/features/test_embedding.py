@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
@@ -56,7 +56,6 @@ def filled(part: parts.Part, m: int, n: int, symmetric: bool, weight: float = 1.
     return out
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(0, 40), st.integers(1, 30), st.sampled_from(["l1", "l2"])
 )
@@ -116,7 +115,6 @@ def steps_of(rng: np.random.Generator, most: int) -> parts.Steps:
     return tuple(places.tolist()), (*(values[:-1] / values[-1]).tolist(), 1.0)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 12))
 def test_areas_between_step_functions(seed, most):
     rng = np.random.default_rng(seed)

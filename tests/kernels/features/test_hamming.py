@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.codec import from_nasbench201, to_nasbench101, to_nasbench201
@@ -25,7 +25,6 @@ def padded(architecture, n=7):
     return full, [*ops[:-1], *["absent"] * (n - len(ops)), ops[-1]]
 
 
-@settings(max_examples=80, deadline=None)
 @given(cells(), cells())
 def test_counts_entries_and_operations_that_differ(first, second):
     (one, ops), (two, others) = padded(first), padded(second)
@@ -33,7 +32,6 @@ def test_counts_entries_and_operations_that_differ(first, second):
     assert Hamming().distances([first], [second]).unnormalised.item() == expected
 
 
-@settings(max_examples=40, deadline=None)
 @given(members("nasbench201"), members("nasbench201"))
 def test_nasbench201_counts_edges_whose_operations_differ(first, second):
     one, two = (to_nasbench201(network).replace("+", "").split("|") for network in (first, second))
@@ -50,13 +48,11 @@ def test_none_is_an_operation_of_nasbench201():
     np.testing.assert_array_equal(found, 1 - np.eye(3))
 
 
-@settings(max_examples=40, deadline=None)
 @given(networks, st.integers(0, 99), st.booleans())
 def test_relabellings_have_equal_features(network, seed, attributes):
     assert Hamming(attributes).features(network) == Hamming(attributes).features(relabelled(network, seed))
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(cells(), min_size=3, max_size=8))
 def test_a_metric_with_a_positive_semi_definite_exponential(several):
     d = Hamming().distances(several).unnormalised[0]

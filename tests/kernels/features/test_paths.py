@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
@@ -47,14 +47,12 @@ def dense(inner):
     return cell([CONV] * inner, [(u, v) for u in range(n) for v in range(u + 1, n)])
 
 
-@settings(max_examples=80, deadline=None)
 @given(networks, st.none() | st.integers(0, 5), st.booleans())
 def test_agrees_with_listing_every_path(network, length, attributes):
     wanted = [path for path in listed(network, attributes) if length is None or len(path) - 2 <= length]
     assert path_counts(network, length, attributes) == counted(wanted)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.tuples(cells(), cells()))
 def test_distances_are_those_of_the_papers_vectors(pair):
     names = every_path("nasbench101")
@@ -66,14 +64,12 @@ def test_distances_are_those_of_the_papers_vectors(pair):
     np.testing.assert_array_equal(matrix([PathEncoding().prepare(one) for one in pair], names), vectors)
 
 
-@settings(max_examples=40, deadline=None)
 @given(networks, st.integers(0, 99), st.booleans(), st.booleans())
 def test_relabellings_have_equal_features(network, seed, counts, attributes):
     kernel = PathEncoding(counts, attributes=attributes)
     assert kernel.features(network) == kernel.features(relabelled(network, seed))
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.lists(cells(), min_size=2, max_size=8), st.booleans())
 def test_the_exponential_is_positive_semi_definite(several, counts):
     d = PathEncoding(counts).distances(several).unnormalised[0]

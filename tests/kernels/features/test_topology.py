@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.architecture.codec import from_nasbench201
@@ -32,7 +32,6 @@ def listed(architecture):
     return onward(0)
 
 
-@settings(max_examples=80, deadline=None)
 @given(networks)
 def test_numbers_are_those_of_all_paths(architecture):
     paths = listed(architecture)
@@ -54,7 +53,6 @@ def test_numbers_are_those_of_all_paths(architecture):
     assert found == pytest.approx(expected)
 
 
-@settings(max_examples=40, deadline=None)
 @given(networks, st.integers(0, 99))
 def test_relabelling_changes_nothing(architecture, seed):
     one, other = Profile().features(architecture), Profile().features(relabelled(architecture, seed))

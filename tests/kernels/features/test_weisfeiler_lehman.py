@@ -8,7 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import kernels
@@ -65,7 +65,6 @@ def relabelling(graphs, h, direction):
     return np.array([[count[number] for number in range(len(numbers))] for count in counts], float)
 
 
-@settings(max_examples=60, deadline=None)
 @given(several(2, 5), st.integers(0, 4), directions)
 def test_agrees_with_relabelling_by_a_dictionary(graphs, h, direction):
     phi = relabelling(graphs, h, direction)
@@ -82,14 +81,12 @@ def test_agrees_with_relabelling_by_a_dictionary(graphs, h, direction):
     np.testing.assert_allclose(found.distances(graphs).unnormalised[0], expected, rtol=1e-9, atol=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
 @given(networks, st.integers(0, 99), directions, st.booleans())
 def test_relabellings_have_equal_features(network, seed, direction, attributes):
     kernel = WeisfeilerLehman(3, direction, attributes=attributes)
     assert kernel.features(network) == kernel.features(relabelled(network, seed))
 
 
-@settings(max_examples=20, deadline=None)
 @given(several(2, 8), directions, st.booleans())
 def test_positive_semi_definite(graphs, direction, normalised):
     kernel = WeisfeilerLehman(2, direction, normalised)

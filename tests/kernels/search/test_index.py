@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import kernels, spaces
@@ -102,7 +102,6 @@ def test_only_what_may_be_near_is_compared(monkeypatch):
     assert near.compared < 100 and near.certain == 3
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_what_is_allowed_and_what_is_compared_at_most(data):
     some = networks("nasbench201")

@@ -19,6 +19,7 @@ from archive.spaces.modifiers import apply
 from archive.trainer.morphism import transfer
 from archive.trainer.morphism.feasibility import operations_between, preserving
 from archive.trainer.morphism.transfer import Built
+from tests.support import examples
 from tests.support.nets import net
 from tests.support.strategies import generators, relabelled, space_of
 
@@ -40,7 +41,7 @@ SEEDS = {
         net("mlp", "tanh/8 elu/9 linear crelu/8 linear", [(0, 1), (1, 2), (2, 3), (1, 4), (4, 5), (3, 6), (5, 6)]),
     ],
 }
-RELAXED = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+RELAXED = settings(suppress_health_check=list(HealthCheck))
 
 
 def trained(built: Built, architecture: Architecture, seed: int = 0) -> dict[str, torch.Tensor]:
@@ -136,7 +137,7 @@ def test_any_operation_on_any_network_keeps_its_function(name, data):
 
 
 @pytest.mark.parametrize("name", ["cnn", "mlp"])
-@settings(RELAXED, max_examples=10)
+@settings(examples(0.5), suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_number_of_operations_is_one_step_and_many(name, data):
     parent, rng = data.draw(networks(name, steps=4)), data.draw(generators())

@@ -14,6 +14,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError
 from archive.trainer.nn.network import Network
+from tests.support import examples
 from tests.support.nets import TINY_CNN, TINY_MLP, net
 from tests.support.strategies import members, relabelled
 
@@ -126,7 +127,7 @@ def test_what_does_not_suit_the_task_is_refused(architecture, shape, kind, reaso
 
 
 @given(members("cnn"), st.integers(1, 9))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(0.5), suppress_health_check=[HealthCheck.too_slow])
 def test_any_member_of_cnn_takes_a_training_step(architecture, side):
     network = images(architecture, side)
     network.train()
@@ -137,7 +138,7 @@ def test_any_member_of_cnn_takes_a_training_step(architecture, side):
 
 
 @given(members("mlp"))
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(examples(0.5), suppress_health_check=[HealthCheck.too_slow])
 def test_any_member_of_mlp_takes_a_training_step(architecture):
     network = Network(architecture, (4,), 1, "regression", normalise=False)
     loss = F.mse_loss(network(torch.randn(8, 4)), torch.randn(8))

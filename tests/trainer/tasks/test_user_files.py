@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import TrainingError, UsageError
@@ -17,6 +17,7 @@ from archive.trainer.datasets import sources
 from archive.trainer.datasets.userfiles import read_csv, read_npz
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
+from tests.support import examples
 from tests.support.nets import TINY_CNN, TINY_MLP
 
 
@@ -152,7 +153,7 @@ def test_a_name_that_leads_nowhere_says_what_to_write(name):
 CELLS = st.one_of(st.integers(-5, 5).map(str), st.floats().map(str), st.text(max_size=4), st.just(""))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(5)
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=24), st.sampled_from([None, "classes", "values"]))
 def test_whatever_a_csv_holds_it_is_rows_or_one_line(tmp_path_factory, rows, kind):
     import csv
@@ -178,7 +179,6 @@ def check(found):
         assert np.isfinite(found.rows.targets).all()
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.integers(0, 2)), min_size=30, max_size=60))
 def test_numbers_come_out_of_a_csv_as_they_went_in(tmp_path_factory, rows):
     values = np.array([value for value, _ in rows])
@@ -283,7 +283,6 @@ def test_what_is_no_array_is_not_taken_for_one(tmp_path):
         registry.get(f"npz:{path}")
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_file_of_arrays_that_is_cut_off_or_altered_is_refused_or_whole(tmp_path_factory, data):
     import io
