@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 
 import pytest
@@ -19,14 +20,16 @@ EXAMPLE = re.compile(rf"(?<![\w#:/-])((?:{NAMES})(?:\+[\w-]+)*:[a-z_]+=[^\s`)]+)
 
 
 def docstrings():
-    """Yield the docstrings of the whole package."""
+    """Yield the docstrings of every module that may hold an example: to parse them all takes seconds."""
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if EXAMPLE.search(text) else ():
                 if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
                     yield ast.get_docstring(node) or ""
 
 
+@functools.cache
 def documented():
     """Return every `agent:setting=value` of the documents, which hold all help texts, and of the docstrings."""
     documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from archive import spaces
 from archive.architecture import codec
-from archive.settings import environment
 from archive.trainer.daemon.options import Options
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access
+from tests.support.commands import shell
 from tests.support.stores import suggest
 
 
@@ -26,15 +23,12 @@ def types(archive, store_settings, tmp_path):
         f"{codec.to_nasbench201(cell)},{at % 7}" for at, cell in enumerate(spaces.get("nasbench201").members()[:10])
     ]
     path.write_text("\n".join(["arch_str,accuracy", *lines]))
-    given = {**os.environ, **environment(store_settings), "OMP_NUM_THREADS": "1"}
+    with shell(store_settings, tmp_path) as user:
 
-    def search(*arguments, code=0, task=("--task", f"table:{path}#accuracy")):
-        command = [sys.executable, "-m", "archive.cli.main", "search", *task, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=120)
-        assert done.returncode == code, done.stderr
-        return done
+        def search(*arguments, code=0, task=("--task", f"table:{path}#accuracy")):
+            return user.types("search", *task, *arguments, code=code)
 
-    return search
+        yield search
 
 
 def test_a_search_on_a_table_resumes_and_ends_with_the_table(archive, types):

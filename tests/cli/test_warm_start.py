@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from archive import spaces
 from archive.architecture import codec
-from archive.settings import environment
+from tests.support.commands import shell
 
 
 @pytest.fixture
-def types(archive, store_settings, tmp_path):
+def types(archive, store_settings, tmp_path, monkeypatch):
     """Types `archive …`; the folder has a table of forty cells with two columns."""
     cells = spaces.get("nasbench201").members()[::220][:40]
     lines = [f"{codec.to_nasbench201(cell)},{len(cell.layers)},{len(cell.edges)}" for cell in cells]
     (tmp_path / "cells.csv").write_text("\n".join(["arch_str,layers,edges", *lines]))
-    given = {**os.environ, **environment(store_settings), "OMP_NUM_THREADS": "1"}
-
-    def run(*arguments, code=0):
-        command = [sys.executable, "-m", "archive.cli.main", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, env=given, timeout=120, cwd=tmp_path)
-        assert done.returncode == code, done.stderr
-        return done
-
-    return run
+    monkeypatch.chdir(tmp_path)
+    with shell(store_settings, tmp_path) as user:
+        yield user.types
 
 
 def task(column):

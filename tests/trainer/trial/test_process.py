@@ -126,7 +126,7 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
     with daemon:
         trial = psutil.Process(int(daemon.stdout.readline()))
         daemon.kill()
-    wait_until(lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE, 10, "the end of the trial")
+    wait_until(lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE, 60, "the end of the trial")
 
 
 def test_a_trial_does_not_run_the_main_module_again(tmp_path):
