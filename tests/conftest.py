@@ -5,7 +5,7 @@ the first test asks for them and hold no data when a test begins. Environment:
 
     ARCHIVE_TEST_SERVERS=embedded,neo4j   which servers; when set, a server that cannot be had is an error, else a skip
     ARCHIVE_TEST_NEO4J_CURRENT=1          the current Neo4j release too (`neo4j-current`)
-    ARCHIVE_TEST_WHOLE=1                  every test on every server; otherwise as the markers say
+    ARCHIVE_TEST_WHOLE=1                  every test on every server and in every space; otherwise as the markers say
     ARCHIVE_TEST_NEO4J_URI, …_USER, …_PASSWORD   use this server for `neo4j`; ITS DATA IS DELETED
     ARCHIVE_TEST_PROFILE                  how hypothesis draws examples: `dev`, `ci` (the same ones in every run, for
                                           builds that never fail by chance) or `thorough` (ten times as many)
@@ -19,6 +19,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,8 @@ CHOSEN = os.environ.get("ARCHIVE_TEST_SERVERS", "")
 SERVERS = [name.strip() for name in CHOSEN.split(",") if name.strip()] or ["embedded", "neo4j"]
 if os.environ.get("ARCHIVE_TEST_NEO4J_CURRENT") == "1" and "neo4j-current" not in SERVERS:
     SERVERS.append("neo4j-current")
+_SECONDS, _NEO4J_SECONDS = 0.1, 0.4
+"""What a test takes that is not marked `lasts`; nothing but the order of the tests depends on it."""
 
 # No deadline: an example that starts a server or compiles takes as long as the machine is busy.
 hypothesis.settings.register_profile("dev", max_examples=40, deadline=None)
@@ -57,19 +60,48 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out runs on further servers that would show nothing new; `ARCHIVE_TEST_WHOLE=1` leaves out none.
+    """Leave out runs on further servers and in further spaces that would show nothing new.
+
+    `ARCHIVE_TEST_WHOLE=1` leaves out none.
 
     Tests marked `every_server`, those of the store above all, run on the embedded server and on Neo4j; tests marked
     `dialect` run on the current Neo4j release, too. All others, most of which start processes, run on the embedded
     server alone.
     """
-    left_out = [] if os.environ.get("ARCHIVE_TEST_WHOLE") == "1" else [item for item in items if _repeats(item)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    if os.environ.get("ARCHIVE_TEST_WHOLE") != "1":
+        kept = [item for item in items if not _repeats(item)]
+        config.hook.pytest_deselected(items=set(items) - set(kept))
+        items[:] = kept
+    if hasattr(config, "workerinput"):
+        _sort_by_length(items)
+
+
+def _sort_by_length(items: list[pytest.Item]) -> None:
+    """Put the longest scopes first: one that begins late keeps a single worker busy after the others have ended."""
+    seconds: Counter[str] = Counter()
+    for item in items:
+        scope, marker = _scope(item.nodeid), item.get_closest_marker("lasts")
+        seconds[scope] += marker.args[0] if marker else _NEO4J_SECONDS if scope.startswith("neo4j") else _SECONDS
+    items.sort(key=lambda item: (-seconds[_scope(item.nodeid)], _scope(item.nodeid)))
+
+
+def _scope(nodeid: str) -> str:
+    """Return the name of the tests that one worker runs together: those on a server, or those of a file."""
+    parameters = nodeid.partition("[")[2]
+    found = [name for name in SERVERS if parameters.startswith((name + "]", name + "-"))]
+    if not found:
+        # A module's fixtures are built once.
+        return nodeid.partition("::")[0]
+    # A second Neo4j would take a minute of processor time to start and warm up; a second embedded server takes seconds.
+    name = max(found, key=len)
+    return f"{name} {nodeid.split('/')[1]}" if name == "embedded" else name
 
 
 def _repeats(item: pytest.Item) -> bool:
-    """Whether a test runs on another server already, and would show nothing new on this one."""
+    """Whether a test runs elsewhere already, and would show nothing new on this server or in this space."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    if item.get_closest_marker("one_space") and parameters.get("space") not in (None, "mlp"):
+        return True
     if item.get_closest_marker("dialect"):
         return False
     if "[neo4j-current" in item.name:
@@ -79,20 +111,19 @@ def _repeats(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give all tests of one server to one worker: two that start and warm up their own take twice the processor time.
+    """Give the tests of a scope to one worker.
 
     What `--dist loadgroup` is for, which pytest 9.2 leaves without effect (pytest-xdist issue 1386).
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByServer(LoadScopeScheduling):
+    class ByScope(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            parameters = nodeid.partition("[")[2]
-            found = [name for name in SERVERS if parameters.startswith((name + "]", name + "-"))]
-            # By file otherwise: what a module's fixtures build, they build once.
-            return max(found, key=len, default=nodeid.partition("::")[0])
+            return _scope(nodeid)
 
-    return ByServer(config, log)
+    # In the order of the collection, instead of by the number of tests.
+    config.option.loadscopereorder = False
+    return ByScope(config, log)
 
 
 @pytest.fixture(autouse=True)

@@ -58,6 +58,7 @@ def types(store, *arguments):
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.lasts(20)
 def test_a_comparison_is_read_again_and_goes_on(home, bench, table, tmp_path, capsys, monkeypatch):
     plot = tmp_path / "curves.svg"
     more = ["--plot", str(plot)] if find_spec("matplotlib") else []
@@ -87,6 +88,7 @@ def test_a_comparison_is_read_again_and_goes_on(home, bench, table, tmp_path, ca
     assert "name another run with --run" in capsys.readouterr().err
 
 
+@pytest.mark.lasts(20)
 def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table):
     arguments = options(table, "--budget", "30", "--processes", "2")
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):

@@ -1,4 +1,4 @@
-"""Whole searches, as a user types them, on each server: real agents, real training, real processes."""
+"""Whole searches, as a user types them: real agents, real training, real processes."""
 
 import contextlib
 import io
@@ -17,8 +17,7 @@ import pytest
 from archive.cli.main import main
 from archive.settings import environment
 from tests.support import wait_until
-
-pytestmark = pytest.mark.every_server
+from tests.support.commands import table
 
 
 class User:
@@ -62,6 +61,8 @@ def user(archive, store_settings):
     return User(store_settings)
 
 
+@pytest.mark.lasts(22)
+@pytest.mark.every_server
 def test_a_search_a_resumption_and_a_warm_start(user):
     first = user.search("--agent", "nasbot", "--study", "first", "--budget", "3")
     assert (first["evaluations"], first["failed"], first["objective"]) == (3, 0, "valid_mse")
@@ -131,14 +132,8 @@ def _check_what_is_shown(user, key):
     assert near.stderr.startswith("error: unknown architecture 'zzzz'")
 
 
-def test_a_study_is_not_mixed_up_with_another(user):
-    user.search("--agent", "random", "--study", "mine", "--budget", "1")
-    other = user.types("search", "--agent", "random", "--study", "mine", "--seed", "7", "--task", "diabetes", code=2)
-    assert "seed 0, got 7" in other.stderr
-    task = user.types("search", "--agent", "random", "--study", "mine", "--task", "digits", code=2)
-    assert "'mine' exists with task diabetes, got digits" in task.stderr
-
-
+@pytest.mark.lasts(22)
+@pytest.mark.every_server
 def test_interrupted_it_hands_back_and_goes_on(user, store_settings):
     arguments = ("search", "--task", "diabetes", "--agent", "random", "--study", "interrupted", "--budget", "4")
     running = subprocess.Popen(
@@ -163,8 +158,9 @@ def test_interrupted_it_hands_back_and_goes_on(user, store_settings):
     assert user.json(*arguments)["evaluations"] == 4
 
 
-def test_trainers_may_be_elsewhere(user):
-    arguments = ("search", "--task", "diabetes", "--agent", "random", "--study", "apart", "--budget", "2")
+@pytest.mark.lasts(10)
+def test_trainers_may_be_elsewhere(user, tmp_path):
+    arguments = ("search", "--task", table(tmp_path), "--agent", "random", "--study", "apart", "--budget", "2")
     search = subprocess.Popen(
         user.command(*arguments, "--trainers", "0", "--batch", "2", "--json"),
         env=user.environment,

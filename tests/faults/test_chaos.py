@@ -5,6 +5,7 @@ import pytest
 from tests.support.faults.chaos import STORES, Plan, run
 
 
+@pytest.mark.lasts(31)
 @pytest.mark.parametrize("server", ["embedded"])
 def test_nothing_is_lost_or_doubled(tmp_path, server):
     plan = Plan(workers=4, tabular=40, real=4, kills=6, restarts=1, lease=3.0, tasks=("diabetes",))

@@ -288,7 +288,7 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
         pid = daemon.running[0].trial.pid
         claim = daemon.running[0].claim
         archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
-        wait_until(lambda: daemon.tally.returned, 10, "the end of the trial")
+        wait_until(lambda: daemon.tally.returned, 60, "the end of the trial")
     finally:
         daemon.stop()
         thread.join()
@@ -428,6 +428,7 @@ def test_a_daemon_leaves_with_its_parent(archive, trainer):
     assert not thread.is_alive()
 
 
+@pytest.mark.lasts(21)
 def test_killed_daemons_lose_nothing(archive, start):
     serve.know(serve.SLOW)
     (proposal,) = propose(archive, NETS[:1], "slow")
@@ -439,15 +440,15 @@ def test_killed_daemons_lose_nothing(archive, start):
     wait_until(curve, 90, "the first epochs")
     trials = psutil.Process(first.pid).children(recursive=True)
     first.kill()
-    gone, alive = psutil.wait_procs(trials, timeout=20)
+    gone, alive = psutil.wait_procs(trials, timeout=60)
     assert gone and not alive
 
     second = start()
     wait_until(lambda: archive.proposals.get(proposal.id).attempts == 1 and curve(), 90, "the second attempt")
     trials = psutil.Process(second.pid).children(recursive=True)
     second.send_signal(signal.SIGTERM)
-    assert second.wait(20) == 0
-    assert not psutil.wait_procs(trials, timeout=20)[1]
+    assert second.wait(60) == 0
+    assert not psutil.wait_procs(trials, timeout=60)[1]
     back = archive.proposals.get(proposal.id)
     assert (back.state, back.attempts) == (State.WAITING, 1)
     assert back.reason is None
