@@ -1,4 +1,4 @@
-"""Trials that inherit, on each server: what they begin with, how long they train, and what goes on record."""
+"""Trials that inherit: what they begin with, how long they train, and what goes on record."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from archive.trainer.storage import weights_file, weights_store
 from archive.trainer.tasks import registry
 from tests.support.nets import net
 from tests.support.stores import Suggestion
-
-pytestmark = pytest.mark.every_server
 
 DIABETES = registry.get("diabetes")
 PROTOCOL = DIABETES.protocol("diabetes/1+morph")
@@ -122,6 +120,7 @@ def test_new_normalisations_are_calibrated_on_the_task():
     assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
 
 
+@pytest.mark.every_server
 def test_an_ancestor_that_cannot_be_kept_is_passed_over_for_one_that_can(archive, run):
     first = propose(archive, PARENT)
     run()
@@ -179,6 +178,7 @@ def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_t
     assert (value, epochs) == result_of(archive, plain)[:2]
 
 
+@pytest.mark.every_server
 def test_what_is_begun_with_is_reserved(archive, run, own):
     propose(archive, PARENT)
     run()
