@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -101,6 +101,12 @@ class History:
             *self.failed,
         ]
         return {architecture.functional_key: architecture for architecture in architectures}
+
+    def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
+        """Return the history in which these suggestions are on their way."""
+        if not suggestions:
+            return self
+        return replace(self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions)))
 
 
 @dataclass(frozen=True)

@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from archive import kernels
 from archive.architecture.graph import Architecture
 from archive.kernels.base import PairDistance
-from archive.kernels.stored import SPACES, kinds, worth_storing
+from archive.kernels.stored import kinds, worth_keeping, worth_storing
 
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.kernels.gram import Gram
-
-__all__ = ["ALL_PAIRS", "NEAREST", "SPACES", "Keeper"]
 
 ALL_PAIRS = 2000
 """Largest number of architectures whose pairs are all stored: two million relationships."""
@@ -65,8 +63,10 @@ class Keeper:
         Returns:
             How many pairs were stored, those of each distance counted.
         """
-        space = next(iter(architectures.values())).space if architectures else ""
-        if space not in SPACES:
+        if not architectures:
+            return 0
+        space = next(iter(architectures.values())).space
+        if not worth_keeping(space):
             return 0
         self._networks.update(architectures)
         return sum(self._keep(distance, grams) for distance, grams in self._distances(space))

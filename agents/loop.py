@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from archive.agents import provenance
 from archive.agents.base import Agent, History
-from archive.agents.distance_sync import SPACES, Keeper
+from archive.agents.distance_sync import Keeper
 from archive.agents.searcher import Searcher
 from archive.errors import SearchError
+from archive.kernels.stored import worth_keeping
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def run(
         before, idle = counts, idle if counts == before else 0.0
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         waiting = counts[State.WAITING] + counts[State.RUNNING]
-        if evaluated > measured and study.space in SPACES:
+        if evaluated > measured and worth_keeping(study.space):
             own = [proposal.architecture_key for proposal in snapshot.proposals if proposal.state.evaluated]
             keeper.keep(archive.architectures.get_many(own))
             measured = evaluated

@@ -1,7 +1,8 @@
 """Kernels by name: those of this package, and those that other packages add.
 
 A package adds a distance of its own through an entry point of the group `archive.kernels`: a name, and a class derived
-from `Distance` whose constructor takes the distance's settings as keyword arguments.
+from `Distance` (or `EmbeddedDistance`, where it is a norm of features) whose constructor takes the distance's settings
+as keyword arguments. `docs/extending.md` has an example.
 """
 
 from __future__ import annotations

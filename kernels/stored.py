@@ -9,8 +9,8 @@ pair, with reading at 20 to 40:
 | mlp         | 111    | 163         | 2248               | 11   | < 0.1            |
 | nasbench201 | 9      | 11          | 28                 | 1.4  | < 0.1            |
 
-So the three transports are stored, of networks of layers; the edit distance, the embedded kernels, and whatever
-compares cells are computed again, which `archive.kernels.gram` remembers within a process.
+So the three transports are stored (`PairDistance.store_pairs`), of networks of layers; the edit distance, the embedded
+kernels, and whatever compares cells are computed again, which `archive.kernels.gram` remembers within a process.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ import re
 from hashlib import blake2b
 from typing import Any
 
+from archive.architecture.operations import vocabulary
 from archive.kernels.base import Distance, PairDistance
-
-EXPENSIVE = ("otmann", "wasserstein", "gromov-wasserstein")
-SPACES = ("cnn", "mlp")
-"""Spaces of networks of layers; the others are of cells."""
 
 # Settings that change no distance.
 _MANNER = ("threads", "solver")
 
 
+def worth_keeping(space: str) -> bool:
+    """Return whether any distance between networks of a space is worth storing: of networks of layers, not of cells."""
+    return not vocabulary(space).cells
+
+
 def worth_storing(distance: Distance[Any], space: str) -> bool:
     """Return whether reading a distance between networks of a space is faster than computing it again."""
-    return isinstance(distance, PairDistance) and distance.name in EXPENSIVE and space in SPACES
+    return isinstance(distance, PairDistance) and distance.store_pairs and worth_keeping(space)
 
 
 def kinds(distance: Distance[Any]) -> dict[str, slice]:

@@ -36,7 +36,6 @@ from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 # Members that are ranked at a time, so that memory does not grow with the space.
@@ -97,7 +96,7 @@ class Members(CandidateSource):
         if found is None:
             raise UsageError(f"candidates 'members' needs a space that can be listed, got {space!r}")
         self._members = found
-        self.listing = Listing([live(member) for member in found])
+        self.listing = Listing([member.functional for member in found])
         self._keys = [member.functional_key for member in found]
 
     def candidates(

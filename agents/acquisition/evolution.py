@@ -123,7 +123,7 @@ def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
     return next((found for found in ranked if found.candidate.architecture.functional_key not in taken), None)
 
 
-def softmax(scores: Array) -> Array:
+def selection_probabilities(scores: Array) -> Array:
     """Return pi: probabilities proportional to exp(score / standard deviation of the scores).
 
     Equal scores have equal probabilities. A score of -inf has probability 0, unless all have it.
@@ -144,10 +144,10 @@ def softmax(scores: Array) -> Array:
 
 def _weights(ranks: Array, logarithmic: bool) -> Array:
     if not logarithmic or not np.isfinite(ranks).any():
-        return softmax(ranks)
+        return selection_probabilities(ranks)
     # g / sigma does not change when g is multiplied by a constant, so exp may be taken after the shift that keeps it
     # from underflowing.
-    return softmax(np.exp(ranks - ranks.max()))
+    return selection_probabilities(np.exp(ranks - ranks.max()))
 
 
 def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Candidate:

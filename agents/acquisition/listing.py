@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from threading import Lock
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,8 @@ from archive import cache
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.kernels.base import Distance
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated
-from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.embedding import Embedded, FeatureDistance
 from archive.kernels.features.l1 import parts as l1_parts
 from archive.spaces.base import Space
 
@@ -83,17 +81,13 @@ class Listing:
         """Key of a member to its position."""
         return {member.key: at for at, member in enumerate(self.members)}
 
-    def prepare(self, kind: Distance[Any], architecture: Architecture) -> Any:
+    def prepare(self, kind: FeatureDistance, architecture: Architecture) -> Embedded:
         """Return a network as `kind.prepare` does; a member's features are prepared with those of all others."""
         at = self.position.get(architecture.key)
         return kind.prepare(architecture) if at is None else self.features(kind).embedded(at)
 
-    def features(self, kind: Distance[Any]) -> Features:
-        """Return the features of all members.
-
-        Args:
-            kind: An `EmbeddedDistance` or `TreeWasserstein`.
-        """
+    def features(self, kind: FeatureDistance) -> Features:
+        """Return the features of all members."""
         with self._lock:
             identity = _identity(kind)
             found = self._features.get(identity or kind)
@@ -101,7 +95,7 @@ class Listing:
                 found = self._features[identity or kind] = self._kept(kind, identity)
             return found
 
-    def vectors(self, kind: Distance[Any]) -> list[Vectors]:
+    def vectors(self, kind: FeatureDistance) -> list[Vectors]:
         """Return the members' vectors of each component of `kind`, see `features`."""
         features = self.features(kind)
         with self._lock:
@@ -110,7 +104,7 @@ class Listing:
                 self._vectors[identity] = list(features.vectors(kind))
             return self._vectors[identity]
 
-    def _kept(self, kind: Distance[Any], identity: str | None) -> Features:
+    def _kept(self, kind: FeatureDistance, identity: str | None) -> Features:
         """Read the features of all members, or prepare and keep them."""
         if identity is None or len(self.members) < cache.WORTH:
             return Features(self.members, _prepared(kind, self.members))
@@ -142,13 +136,11 @@ class Features:
         member = self.members[at]
         return Embedded(member.key, member.space, tuple(self._component(c, at) for c in range(len(self._names))))
 
-    def vectors(self, kind: Distance[Any]) -> Sequence[Vectors]:
-        """Return the vectors of each component."""
-        if isinstance(kind, EmbeddedDistance):
-            return [self._laid_out(c, kind.norm == "l2") for c in range(len(self._names))]
-        assert isinstance(kind, TreeWasserstein)
-        on_a_line = ("indegree", "outdegree", "units")
-        return [self._areas(c) if part in on_a_line else self._laid_out(c, False) for c, part in enumerate(kind.parts)]
+    def vectors(self, kind: FeatureDistance) -> Sequence[Vectors]:
+        """Return the vectors of each part."""
+        # Of no members, nothing is known of the parts.
+        compared = list(enumerate(kind.comparisons))[: len(self._names)]
+        return [self._areas(c) if how == "line" else self._laid_out(c, how == "l2") for c, how in compared]
 
     @cached_property
     def _names(self) -> list[list[str]]:
@@ -217,7 +209,7 @@ def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entri
     return l1_parts.Entries(starts, places, values)
 
 
-def _prepared(kind: Distance[Any], members: Sequence[Architecture]) -> Arrays:
+def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
     numbers: list[dict[str, int]] = []
     starts: list[list[int]] = []
     entries: list[tuple[list[int], list[float]]] = []
@@ -240,7 +232,7 @@ def _prepared(kind: Distance[Any], members: Sequence[Architecture]) -> Arrays:
     return arrays
 
 
-def _identity(kind: Distance[Any]) -> str | None:
+def _identity(kind: FeatureDistance) -> str | None:
     """Return what tells features of two distances apart, None where nothing does.
 
     It is class and settings, of the classes of this package, whose code the cache stands for; they keep memories, not

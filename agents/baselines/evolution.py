@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from archive.agents.acquisition.evolution import softmax
+from archive.agents.acquisition.evolution import selection_probabilities
 from archive.agents.base import History, Suggestion, draw_new
 from archive.agents.baselines.pooled import Pooled
 from archive.agents.baselines.random_search import samples
@@ -33,7 +33,7 @@ class Evolution(Pooled):
     ) -> list[Suggestion]:
         """See `Pooled.beyond`."""
         parents, scores = self._parents(history, rng)
-        probabilities = softmax(scores)
+        probabilities = selection_probabilities(scores)
 
         def mutant() -> Suggestion:
             parent = parents[rng.choice(len(parents), p=probabilities)]

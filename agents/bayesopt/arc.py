@@ -26,10 +26,10 @@ from archive.agents.encodings.mlp_configurations import Perceptrons
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.conditional import Belief, learn, learn_separately
-from archive.agents.surrogates.gp.conditional_kernels import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.agents.surrogates.gp.slice_sampling import Schedule
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import UnknownNameError, UsageError
+from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
 from archive.spaces.base import Space
 from archive.spaces.conditional import Categorical
 

@@ -25,12 +25,11 @@ from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.batch import BatchSelection
 from archive.agents.acquisition.functions import Acquisition
 from archive.agents.bayesopt.model_based import Method, ModelBased
-from archive.agents.surrogates.distance_cache import Stacked, listable
+from archive.agents.surrogates.distance_cache import Stacked
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.length_scale_prior import Shared as Shared
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import LearnedNoise
-from archive.agents.surrogates.registry import covariance_of
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
 from archive.kernels.covariance.base import exponential
@@ -117,9 +116,9 @@ def method(
         UnknownNameError: A name is not known.
         UsageError: A setting is out of range, or the space cannot be listed where `members` asks for it.
     """
-    source = candidate_generators.get(choices.candidates, space, cheap=all(map(listable, distances)))
+    source = candidate_generators.get(choices.candidates, space, cheap=all(one.cheap_rows for one in distances))
     stacked = Stacked(distances, candidate_generators.listing_of(source))
-    covariance = covariance_of(distances[0]) if len(distances) == 1 else exponential(stacked.components)
+    covariance = distances[0].default_covariance() if len(distances) == 1 else exponential(stacked.components)
     surrogate = DistanceGP(
         stacked,
         Shared(covariance, stacked.components) if choices.shared else covariance,

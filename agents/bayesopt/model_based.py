@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +20,12 @@ from archive.agents.acquisition.batch import BatchSelection
 from archive.agents.acquisition.candidate_generators import CandidateSource
 from archive.agents.acquisition.evolution import Ranked
 from archive.agents.acquisition.functions import Acquisition
-from archive.agents.base import Agent, History, Pending, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import samples
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
 from archive.agents.surrogates.distance_cache import Stacked
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.kernels.features.path_graph import live
 from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 
@@ -98,10 +97,10 @@ class ModelBased(Agent):
         """See `Agent.propose`."""
         check_count(n)
         suggestions = self._first(history, n, rng)
-        history = with_pending(history, suggestions)
+        history = history.with_pending(suggestions)
         if len(suggestions) < n and history.usable:
             chosen = self._choose(history, n - len(suggestions), rng)
-            suggestions, history = [*suggestions, *chosen], with_pending(history, chosen)
+            suggestions, history = [*suggestions, *chosen], history.with_pending(chosen)
         # Candidates may run out before the space does: what is left, if anything, is beyond their reach.
         missing = n - len(suggestions)
         return [*suggestions, *samples(self.space, missing, history.known, rng)] if missing else suggestions
@@ -111,21 +110,21 @@ class ModelBased(Agent):
         if transfer is not None:
             found, initial = transfer.first(history, self.method.source, n, rng)
         initial = self.n_initial if initial is None else min(self.n_initial, initial)
-        return [*found, *first_of_pool(self.space, with_pending(history, found), initial, n - len(found), rng)]
+        return [*found, *first_of_pool(self.space, history.with_pending(found), initial, n - len(found), rng)]
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
         acquisition = self.method.acquisition
 
         def rank(architectures: Sequence[Architecture]) -> Array:
-            posterior = model.posterior([live(one) for one in architectures], joint=acquisition.joint)
+            posterior = model.posterior([one.functional for one in architectures], joint=acquisition.joint)
             return acquisition.rank(posterior, rng)
 
         length = max(self.method.shortlist, n)
         ranked = self.method.source.candidates(history, rank, length, rng, logarithmic=acquisition.logarithmic)
         if not ranked:
             return []
-        networks = [live(one.candidate.architecture) for one in ranked]
+        networks = [one.candidate.architecture.functional for one in ranked]
         chosen = [ranked[at] for at in self.method.rule.select(model, networks, n, rng)]
         return self._suggest(chosen, model)
 
@@ -133,11 +132,11 @@ class ModelBased(Agent):
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         transfer = self.method.transfer
         surrogate = transfer.helped(self.method.surrogate, history) if transfer else self.method.surrogate
-        fitted = surrogate.fit([live(seen.architecture) for seen in history.usable], scores, rng)
-        return fitted.hallucinate([live(pending.architecture) for pending in history.pending])
+        fitted = surrogate.fit([seen.architecture.functional for seen in history.usable], scores, rng)
+        return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
-        expected = model.posterior([live(one.candidate.architecture) for one in chosen]).in_scores()
+        expected = model.posterior([one.candidate.architecture.functional for one in chosen]).in_scores()
         means, stds = expected.mean, expected.std
         followed = model.couplings()
         return [
@@ -152,10 +151,3 @@ class ModelBased(Agent):
             )
             for at, one in enumerate(chosen)
         ]
-
-
-def with_pending(history: History, suggestions: Sequence[Suggestion]) -> History:
-    """Return the history in which these suggestions are on their way."""
-    if not suggestions:
-        return history
-    return replace(history, pending=(*history.pending, *(Pending(one.architecture) for one in suggestions)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.evolution import Candidate, best_new, evaluations_at, evolve
-from archive.agents.base import Agent, History, Pending, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import Rand, samples
 from archive.agents.surrogates.base import Array, Fitted
 from archive.agents.surrogates.gp.distance import DistanceGP
@@ -67,7 +67,7 @@ class Nasbot(Agent):
         suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
         if len(suggestions) == n:
             return suggestions
-        history = _with_pending(history, suggestions)
+        history = history.with_pending(suggestions)
         if not history.usable:
             return [*suggestions, *Rand(self.space, 0).propose(history, n - len(suggestions), rng)]
         model = self._learn(history, rng)
@@ -77,7 +77,7 @@ class Nasbot(Agent):
                 # Evolution found nothing new; what is left, if anything, lies beyond its reach.
                 return [*suggestions, *samples(self.space, n - len(suggestions), history.known, rng)]
             suggestions.append(chosen)
-            history = _with_pending(history, [chosen])
+            history = history.with_pending([chosen])
             model = model.hallucinate([chosen.architecture])
         return suggestions
 
@@ -106,8 +106,3 @@ class Nasbot(Agent):
             parent=candidate.parent,
             operations=candidate.operations,
         )
-
-
-def _with_pending(history: History, suggestions: Sequence[Suggestion]) -> History:
-    added = tuple(Pending(suggestion.architecture) for suggestion in suggestions)
-    return History(history.observations, (*history.pending, *added), history.failed)

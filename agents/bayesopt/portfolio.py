@@ -36,7 +36,7 @@ from archive.agents.base import Agent, History, Suggestion, check_count, distinc
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.gaussian_process import PRESETS, ranking
 from archive.agents.bayesopt.initial_design import most_telling
-from archive.agents.bayesopt.model_based import Method, ModelBased, with_pending
+from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import Model, defaults, is_cheap, model
 from archive.agents.recorded import record
 from archive.agents.surrogates.gp.distance import DistanceGP
@@ -44,7 +44,6 @@ from archive.agents.surrogates.stacking import Committee
 from archive.agents.transfer.coordinator import Transfer
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
-from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 # Networks that stand for a space when the first of a search are chosen: of its list, or drawn.
@@ -127,7 +126,7 @@ class Portfolio(Agent):
         """See `Agent.propose`."""
         check_count(n)
         praised, initial = self._transfer.first(history, self._search.method.source, n, rng)
-        history, n = with_pending(history, praised), n - len(praised)
+        history, n = history.with_pending(praised), n - len(praised)
         found = self._continue(history, n, self.n_design if initial is None else min(self.n_design, initial), rng)
         return [*praised, *found]
 
@@ -137,12 +136,12 @@ class Portfolio(Agent):
         missing = n_design - len(history.usable) - len(history.pending)
         # While nothing is finished there is nothing to learn from, however many are on their way.
         found = self._design(history, min(max(missing, 0), n) if history.usable else n, rng)
-        history = with_pending(history, found)
+        history = history.with_pending(found)
         due = self._due(history, n - len(found))
         greedy = self._greedy.propose(history, due, rng) if due else []
         # What was not chosen by the acquisition has no value of it.
         found += [replace(one, acquisition=None) for one in greedy]
-        history, left = with_pending(history, greedy), n - len(found)
+        history, left = history.with_pending(greedy), n - len(found)
         return [*found, *self._search.propose(history, left, rng)] if left else found
 
     def _due(self, history: History, n: int) -> int:
@@ -160,9 +159,9 @@ class Portfolio(Agent):
         reference = self._reference(history.known, rng)
         if not reference:
             return []
-        known = [live(one) for one in history.known.values()]
+        known = [one.functional for one in history.known.values()]
         chosen = most_telling(
-            [live(one) for one in reference], known, count, self._drawing.pairwise, self._drawing.covariance
+            [one.functional for one in reference], known, count, self._drawing.pairwise, self._drawing.covariance
         )
         return [Suggestion(reference[at]) for at in chosen]
 

@@ -33,8 +33,7 @@ import numpy as np
 from archive.agents.acquisition.listing import Listing
 from archive.agents.bayesopt.gaussian_process import Shared
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.distance_cache import Stacked, listable
-from archive.agents.surrogates.registry import covariance_of
+from archive.agents.surrogates.distance_cache import Stacked
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
@@ -42,7 +41,7 @@ from archive.kernels.covariance.base import Bound, Covariance, Exponential, Sum,
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import label, live_layers
+from archive.kernels.features.path_graph import label
 from archive.kernels.features.paths import PathEncoding
 from archive.kernels.features.topology import Profile
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
@@ -85,7 +84,7 @@ def is_cheap(member: str, space: Space) -> bool:
     Raises:
         UnknownNameError: There is no such member for this space.
     """
-    return all(map(listable, _distances(member, space)))
+    return all(kind.cheap_rows for kind in _distances(member, space))
 
 
 def model(member: str, space: Space, listing: Listing | None = None) -> Model:
@@ -100,12 +99,12 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
         UnknownNameError: There is no such member for this space.
     """
     kinds = _distances(member, space)
-    cheap = all(map(listable, kinds))
-    powers = [2.0 if _euclidean(kind) else 1.0 for kind in kinds for _ in kind.components]
+    cheap = all(kind.cheap_rows for kind in kinds)
+    powers = [kind.power for kind in kinds for _ in kind.components]
     if member == "sums":
         covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
     else:
-        covariance = Shared(covariance_of(kinds[0]) if len(kinds) == 1 else Raised(powers), len(powers))
+        covariance = Shared(kinds[0].default_covariance() if len(kinds) == 1 else Raised(powers), len(powers))
     prior = NARROW if member in ("outline", "structure") else WIDE
     return Model(Stacked(kinds, listing if cheap else None), covariance, cheap, prior)
 
@@ -127,10 +126,6 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
         return [*subtrees, Profile()]
     paths: list[Distance[Any]] = [PathEncoding(counts=True), Operations()]
     return paths if member == "paths" else [*subtrees, *paths]
-
-
-def _euclidean(kind: Distance[Any]) -> bool:
-    return isinstance(kind, EmbeddedDistance) and kind.norm == "l2"
 
 
 @final
@@ -156,7 +151,7 @@ class Operations(EmbeddedDistance):
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the counts, by operation."""
         counts: dict[str, float] = {}
-        for layer in live_layers(architecture):
+        for layer in architecture.live:
             name = label(architecture.layers[layer], self.attributes)
             counts[name] = counts.get(name, 0.0) + 1.0
         return (counts,)

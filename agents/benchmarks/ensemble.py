@@ -35,7 +35,7 @@ def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200,
     networks = [space.sample(rng) for _ in range(observations + candidates)]
     known, unknown = networks[:observations], networks[observations:]
     scores = np.array([network.depth for network in known]) + rng.standard_normal(observations)
-    surrogate = Ensemble("path", epochs=epochs, device="cpu")
+    surrogate = Ensemble("path", epochs=epochs)
     surrogate.fit(known[:2], scores[:2], rng)
     begin = time.perf_counter()
     fitted = surrogate.fit(known, scores, rng)

@@ -13,7 +13,7 @@ networks become one more at a time, so their rows are kept: a proposal computes 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any, final
@@ -25,8 +25,7 @@ from archive.agents.acquisition.listing import Listing
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Components, Distance
-from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.embedding import EmbeddedDistance, FeatureDistance
 from archive.kernels.features.l1 import blocks
 from archive.kernels.gram import Gram
 
@@ -60,10 +59,10 @@ class Stacked:
         self.components = sum(len(kind.components) for kind in self.kinds)
         # Room for all members, and as many others again.
         most = max(8192, 2 * len(self.listing))
-        self.grams = [
-            Gram(kind, max_networks=most, prepare=partial(self.listing.prepare, kind) if listable(kind) else None)
-            for kind in self.kinds
-        ]
+        self.grams = [Gram(kind, max_networks=most, prepare=self._prepare(kind)) for kind in self.kinds]
+        # Rows of members come from laid out features if all kinds have features, else from the kinds' own code.
+        self._featured = tuple(kind for kind in self.kinds if isinstance(kind, FeatureDistance))
+        self._laid_out = len(self._featured) == len(self.kinds)
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
         self._most_rows = most_bytes // max(4 * self.components * len(self.listing), 1)
         self._lock = Lock()
@@ -84,6 +83,9 @@ class Stacked:
             stack[:, at] = row[:, columns]
         return self._components(stack)
 
+    def _prepare(self, kind: Distance[Any]) -> Callable[[Architecture], Any] | None:
+        return partial(self.listing.prepare, kind) if isinstance(kind, FeatureDistance) else None
+
     def _columns(self, networks: Sequence[Architecture]) -> slice | NDArray[np.int64] | None:
         found = [self.listing.position.get(network.key, -1) for network in networks]
         columns = np.array(found, np.int64)
@@ -94,10 +96,10 @@ class Stacked:
 
     def _remembered(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
         new = {network.key: network for network in networks if network.key not in self._rows}
-        inside = [key for key in new if key in self.listing.position]
+        inside = [key for key in new if key in self.listing.position] if self._laid_out else []
         if inside:
             self._keep(inside, self._between_members([self.listing.position[key] for key in inside]))
-        outside = [key for key in new if key not in self.listing.position]
+        outside = [key for key in new if key not in inside]
         if outside:
             self._keep(outside, self._compute([new[key] for key in outside], self.listing.members))
         for network in networks:
@@ -112,7 +114,7 @@ class Stacked:
 
     def _between_members(self, rows: Sequence[int]) -> Array:
         stack = np.zeros((self.components, len(rows), len(self.listing)))
-        vectors = (vectors for kind in self.kinds for vectors in self.listing.vectors(kind))
+        vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
         for out, each in zip(stack, vectors, strict=True):
             each.rows(rows).add(1.0, False, 0, len(rows), out)
         return stack
@@ -135,14 +137,15 @@ class Stacked:
         if any(-1 in side for side in sides):
             return None
         # Merging sparse vectors takes longer than comparing distinct features.
-        if not all(isinstance(each.columns, np.ndarray) for kind in self.kinds for each in self.listing.vectors(kind)):
+        vectors = (each for kind in self._featured for each in self.listing.vectors(kind))
+        if not all(isinstance(each.columns, np.ndarray) for each in vectors):
             return None
         return sides[0], None if second is None else sides[1]
 
     def _between(self, rows: list[int], columns: list[int] | None) -> Array:
         """Compute what the kinds do, from vectors that are laid out already."""
         stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
-        vectors = (vectors for kind in self.kinds for vectors in self.listing.vectors(kind))
+        vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
         for out, each in zip(stack, vectors, strict=True):
             part = each.between(rows, rows if columns is None else columns)
             blocks.fill(out, [(1.0, part)], symmetric=columns is None)
@@ -150,8 +153,3 @@ class Stacked:
 
     def _components(self, stack: Array) -> Components:
         return Components.of_stack(stack, len(stack))
-
-
-def listable(kind: Distance[Any]) -> bool:
-    """Return whether the distances of one network from all members of a space take milliseconds."""
-    return isinstance(kind, EmbeddedDistance | TreeWasserstein)

@@ -12,8 +12,6 @@ from archive.agents.surrogates.gp.fitted import Pairwise
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.base import Distance
-from archive.kernels.covariance.base import Covariance, exponential, nasbot_covariance
-from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.features.embedding import EmbeddedDistance
 from archive.kernels.gram import Gram
 
@@ -47,23 +45,12 @@ def get(name: str, kernel: str | Distance[Any], pairwise: Pairwise | None = None
     return _MAKERS[name](distance, Gram(distance) if pairwise is None else pairwise, config)
 
 
-def covariance_of(distance: Distance[Any]) -> Covariance:
-    """Return the covariance that suits a distance: eq. (4) of NASBOT for OTMANN, else one beta for each component.
-
-    Euclidean distances of features enter squared, so that exp(-beta d^2) is the Gaussian kernel of the features.
-    """
-    if isinstance(distance, OTMANN):
-        return nasbot_covariance(len(distance.nu_str))
-    euclidean = isinstance(distance, EmbeddedDistance) and distance.norm == "l2"
-    return exponential(len(distance.components), 2.0 if euclidean else 1.0)
-
-
 def _gp(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:
-    return DistanceGP(pairwise, covariance_of(distance), MarginalLikelihood(), **config)
+    return DistanceGP(pairwise, distance.default_covariance(), MarginalLikelihood(), **config)
 
 
 def _gp_slice(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:
-    return DistanceGP(pairwise, covariance_of(distance), **config)
+    return DistanceGP(pairwise, distance.default_covariance(), **config)
 
 
 def _ensemble(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any]) -> Surrogate:

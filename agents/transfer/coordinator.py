@@ -30,7 +30,7 @@ import numpy as np
 from archive.agents.acquisition.candidate_generators import CandidateSource, listing_of
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History, Suggestion
-from archive.agents.bayesopt.model_based import Method, with_pending
+from archive.agents.bayesopt.model_based import Method
 from archive.agents.bayesopt.portfolio_members import Model, model
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.coregionalised import InformedGP
@@ -41,7 +41,6 @@ from archive.agents.transfer.cell_vocabulary import comparable
 from archive.agents.transfer.source_model import Group, SourceModel, grouped, learn
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
-from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 TOP = 3
@@ -104,7 +103,7 @@ class Transfer:
         found: list[Suggestion] = []
         for turn in range(done, min(done + n, most) if groups else done):
             rank = partial(_expected, groups[turn % len(groups)])
-            ranked = source.candidates(with_pending(history, found), rank, 1, rng)
+            ranked = source.candidates(history.with_pending(found), rank, 1, rng)
             found += [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked]
         return found, most + DESIGN
 
@@ -140,7 +139,7 @@ class Transfer:
     def _models(self) -> list[Model]:
         listing = self._listing
         if listing is None and (members := members_of(self.space)) is not None:
-            listing = Listing([live(member) for member in members])
+            listing = Listing([member.functional for member in members])
         return [self._given[name] if name in self._given else model(name, self.space, listing) for name in MEMBERS]
 
     def _learnt(self, group: Group) -> Informants:
@@ -166,6 +165,6 @@ def best_of(models: Informants) -> SourceModel:
 
 def _expected(models: Informants, networks: Sequence[Architecture]) -> Array:
     """Return what the models of a group expect together, by the shares that its own evaluations give them."""
-    living = [live(network) for network in networks]
+    living = [network.functional for network in networks]
     found: Array = sum((model.share * model.means(living) for model in models), np.zeros(len(living)))
     return found

@@ -39,7 +39,6 @@ from archive.agents.transfer.cell_vocabulary import translate
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
-from archive.kernels.features.path_graph import live
 from archive.spaces.base import Space
 
 MOST = 1000
@@ -106,7 +105,7 @@ def learn(group: Group, space: Space, models: Sequence[Model]) -> list[SourceMod
     networks = [_compared(one.architecture, common) for one in seen]
     scores = np.array([one.score for one in seen], np.float64)
     listed = members_of(space) if all(one.cheap for one in models) else None
-    members = None if listed is None else [live(each) for each in listed]
+    members = None if listed is None else [each.functional for each in listed]
     if common:
         models = _in_common(models, members)
     fitted = []
@@ -231,7 +230,7 @@ def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) 
 
 
 def _compared(network: Architecture, common: bool) -> Architecture:
-    return live(translate(network)) if common else live(network)
+    return (translate(network) if common else network).functional
 
 
 def _surrogate(one: Model) -> DistanceGP:

@@ -110,12 +110,27 @@ class Architecture:
     @cached_property
     def functional_key(self) -> str:
         """`key` of the network without the layers that are on no path from input to output."""
-        alive = sorted(_alive(self))
-        if len(alive) == len(self.layers):
+        if len(self.live) == len(self.layers):
             return self.key
-        position = {old: new for new, old in enumerate(alive)}
+        return canonical.key(self.space, *self._live_graph())
+
+    @cached_property
+    def live(self) -> tuple[int, ...]:
+        """The positions on some path from input to output, ascending; both ends are always among them."""
+        last = len(self.layers) - 1
+        return tuple(sorted((_reach(self.children, 0) & _reach(self.parents, last)) | {0, last}))
+
+    @property
+    def functional(self) -> Architecture:
+        """The network without the layers that are on no path from input to output; itself where all layers are live."""
+        if len(self.live) == len(self.layers):
+            return self
+        return Architecture(self.space, *self._live_graph())
+
+    def _live_graph(self) -> tuple[list[Layer], list[Edge]]:
+        position = {old: new for new, old in enumerate(self.live)}
         edges = [(position[t], position[h]) for t, h in self.edges if t in position and h in position]
-        return canonical.key(self.space, [self.layers[old] for old in alive], edges)
+        return [self.layers[old] for old in self.live], edges
 
     @cached_property
     def canonical(self) -> Architecture:
@@ -236,12 +251,6 @@ def _check_ends(architecture: Architecture) -> None:
     last = len(architecture.layers) - 1
     if architecture.layers[last].op != OUTPUT:
         raise InvalidArchitectureError("the output feeds a layer", last)
-
-
-def _alive(architecture: Architecture) -> set[int]:
-    """Return the positions on some path from input to output, both ends always included."""
-    n = len(architecture.layers)
-    return (_reach(architecture.children, 0) & _reach(architecture.parents, n - 1)) | {0, n - 1}
 
 
 def _reach(neighbours: Neighbours, start: int) -> set[int]:

@@ -68,6 +68,7 @@ class Vocabulary:
             (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree of the groups.
         common: Each operation's name in NAS-Bench-101, None for an identity; cells of several spaces are compared under
             these names. None if cells are compared with cells of their own space only.
+        longest_path: Most operations on a path from input to output; None where there is no such number.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Vocabulary:
     decisions: bool = False
     tree: Mapping[str, Any] | None = None
     common: Mapping[str, str | None] | None = None
+    longest_path: int | None = None
 
     @property
     def cells(self) -> bool:
@@ -112,6 +114,7 @@ def define(
     decisions: bool = False,
     tree: Mapping[str, Any] | None = None,
     common: Mapping[str, str | None] | None = None,
+    longest_path: int | None = None,
 ) -> Vocabulary:
     """Register a vocabulary; `ip` and `op` are added. Defining a name again replaces it.
 
@@ -123,6 +126,7 @@ def define(
         decisions: See `Vocabulary`.
         tree: See `Vocabulary`.
         common: See `Vocabulary`; it names every operation.
+        longest_path: See `Vocabulary`.
 
     Raises:
         UsageError: `common` names an unknown operation or omits one.
@@ -131,7 +135,7 @@ def define(
     table = {operation.name: operation for operation in (*ends, *operations)}
     if common is not None and (wrong := sorted(common.keys() ^ (table.keys() - {INPUT, OUTPUT}))):
         raise UsageError(f"common must name every operation of {name} and no other, got {wrong[0]!r} wrong")
-    vocabulary = Vocabulary(name, MappingProxyType(table), images, dead_ends, decisions, tree, common)
+    vocabulary = Vocabulary(name, MappingProxyType(table), images, dead_ends, decisions, tree, common, longest_path)
     _vocabularies[name] = vocabulary
     return vocabulary
 
@@ -216,6 +220,8 @@ NASBENCH101 = define(
     # The tree of figure 8 of the tree-Wasserstein paper.
     tree={"conv": {"weight": 0.9, "children": {"conv1x1-bn-relu": 0.1, "conv3x3-bn-relu": 0.1}}, "maxpool3x3": 1.0},
     common={name: name for name in ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")},
+    # Of seven vertices, input and output included.
+    longest_path=5,
 )
 
 NASBENCH201 = define(
@@ -239,4 +245,6 @@ NASBENCH201 = define(
         "avg_pool_3x3": "maxpool3x3",
         "skip_connect": None,
     },
+    # Layers are the edges of a cell of four nodes, of which a path passes at most three.
+    longest_path=3,
 )

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from archive.spaces.decisions import Decisions
 
 
+NONE = "none"
+"""The operation of a slot that is empty (`Space.slots`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutation:
     """An architecture and the modifications that led to it.
@@ -93,6 +97,18 @@ class Space(ABC):
         """Return every network of the space, one of each `functional_key`; None if there are too many to list.
 
         The list is created once and shared: callers must not change it. Its order is deterministic.
+        """
+        return None
+
+    @staticmethod
+    def slots(architecture: Architecture) -> Mapping[str, str] | None:
+        """Return the operation of each slot of a member by the slot's name, `NONE` for an empty one.
+
+        A space has slots where all its networks are operations in the same places: the adjacency encodings then compare
+        places, not matrices. None where it has none.
+
+        Raises:
+            InvalidArchitectureError: The space has slots, and this is no member.
         """
         return None
 

@@ -11,12 +11,12 @@ from archive.architecture.codec import from_nasbench201, to_nasbench201
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import NASBENCH201
 from archive.errors import CodecError, InvalidArchitectureError
-from archive.spaces.base import Mutation, check_space
+from archive.spaces.base import NONE, Mutation, check_space
 from archive.spaces.cell import CellSpace
 from archive.spaces.decisions import Decision, Decisions, Vector
 from archive.spaces.nasbench201_cells import cells
 
-_CHOICES = ("none", *NASBENCH201.of_group("cell"))
+_CHOICES = (NONE, *NASBENCH201.of_group("cell"))
 # The edges of a cell, in the order of its strings.
 _SLOTS = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 _EDGES = len(_SLOTS)
@@ -29,6 +29,15 @@ class NasBench201(CellSpace):
     name = "nasbench201"
     vertices = _EDGES + 2
 
+    @staticmethod
+    def slots(architecture: Architecture) -> dict[str, str]:
+        """Return the operation of each edge, `0-1` to `2-3`."""
+        try:
+            operations = _operations(architecture)
+        except CodecError as error:
+            raise InvalidArchitectureError(str(error)) from None
+        return {f"{tail}-{head}": operation for (tail, head), operation in zip(_SLOTS, operations, strict=True)}
+
     def validate(self, architecture: Architecture) -> None:
         """Check that some string of the table describes the architecture.
 
@@ -36,10 +45,7 @@ class NasBench201(CellSpace):
             InvalidArchitectureError: None does.
         """
         check_space(self.name, architecture)
-        try:
-            to_nasbench201(architecture)
-        except CodecError as error:
-            raise InvalidArchitectureError(str(error)) from None
+        self.slots(architecture)
 
     def members(self) -> Sequence[Architecture]:
         """Return one cell without dead edges of every network, 8,765 in all."""

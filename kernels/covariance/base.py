@@ -1,4 +1,4 @@
-"""Covariances made of distances: exp(-sum_i beta_i d_i^p), their sums and products, and gradients.
+"""Covariances made of distances: exp(-sum_i beta_i d_i^p), their sums, and gradients.
 
 | symbol  | meaning                                                            | shape          |
 |---------|--------------------------------------------------------------------|----------------|
@@ -85,10 +85,6 @@ class Covariance(ABC):
     def __add__(self, other: Covariance) -> Sum:
         """Return the sum; its theta is both thetas, one after the other."""
         return Sum((self, other))
-
-    def __mul__(self, other: Covariance) -> Product:
-        """Return the product; its theta is both thetas, one after the other."""
-        return Product((self, other))
 
     def _check(self, theta: Floats) -> Floats:
         checked = np.asarray(theta, dtype=np.float64)
@@ -177,10 +173,18 @@ class _BoundExponential(Bound):
         return value, chain([value], falls)
 
 
-class _Combination(Covariance):
-    """Several covariances of one stack; theta is theirs, one after the other."""
+class Sum(Covariance):
+    """The sum of covariances of one stack; theta is theirs, one after the other.
+
+    Args:
+        terms: What to add up.
+
+    Raises:
+        UsageError: There are none.
+    """
 
     def __init__(self, terms: Sequence[Covariance]) -> None:
+        """Check the argument."""
         self.terms = tuple(terms)
         if not self.terms:
             raise UsageError("terms must be one or more covariances, got none")
@@ -198,17 +202,6 @@ class _Combination(Covariance):
         """Return the terms' bounds."""
         return np.concatenate([term.bounds(stack) for term in self.terms])
 
-    def _split(self, theta: Floats) -> list[Floats]:
-        return np.split(self._check(theta), self._ends)
-
-
-class Sum(_Combination):
-    """The sum of covariances.
-
-    Args:
-        terms: What to add up.
-    """
-
     def variance(self, theta: Floats) -> float:
         """Add up."""
         return sum(term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True))
@@ -217,61 +210,23 @@ class Sum(_Combination):
         """Bind each term."""
         return _BoundSum(self, stack)
 
-
-class Product(_Combination):
-    """The product of covariances.
-
-    Of the terms' alphas only the product can be learned; fix the others by equal bounds or leave them to the prior.
-
-    Args:
-        terms: What to multiply.
-    """
-
-    def variance(self, theta: Floats) -> float:
-        """Multiply."""
-        return float(np.prod([term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True)]))
-
-    def bind(self, stack: Floats) -> Bound:
-        """Bind each term."""
-        return _BoundProduct(self, stack)
+    def _split(self, theta: Floats) -> list[Floats]:
+        return np.split(self._check(theta), self._ends)
 
 
-class _BoundCombination(Bound):
-    def __init__(self, whole: _Combination, stack: Floats) -> None:
+class _BoundSum(Bound):
+    def __init__(self, whole: Sum, stack: Floats) -> None:
         self.whole, self.terms = whole, tuple(term.bind(stack) for term in whole.terms)
 
-    def _values(self, theta: Floats) -> list[Floats]:
-        return [term.value(part) for term, part in zip(self.terms, self.whole._split(theta), strict=True)]
-
-    def _values_and_layers(self, theta: Floats) -> tuple[list[Floats], list[Iterator[Floats]]]:
-        parts = zip(self.terms, self.whole._split(theta), strict=True)
-        values, layers = zip(*(term.value_and_layers(part) for term, part in parts), strict=True)
-        return list(values), list(layers)
-
-
-class _BoundSum(_BoundCombination):
     def value(self, theta: Floats) -> Floats:
-        total: Floats = np.sum(self._values(theta), axis=0)
+        parts = zip(self.terms, self.whole._split(theta), strict=True)
+        total: Floats = np.sum([term.value(part) for term, part in parts], axis=0)
         return total
 
     def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
-        values, layers = self._values_and_layers(theta)
+        parts = zip(self.terms, self.whole._split(theta), strict=True)
+        values, layers = zip(*(term.value_and_layers(part) for term, part in parts), strict=True)
         return np.sum(values, axis=0), chain.from_iterable(layers)
-
-
-class _BoundProduct(_BoundCombination):
-    def value(self, theta: Floats) -> Floats:
-        product: Floats = np.prod(self._values(theta), axis=0)
-        return product
-
-    def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
-        # Each layer is multiplied by the values of the other terms: dividing the product by one's own may be 0 / 0.
-        values, layers = self._values_and_layers(theta)
-        return np.prod(values, axis=0), (
-            layer * np.prod([value for other, value in enumerate(values) if other != at], axis=0)
-            for at, own in enumerate(layers)
-            for layer in own
-        )
 
 
 def exponential(components: int, power: float = 1.0, label: str = "") -> Exponential:

@@ -97,6 +97,7 @@ class GromovWasserstein(PairDistance[Wiring]):
     """
 
     name: ClassVar[str] = "gromov-wasserstein"
+    store_pairs: ClassVar[bool] = True
 
     def __init__(self, alpha: float = 1.0, starts: int = 8, max_layers: int = 128) -> None:
         """Check the arguments."""

@@ -31,7 +31,9 @@ from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
+from archive.kernels.covariance.base import Covariance, nasbot_covariance
 from archive.kernels.distances.penalties import Penalties, penalties
+from archive.kernels.search.lower_bounds import Transported
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -93,6 +95,7 @@ class OTMANN(PairDistance[PreparedNetwork]):
     """
 
     name: ClassVar[str] = "otmann"
+    store_pairs: ClassVar[bool] = True
 
     def __init__(
         self, variant: Variant = "appendix", nu_str: Iterable[float] = NU_STR, threads: int | None = None
@@ -116,6 +119,15 @@ class OTMANN(PairDistance[PreparedNetwork]):
     def unnormalised(self) -> int:
         """Return the number of nu_str."""
         return len(self.nu_str)
+
+    def default_covariance(self) -> Covariance:
+        """Return NASBOT's, eq. (4)."""
+        return nasbot_covariance(len(self.nu_str))
+
+    def lower_bound(self, space: str) -> Transported:
+        """Return equation (1) of `archive.kernels.search.lower_bounds`."""
+        table = self._penalties(space)
+        return Transported("masses", table.matrix, table.family, 1.0)
 
     def prepare(self, architecture: Architecture) -> PreparedNetwork:
         """Weigh the layers, measure the paths, and sort by family; layers without mass cannot matter and go."""

@@ -34,6 +34,7 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.penalties import Penalties, penalties
 from archive.kernels.distances.pot import pot
+from archive.kernels.search.lower_bounds import Transported
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -89,6 +90,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
     """
 
     name: ClassVar[str] = "wasserstein"
+    store_pairs: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -118,6 +120,11 @@ class Wasserstein(PairDistance[WeighedLayers]):
     def unnormalised(self) -> int:
         """Return the number of nu_str: nothing is normalised, as the weights are."""
         return len(self.nu_str)
+
+    def lower_bound(self, space: str) -> Transported:
+        """Return equation (1) of `archive.kernels.search.lower_bounds`."""
+        table = _penalties(space)
+        return Transported("weights", np.minimum(table.matrix, 1.0), table.family, 0.5)
 
     def prepare(self, architecture: Architecture) -> WeighedLayers:
         """Weigh the layers, measure the paths, and merge layers of equal label and place."""

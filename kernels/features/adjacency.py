@@ -13,25 +13,22 @@ Vertices stand in canonical order (`Architecture.canonical`), which the paper ca
 network share it, but one more edge may change the place of every vertex. The input is `ip`, the output `op`, the others
 `1`, `2`, ...; the output has a name of its own so that edges into it are the same features in networks of any size.
 
-A cell of `nasbench201` is a complete graph with operations on its six edges, `none` among them: its features are the
-operations of the edges, `0-1=none`, those of the table's string that `codec.to_nasbench201` returns.
+A space may have slots (`Space.slots`): a cell of `nasbench201` is a complete graph with operations on its six edges,
+`none` among them. Its features are then the operations of the slots, `0-1=none`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import ClassVar, Literal, NamedTuple, final
 
-from archive.architecture.codec import to_nasbench201
-from archive.architecture.graph import Architecture, Layer
-from archive.architecture.operations import INPUT, OUTPUT, vocabulary
-from archive.errors import CodecError, InvalidArchitectureError
+from archive import spaces
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import INPUT, OUTPUT
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import check_flag, check_whole, label
-
-_NB201 = "nasbench201"
-_NB201_NONE = "none"
-_NB201_EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")
+from archive.kernels.features.path_graph import check_flag, label
+from archive.spaces.base import NONE, Space
 
 
 class Table(NamedTuple):
@@ -84,7 +81,7 @@ class AdjacencyEncoding(EmbeddedDistance):
         """Return the entries that are 1.
 
         Raises:
-            InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+            InvalidArchitectureError: The space has slots, and this is no network of it.
         """
         return (_entries(table(architecture, self.attributes)),)
 
@@ -124,7 +121,7 @@ class ContinuousAdjacencyEncoding(EmbeddedDistance):
         """Return the entries that are not 0.
 
         Raises:
-            InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+            InvalidArchitectureError: The space has slots, and this is no network of it.
         """
         found = table(architecture, self.attributes)
         return ({**_entries(found), "edges": float(found.edge_count)},)
@@ -134,10 +131,11 @@ def table(architecture: Architecture, attributes: bool = False) -> Table:
     """Put a network in the order of its encoding.
 
     Raises:
-        InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+        InvalidArchitectureError: The space has slots, and this is no network of it.
     """
-    if architecture.space == _NB201:
-        return _nasbench201_table(architecture)
+    slots = _slots_of(architecture.space)(architecture)
+    if slots is not None:
+        return Table((), slots, sum(op != NONE for op in slots.values()))
     canonical = architecture.canonical
     last = len(canonical.layers) - 1
     places = [INPUT, *map(str, range(1, last)), OUTPUT]
@@ -146,34 +144,14 @@ def table(architecture: Architecture, attributes: bool = False) -> Table:
     return Table(edges, operations, len(edges))
 
 
-def every_entry(space: str, vertices: int = 7) -> tuple[str, ...]:
-    """Name every feature that the adjacency encoding of a space can have: 21 + 15 for cells of seven vertices.
-
-    Args:
-        space: Name of a vocabulary.
-        vertices: Vertices of the largest network, input and output included; `nasbench201` has no choice.
-
-    Raises:
-        UnknownNameError: No vocabulary has this name.
-    """
-    words = vocabulary(space)
-    labels = [label(Layer(op)) for op in words.operations if op not in (INPUT, OUTPUT)]
-    if space == _NB201:
-        return tuple(f"{edge}={op}" for edge in _NB201_EDGES for op in (_NB201_NONE, *labels))
-    inner = [str(u) for u in range(1, check_whole("vertices", vertices) - 1)]
-    places = [INPUT, *inner, OUTPUT]
-    edges = [f"{u}→{v}" for at, u in enumerate(places) for v in places[at + 1 :]]
-    return (*edges, *(f"{u}={op}" for u in inner for op in labels))
-
-
 def _entries(found: Table) -> dict[str, float]:
     return dict.fromkeys((*found.edges, *(f"{place}={op}" for place, op in found.operations.items())), 1.0)
 
 
-def _nasbench201_table(architecture: Architecture) -> Table:
-    try:
-        text = to_nasbench201(architecture)
-    except CodecError as error:
-        raise InvalidArchitectureError(str(error)) from None
-    found = [part.partition("~")[0] for part in text.replace("+", "").split("|") if part]
-    return Table((), dict(zip(_NB201_EDGES, found, strict=True)), sum(op != _NB201_NONE for op in found))
+@cache
+def _slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
+    """Return `Space.slots` of the space of this name."""
+    # A vocabulary may be defined without a space of its name.
+    made = spaces.registry.load(space) if space in spaces.names() else Space
+    slots: Callable[[Architecture], Mapping[str, str] | None] = made.slots
+    return slots

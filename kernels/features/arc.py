@@ -39,10 +39,10 @@ class Arc(EmbeddedDistance):
     with t = 1/2 for different operations and t = |difference of log units| / (log greatest - log least). With rho = 1 a
     different operation counts, squared, as much as one layer too few and one too many.
 
-    Both components are Euclidean distances of embeddings, hence pseudo-metrics, and every covariance of them in
-    `archive.kernels.covariance.stationary` is positive semi-definite. Networks that differ in their wiring only can be
-    at distance 0. Preparing costs O(edges), a pair O(layers). Choose it for networks that are chains or nearly so;
-    cells, where wiring is half of the matter, have better kernels.
+    Both components are Euclidean distances of embeddings, hence pseudo-metrics, and exp(-sum_i beta_i d_i^2) is
+    positive semi-definite. Networks that differ in their wiring only can be at distance 0. Preparing costs O(edges), a
+    pair O(layers). Choose it for networks that are chains or nearly so; cells, where wiring is half of the matter, have
+    better kernels.
 
     Args:
         omega: Cost of a parameter that one network lacks, > 0.

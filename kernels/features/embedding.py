@@ -24,6 +24,7 @@ from archive.architecture.graph import Architecture
 from archive.kernels.base import Components, Distance, check_one_space
 
 Floats = NDArray[np.float64]
+Comparison = Literal["l1", "l2", "line"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,27 @@ class Embedded:
     features: tuple[Mapping[str, float], ...]
 
 
-class EmbeddedDistance(Distance[Embedded]):
+class FeatureDistance(Distance[Embedded]):
+    """A distance of named features, part by part: those of a whole space are laid out once, and rows are cheap."""
+
+    cheap_rows: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """How the features of each part are compared, in the order of `Embedded.features`.
+
+        `l1` and `l2` are norms of the difference. `line` is the area between the distribution functions of measures on
+        a line, whose features are places and masses.
+        """
+
+    @property
+    def part_weights(self) -> tuple[float, ...] | None:
+        """Weights by which the parts are added up to one component; None where each part is a component."""
+        return None
+
+
+class EmbeddedDistance(FeatureDistance):
     """A distance that is a norm of the difference of sparse feature vectors; blocks at memory speed.
 
     Attributes:
@@ -49,6 +70,16 @@ class EmbeddedDistance(Distance[Embedded]):
     """
 
     norm: ClassVar[Literal["l1", "l2"]]
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Compare each component by the norm."""
+        return (self.norm,) * len(self.components)
+
+    @property
+    def power(self) -> float:
+        """2 for the Euclidean norm, so that exp(-beta d^2) is the Gaussian kernel of the features; 1 for L1."""
+        return 2.0 if self.norm == "l2" else 1.0
 
     @abstractmethod
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:

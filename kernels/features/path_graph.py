@@ -1,4 +1,4 @@
-"""What the encodings read off a network: the label of a layer, and which layers lie on a path from input to output."""
+"""What the encodings read off a network: the label of a layer, and how far a layer is from the output."""
 
 from __future__ import annotations
 
@@ -36,17 +36,6 @@ def hops_to_output(architecture: Architecture) -> list[int | None]:
     return hops
 
 
-def live_layers(architecture: Architecture) -> list[int]:
-    """Return the positions on some path from input to output, ascending; both ends are always among them."""
-    last = len(architecture.layers) - 1
-    reached = {0}
-    for u, parents in enumerate(architecture.parents):
-        if not reached.isdisjoint(parents):
-            reached.add(u)
-    hops = hops_to_output(architecture)
-    return [u for u in range(last + 1) if u in (0, last) or (u in reached and hops[u] is not None)]
-
-
 def check_flag(name: str, value: Any) -> bool:
     """Return a setting that is true or false.
 
@@ -68,13 +57,3 @@ def check_whole(name: str, value: Any, most: int | None = None) -> int:
         limits = ">= 0" if most is None else f"from 0 to {most}"
         raise UsageError(f"{name} must be a whole number {limits}, got {value!r}")
     return value
-
-
-def live(architecture: Architecture) -> Architecture:
-    """Return the network without layers that are on no path from input to output; itself where all are."""
-    if architecture.key == architecture.functional_key:
-        return architecture
-    kept = sorted({0, len(architecture.layers) - 1, *live_layers(architecture)})
-    position = {old: new for new, old in enumerate(kept)}
-    edges = [(position[tail], position[head]) for tail, head in architecture.edges if {tail, head} <= position.keys()]
-    return Architecture(architecture.space, [architecture.layers[old] for old in kept], edges)

@@ -36,10 +36,6 @@ MOST_PATHS = 2**53
 # Named features; DARTS has 18,724.
 MOST_NAMES = 100_000
 
-# Operations, most operations on a path, and (input, output) pairs of all cells together, as the paper counts them.
-# A path through a NAS-Bench-201 cell passes at most three of its edges, which are the layers here.
-CELLS = {"nasbench101": (3, 5, 1), "nasbench201": (4, 3, 1), "darts": (8, 4, 4)}
-
 
 @final
 class PathEncoding(EmbeddedDistance):
@@ -149,44 +145,26 @@ def number_of_paths(operations: int, length: int, ends: int = 1) -> int:
     return ends * sum(int(operations**i) for i in range(length + 1))
 
 
-def encoding_size(space: str, length: int | None = None) -> int:
-    """Return the size of the path encoding of a cell space: 364 for `nasbench101`, 18,724 for `darts`.
-
-    Args:
-        space: `nasbench101`, `nasbench201` or `darts`.
-        length: Where the encoding is truncated, in operations; None for not at all.
-
-    Raises:
-        UsageError: The networks of the space have no bound on their paths.
-    """
-    operations, longest, ends = _cell(space)
-    return number_of_paths(operations, longest if length is None else min(check_whole("length", length), longest), ends)
-
-
 def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
     """Name every feature that a path encoding of a space can have, short paths first.
 
     Args:
         space: Name of a vocabulary.
-        length: Most operations on a path; None takes the longest of a cell space.
+        length: Most operations on a path; None for the longest of the space (`Vocabulary.longest_path`).
 
     Raises:
         UsageError: The paths have no bound, or there are more than 100,000 names.
         UnknownNameError: No vocabulary has this name.
     """
     words = vocabulary(space)
-    longest = _cell(space)[1] if length is None else check_whole("length", length)
+    longest = words.longest_path if length is None else check_whole("length", length)
+    if longest is None:
+        raise UsageError(f"the paths of the space {space} have no longest one: a length is needed, got None")
     labels = [label(Layer(op)) for op in words.operations if op not in (INPUT, OUTPUT)]
     # Powers of a large length are not worth computing in order to refuse them.
     if longest > MOST_NAMES or number_of_paths(len(labels), longest) > MOST_NAMES:
         raise UsageError(f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}")
     return tuple(ARROW.join([INPUT, *steps, OUTPUT]) for i in range(longest + 1) for steps in product(labels, repeat=i))
-
-
-def _cell(space: str) -> tuple[int, int, int]:
-    if space not in CELLS:
-        raise UsageError(f"space must be one whose paths are bounded ({', '.join(CELLS)}), got {space!r}")
-    return CELLS[space]
 
 
 def _too_many(hops: int, length: int | None) -> str:

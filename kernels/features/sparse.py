@@ -14,29 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.kernels.base import Distance
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated
-from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.features.embedding import Embedded, EmbeddedDistance
+from archive.kernels.features.embedding import Embedded, FeatureDistance
 from archive.kernels.features.l1.parts import Entries
 from archive.kernels.search.packed import Arrays, join
 
 Floats = NDArray[np.float64]
 
-_LINES = ("indegree", "outdegree", "units")
 _SIDES = ("starts", "places", "values")
 
 
-def add(distance: Distance[Any], arrays: Arrays, networks: Sequence[Embedded]) -> Arrays:
+def add(distance: FeatureDistance, arrays: Arrays, networks: Sequence[Embedded]) -> Arrays:
     """Return the arrays with further networks at their end.
 
     Args:
-        distance: An `EmbeddedDistance` or `TreeWasserstein`.
+        distance: What the features are compared by.
         arrays: What this function returned before, or nothing.
         networks: Prepared networks.
     """
     joined: Arrays = {}
-    for at, on_a_line in enumerate(_on_lines(distance)):
+    for at, comparison in enumerate(distance.comparisons):
+        on_a_line = comparison == "line"
         names = _names(arrays, at)
         entries = _entries([network.features[at] for network in networks], names, on_a_line)
         own: Arrays = {f"{at}.{side}": getattr(entries, side) for side in _SIDES}
@@ -46,39 +44,32 @@ def add(distance: Distance[Any], arrays: Arrays, networks: Sequence[Embedded]) -
     return joined
 
 
-def distances(distance: Distance[Any], arrays: Arrays, network: Embedded, component: int | None) -> Floats:
+def distances(distance: FeatureDistance, arrays: Arrays, network: Embedded, component: int | None) -> Floats:
     """Return (n,) distances of a prepared network from all that were added: one component, or the mean of all.
 
     With weights of its own, a distance is their weighted sum.
     """
     from archive.kernels.features.l1 import rows as l1
 
-    lines = _on_lines(distance)
-    weights = np.full(len(lines), 1 / len(lines))
-    if isinstance(distance, TreeWasserstein) and distance.weights is not None:
-        weights = np.array(distance.weights)
+    parts = len(distance.comparisons)
+    weights = np.full(parts, 1 / parts)
+    if distance.part_weights is not None:
+        weights = np.array(distance.part_weights)
     elif component is not None:
-        weights = np.eye(len(lines))[component]
+        weights = np.eye(parts)[component]
     out = np.zeros((1, len(arrays["0.starts"]) - 1 if arrays else 0))
-    euclidean = isinstance(distance, EmbeddedDistance) and distance.norm == "l2"
-    for at, on_a_line in enumerate(lines if out.size else ()):
+    for at, comparison in enumerate(distance.comparisons if out.size else ()):
         if not weights[at]:
             continue
+        on_a_line = comparison == "line"
         y = Entries(*(arrays[f"{at}.{side}"] for side in _SIDES))
         x = _entries([network.features[at]], _names(arrays, at), on_a_line)
         if on_a_line:
             l1.add_steps(*x, *y, weights[at], False, 0, 1, out)
         else:
-            l1.add_sparse(*x, *y, euclidean, weights[at], False, 0, 1, out)
+            l1.add_sparse(*x, *y, comparison == "l2", weights[at], False, 0, 1, out)
     row: Floats = out[0]
     return row
-
-
-def _on_lines(distance: Distance[Any]) -> list[bool]:
-    """Return for each part whether it is a measure on a line rather than a vector."""
-    if isinstance(distance, TreeWasserstein):
-        return [part in _LINES for part in distance.parts]
-    return [False] * len(distance.components)
 
 
 def _names(arrays: Arrays, at: int) -> dict[str, int]:

@@ -20,13 +20,12 @@ numbers do: networks of equal depth, width and size are alike whatever their ope
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Literal, final
 
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import Operation, vocabulary
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import live_layers
 
 FAMILIES: Mapping[str, Callable[[Operation], bool]] = {
     "trained": lambda operation: operation.trained,
@@ -58,7 +57,7 @@ class Profile(EmbeddedDistance):
         """Return the numbers of both components, by name; none are there where no path leads to the output."""
         words = vocabulary(architecture.space)
         operations = [words[layer.op] for layer in architecture.layers]
-        live = live_layers(architecture)
+        live = architecture.live
         inside = set(live)
         parents = {u: [p for p in architecture.parents[u] if p in inside] for u in live}
         last = len(operations) - 1
@@ -79,7 +78,7 @@ class Profile(EmbeddedDistance):
 class _Paths:
     """Sums over all paths from input to output, without listing them."""
 
-    def __init__(self, live: list[int], parents: Mapping[int, list[int]]) -> None:
+    def __init__(self, live: Sequence[int], parents: Mapping[int, list[int]]) -> None:
         """Count the paths that lead to each layer, as logarithms: there may be 2^1000 of them."""
         self._live, self._parents, self._last = live, parents, live[-1]
         logarithms = {live[0]: 0.0}
@@ -114,7 +113,7 @@ def _log2_sum(logarithms: list[float]) -> float:
 
 
 def _size(
-    architecture: Architecture, operations: list[Operation], live: list[int], parents: Mapping[int, list[int]]
+    architecture: Architecture, operations: list[Operation], live: Sequence[int], parents: Mapping[int, list[int]]
 ) -> float:
     """Return log2(1 + weights), as far as the layers tell how many there are; a layer without units passes on."""
     emitted: dict[int, int] = {}

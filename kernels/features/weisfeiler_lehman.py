@@ -29,7 +29,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
-from archive.kernels.features.path_graph import check_flag, check_whole, label, live_layers
+from archive.kernels.features.path_graph import check_flag, check_whole, label
 
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]
@@ -117,7 +117,7 @@ def subtree_counts(
     architecture: Architecture, iterations: int, direction: Direction = "both", attributes: bool = False
 ) -> dict[str, int]:
     """Count the labels of all iterations: `1:conv3(conv3 ip)`, or `1:conv3(conv3 ip|op)` in both directions."""
-    live = live_layers(architecture)
+    live = architecture.live
     kept = set(live)
     fed_by = {u: [p for p in architecture.parents[u] if p in kept] for u in live}
     feeds = {u: [c for c in architecture.children[u] if c in kept] for u in live}

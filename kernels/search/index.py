@@ -2,12 +2,13 @@
 
 | kind of distance           | what is kept              | how the nearest are found                            |
 |----------------------------|---------------------------|------------------------------------------------------|
-| embedded, tree-wasserstein | sparse features           | all distances, at memory speed                       |
-| otmann, wasserstein, edit  | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
-| any other that has pairs   | prepared networks         | all distances, one by one                            |
+| `FeatureDistance`          | sparse features           | all distances, at memory speed                       |
+| `PairDistance` with a      | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
+| `lower_bound`              |                           |                                                      |
+| any other `PairDistance`   | prepared networks         | all distances, one by one                            |
 
-The second way is exact: the lower bound (`archive.kernels.search.lower_bounds`) of every network that was not compared
-is larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: up to
+The second way is exact: the lower bound (`PairDistance.lower_bound`) of every network that was not compared is
+larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: up to
 that many networks every answer is exact. Beyond, an answer says how many of its networks are certain: those nearer than
 the bound at which it stopped.
 """
@@ -25,11 +26,9 @@ from numpy.typing import NDArray
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import Distance, PairDistance
-from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features import sparse
-from archive.kernels.features.embedding import EmbeddedDistance
+from archive.kernels.features.embedding import FeatureDistance
 from archive.kernels.search import packed
-from archive.kernels.search.lower_bounds import bound_of
 from archive.kernels.search.packed import Arrays
 
 Floats = NDArray[np.float64]
@@ -104,11 +103,11 @@ def index(distance: Distance[Any], space: str, arrays: Arrays | None = None) -> 
     Raises:
         UsageError: The distance is of a kind that cannot be searched.
     """
-    if isinstance(distance, EmbeddedDistance | TreeWasserstein):
+    if isinstance(distance, FeatureDistance):
         return Embeddings(distance, space, arrays)
     if not isinstance(distance, PairDistance):
         raise UsageError(f"the kernel {distance.name} compares blocks of its own making, which cannot be searched")
-    return Bounded(distance, space, arrays) if bound_of(distance, space) else Listed(distance, space)
+    return Bounded(distance, space, arrays) if distance.lower_bound(space) else Listed(distance, space)
 
 
 def component_of(distance: Distance[Any], name: str | None) -> int | None:
@@ -126,13 +125,18 @@ def component_of(distance: Distance[Any], name: str | None) -> int | None:
 class Embeddings(Index):
     """Features laid end to end; every distance is computed."""
 
+    def __init__(self, distance: FeatureDistance, space: str, arrays: Arrays | None = None) -> None:
+        """Keep the distance by its kind."""
+        super().__init__(distance, space, arrays)
+        self._features = distance
+
     def add(self, networks: Sequence[Any]) -> None:
         """Lay the features out."""
-        self.arrays = sparse.add(self.distance, self.arrays, networks)
+        self.arrays = sparse.add(self._features, self.arrays, networks)
 
     def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
         """Compute all distances, and choose."""
-        values = sparse.distances(self.distance, self.arrays, self.distance.prepare(network), component)[allowed]
+        values = sparse.distances(self._features, self.arrays, self.distance.prepare(network), component)[allowed]
         order = _smallest(values, k)
         return Found(allowed[order], values[order], len(order), len(values))
 
@@ -163,7 +167,7 @@ class Bounded(_Pairs):
         """Find the bound, and what class prepared networks are of."""
         super().__init__(distance, space, arrays)
         self._class: type[Any] | None = None
-        bound = bound_of(distance, space)
+        bound = distance.lower_bound(space)
         assert bound is not None
         self._bound = bound
 

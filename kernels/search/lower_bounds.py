@@ -1,4 +1,4 @@
-"""What two networks are apart at least, by their labels alone: some hundred times as fast as a transport.
+"""Lower bounds of distances from labels alone, some hundred times as fast as a transport (`PairDistance.lower_bound`).
 
 | symbol | meaning                                                                                 | shape   |
 |--------|-----------------------------------------------------------------------------------------|---------|
@@ -24,45 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.architecture.operations import vocabulary
-from archive.kernels.base import Distance
-from archive.kernels.distances.edit.distance import EditDistance
-from archive.kernels.distances.otmann import OTMANN
-from archive.kernels.distances.penalties import penalties
-from archive.kernels.distances.wasserstein import Wasserstein
-
 Floats = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
-
-
-class Bound(Protocol):
-    """A lower bound of all components of a distance that are not normalised."""
-
-    def describe(self, arrays: Arrays) -> Floats:
-        """Return the sketches (n, s) of networks that `archive.kernels.search.packed` laid out."""
-        ...
-
-    def bound(self, one: Floats, sketches: Floats) -> Floats:
-        """Return (n,) bounds between one sketch (s,) and others (n, s)."""
-        ...
-
-
-def bound_of(distance: Distance[Any], space: str) -> Bound | None:
-    """Return the bound of a distance between networks of a space; None for a distance without one."""
-    if isinstance(distance, OTMANN):
-        table = penalties(
-            vocabulary(space), released_code=distance.variant == "code", groups=distance.variant != "main_text"
-        )
-        return Transported("masses", table.matrix, table.family, 1.0)
-    if isinstance(distance, Wasserstein):
-        table = penalties(vocabulary(space))
-        return Transported("weights", np.minimum(table.matrix, 1.0), table.family, 0.5)
-    return Edited(distance.lam) if isinstance(distance, EditDistance) else None
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,11 +30,9 @@ the NAS-Bench-101 sample standardising lowered the mean absolute error by a tent
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 
@@ -56,7 +54,7 @@ LEAST_NOISE = 1e-3
 class Ensemble(Surrogate):
     """Feed-forward networks that differ in initial weights and in the order of the observations.
 
-    Results depend on the generator alone, not on `threads`; on a GPU they differ by rounding.
+    Results depend on the generator alone, not on `threads`.
 
     Args:
         encoding: Gives the features, by its name in the registry of kernels or as an object.
@@ -67,10 +65,9 @@ class Ensemble(Surrogate):
         rate: Adam's learning rate.
         batch: Observations a step.
         threads: Members trained at a time; None for the processors this process may use.
-        device: `cpu`, `cuda`, or `auto` for the GPU where there is one.
 
     Raises:
-        UsageError: A setting is out of range, the kernel has no features, or there is no GPU.
+        UsageError: A setting is out of range, or the kernel has no features.
     """
 
     def __init__(
@@ -83,7 +80,6 @@ class Ensemble(Surrogate):
         rate: float = 0.01,
         batch: int = 32,
         threads: int | None = None,
-        device: Literal["auto", "cpu", "cuda"] = "auto",
     ) -> None:
         """Check and keep the settings."""
         distance = kernels.get(encoding) if isinstance(encoding, str) else encoding
@@ -102,12 +98,9 @@ class Ensemble(Surrogate):
                 raise UsageError(f"{name} must be >= {least}, got {value}")
         if not 0.0 < rate < np.inf:
             raise UsageError(f"rate must be > 0 and finite, got {rate}")
-        if device not in ("auto", "cpu", "cuda"):
-            raise UsageError(f"device must be auto, cpu or cuda, got {device!r}")
         self.members, self.layers, self.width = members, layers, width
         self.epochs, self.rate, self.batch = epochs, rate, batch
         self.threads = threads or cpu_count.available()
-        self.device = device
 
     def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedEnsemble:
         """See `Surrogate.fit`.
@@ -122,23 +115,15 @@ class Ensemble(Surrogate):
         inputs = Inputs.of(self.encoding, networks)
         scale = Scale.of(scores)
         shape = Shape(inputs.size, self.layers, self.width)
-        thetas = self._train(shape, inputs.read(networks), scale.standardise(scores).astype(np.float32), rng)
+        drawn = plan(shape, self.members, self.epochs, len(scores), rng)
+        targets = scale.standardise(scores).astype(np.float32)
+        thetas = train(shape, drawn, inputs.read(networks), targets, self.batch, self.rate, self.threads)
         fitted = FittedEnsemble(inputs, shape, thetas, scale, float(scores.max()), 1.0, np.eye(self.members))
         said = fitted.members(networks)
         if not np.isfinite(said).all():
             raise NumericalError(f"the ensemble's weights grew without bound: lower its learning rate, got {self.rate}")
         errors = np.square(said.mean(axis=0) - scores).mean()
         return replace(fitted, noise=max(float(errors), LEAST_NOISE * scale.spread**2))
-
-    def _train(self, shape: Shape, inputs: Singles, targets: Singles, rng: np.random.Generator) -> Singles:
-        drawn = plan(shape, self.members, self.epochs, len(targets), rng)
-        if self.device == "cpu" or (self.device == "auto" and not _gpu()):
-            return train(shape, drawn, inputs, targets, self.batch, self.rate, self.threads)
-        if not _gpu():
-            raise UsageError("device must be auto or cpu where torch finds no GPU, got 'cuda'")
-        from archive.agents.surrogates.ensemble import torch_training
-
-        return torch_training.train(shape, drawn, inputs, targets, self.batch, self.rate, "cuda")
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,15 +226,3 @@ class FittedEnsemble(Fitted):
         said = self.members(networks)
         mean = said.mean(axis=0)
         return mean, (said - mean) / np.sqrt(len(said) - 1)
-
-
-@cache
-def _gpu() -> bool:
-    # Loading torch takes longer than a training: without a driver there is nothing to ask it.
-    try:
-        ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    import torch
-
-    return torch.cuda.is_available()

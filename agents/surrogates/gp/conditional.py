@@ -19,10 +19,10 @@ import numpy as np
 
 from archive.agents.surrogates.base import Array, Posterior
 from archive.agents.surrogates.gp.bounds import Box
-from archive.agents.surrogates.gp.conditional_kernels import CodeKernel
 from archive.agents.surrogates.gp.exact import GaussianProcess, log_likelihood
 from archive.agents.surrogates.gp.slice_sampling import Schedule, slice_sample
 from archive.agents.surrogates.threads import one_thread
+from archive.kernels.covariance.arc import CodeKernel
 
 _NOISE = (1e-4, 1.0)
 

@@ -31,6 +31,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.edit.sequence import Comparison, Sequenced, sequenced
+from archive.kernels.search.lower_bounds import Edited
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -90,6 +91,10 @@ class EditDistance(PairDistance[Sequenced]):
     def unnormalised(self) -> int:
         """Return 1: the distance has no normalised form."""
         return 1
+
+    def lower_bound(self, space: str) -> Edited:
+        """Return equation (2) of `archive.kernels.search.lower_bounds`."""
+        return Edited(self.lam)
 
     def prepare(self, architecture: Architecture) -> Sequenced:
         """Put the layers in sequence and list the skips.

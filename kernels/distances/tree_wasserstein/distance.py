@@ -30,11 +30,11 @@ from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.base import Components, Distance, check_one_space
+from archive.kernels.base import Components, check_one_space
 from archive.kernels.distances.tree_wasserstein.degrees import cumulated, degrees, widths
 from archive.kernels.distances.tree_wasserstein.ngrams import Gram, gram_path, ngrams
 from archive.kernels.distances.tree_wasserstein.operation_trees import ENDS, OperationTree, default_tree
-from archive.kernels.features.embedding import Embedded
+from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance
 
 if TYPE_CHECKING:
     from archive.kernels.features.l1.parts import Part, Steps
@@ -42,12 +42,14 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 LONGEST = 8
+# Parts that are measures on a line rather than vectors.
+ON_A_LINE = ("indegree", "outdegree", "units")
 # n-grams whose paths to the root are remembered.
 PATHS = 100_000
 
 
 @final
-class TreeWasserstein(Distance[Embedded]):
+class TreeWasserstein(FeatureDistance):
     """The cheapest way to turn the n-grams, or the degrees, of one network into those of another along a tree.
 
     Components: for each n the Wasserstein distance of the shares of n-grams on the tree of operations; the Wasserstein
@@ -106,6 +108,16 @@ class TreeWasserstein(Distance[Embedded]):
         return (*(f"{n}gram" for n in self.n), "indegree", "outdegree", *size)
 
     @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Compare measures of degrees and units by area, all else by the L1 norm."""
+        return tuple("line" if part in ON_A_LINE else "l1" for part in self.parts)
+
+    @property
+    def part_weights(self) -> tuple[float, ...] | None:
+        """Return alpha."""
+        return self.weights
+
+    @property
     def components(self) -> tuple[str, ...]:
         """Return `tree_wasserstein:PART` for each part; with weights `tree_wasserstein` alone."""
         if self.weights is not None:
@@ -121,7 +133,7 @@ class TreeWasserstein(Distance[Embedded]):
         """Return the measures: of n-grams as w_e omega(Gamma_e) by node, of degrees and units as mass by place."""
         tree = self.tree or default_tree(architecture.space)
         operations = tree.operations(vocabulary(architecture.space))
-        network = _functional(architecture) if self.functional else architecture
+        network = architecture.functional if self.functional else architecture
         grams = [self._embedded_ngrams(network, n, tree, operations) for n in self.n]
         size = (widths(network), _mass(network)) if self.sizes else ()
         return Embedded(architecture.key, architecture.space, (*grams, *degrees(network), *size))
@@ -224,7 +236,7 @@ class TreeWasserstein(Distance[Embedded]):
         from archive.kernels.features.l1 import blocks as l1_blocks
 
         features = [[network.features[at] for network in side] for side in (rows, columns or ())]
-        if self.parts[at] in ("indegree", "outdegree", "units"):
+        if self.comparisons[at] == "line":
             functions = [_cumulated_once(side) for side in features]
             return l1_blocks.steps(functions[0], None if columns is None else functions[1])
         return l1_blocks.vectors(features[0], None if columns is None else features[1])
@@ -240,24 +252,6 @@ def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
             known[key] = cumulated(measure)
         functions.append(known[key])
     return functions
-
-
-def _functional(architecture: Architecture) -> Architecture:
-    """Return the part of a network that lies on paths from input to output, and the ends."""
-    n = len(architecture.layers)
-    below, above = {0}, {n - 1}
-    for u, parents in enumerate(architecture.parents):
-        if not below.isdisjoint(parents):
-            below.add(u)
-    for u in range(n - 1, -1, -1):
-        if not above.isdisjoint(architecture.children[u]):
-            above.add(u)
-    kept = sorted((below & above) | {0, n - 1})
-    if len(kept) == n:
-        return architecture
-    position = {old: new for new, old in enumerate(kept)}
-    edges = [(position[t], position[h]) for t, h in architecture.edges if t in position and h in position]
-    return Architecture(architecture.space, [architecture.layers[old] for old in kept], edges)
 
 
 def _mass(architecture: Architecture) -> dict[str, float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.acquisition.evolution import best_new, evaluations_at, evolve, mutations_at, softmax
+from archive.agents.acquisition.evolution import best_new, evaluations_at, evolve, mutations_at, selection_probabilities
 
 
 def fewest_layers(architectures):
@@ -20,19 +20,21 @@ def test_schedule_grows_as_the_paper_says():
 
 def test_softmax_by_hand():
     # The standard deviation of (0, 2) is 1.
-    np.testing.assert_allclose(softmax(np.array([0.0, 2.0])), [1 / (1 + np.e**2), np.e**2 / (1 + np.e**2)])
+    np.testing.assert_allclose(
+        selection_probabilities(np.array([0.0, 2.0])), [1 / (1 + np.e**2), np.e**2 / (1 + np.e**2)]
+    )
 
 
 def test_softmax_does_not_see_scale_or_shift():
     scores = np.array([0.3, 0.1, 0.9, 0.9])
-    np.testing.assert_allclose(softmax(scores), softmax(1e-30 * scores), rtol=1e-9)
-    np.testing.assert_allclose(softmax(scores), softmax(5.0 + 1e3 * scores), rtol=1e-9)
+    np.testing.assert_allclose(selection_probabilities(scores), selection_probabilities(1e-30 * scores), rtol=1e-9)
+    np.testing.assert_allclose(selection_probabilities(scores), selection_probabilities(5.0 + 1e3 * scores), rtol=1e-9)
 
 
 def test_softmax_of_degenerate_scores():
-    np.testing.assert_allclose(softmax(np.array([0.7, 0.7, 0.7])), np.full(3, 1 / 3))
-    np.testing.assert_allclose(softmax(np.array([-np.inf, -np.inf])), [0.5, 0.5])
-    np.testing.assert_allclose(softmax(np.array([-np.inf, 4.0])), [0.0, 1.0])
+    np.testing.assert_allclose(selection_probabilities(np.array([0.7, 0.7, 0.7])), np.full(3, 1 / 3))
+    np.testing.assert_allclose(selection_probabilities(np.array([-np.inf, -np.inf])), [0.5, 0.5])
+    np.testing.assert_allclose(selection_probabilities(np.array([-np.inf, 4.0])), [0.0, 1.0])
 
 
 def test_finds_what_it_looks_for(space):

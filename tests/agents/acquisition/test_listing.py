@@ -13,11 +13,13 @@ from archive import agents, cache, kernels, spaces
 from archive.agents.acquisition import candidate_generators, listing
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History
+from archive.agents.bayesopt.gaussian_process import PRESETS, method
+from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.bayesopt.portfolio_members import Operations
-from archive.agents.surrogates.distance_cache import Stacked, listable
+from archive.agents.surrogates.distance_cache import Stacked
+from archive.kernels.base import Components, Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.l1 import parts
-from archive.kernels.features.path_graph import live
 from archive.kernels.features.topology import Profile
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.kernels.gram import Gram
@@ -150,7 +152,8 @@ def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypat
     portfolio = agents.get("portfolio", space)
     for count in (0, 12, 20):
         portfolio.propose(known(space.members()[:count]), 2, np.random.default_rng(0))
-    assert prepared == {(name, live(one).key): 1 for name in ("WeisfeilerLehman", "Profile") for one in space.members()}
+    live = [one.functional.key for one in space.members()]
+    assert prepared == {(name, key): 1 for name in ("WeisfeilerLehman", "Profile") for key in live}
 
 
 def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
@@ -206,8 +209,8 @@ def test_local_search_leaves_the_draw(monkeypatch):
     assert ranks[0] > max(map(score, drawn)) and space.contains(found[0].candidate.architecture)
 
 
-def test_the_kinds_of_this_test_are_listable():
-    assert all(listable(make()) for make in KINDS.values())
+def test_rows_of_the_kinds_of_this_test_are_cheap():
+    assert all(make().cheap_rows for make in KINDS.values())
 
 
 @pytest.mark.parametrize("symmetric", [True, False])
@@ -232,3 +235,32 @@ def a_stranger_to(members):
     """Return a cell that is not among the members."""
     known = {one.key for one in members}
     return next(one for one in spaces.get("nasbench201").members() if one.key not in known)
+
+
+class Sizes(Distance):
+    """How many layers two networks differ by: a kernel of another package, with rows of its own making."""
+
+    name = "sizes"
+    cheap_rows = True
+    components = ("sizes",)
+    unnormalised = 1
+
+    def prepare(self, architecture):
+        return architecture
+
+    def distances(self, first, second=None):
+        sizes = [np.array([len(one.layers) for one in side], float) for side in (first, second or first)]
+        return Components.of_stack(np.abs(np.subtract.outer(*sizes))[None], 1)
+
+
+def test_a_kernel_without_features_ranks_a_whole_space_where_its_rows_are_cheap():
+    space = spaces.get("nasbench201")
+    made = method(space, [Sizes()], PRESETS["default"])
+    assert made.source.name == "members"
+    listed = made.surrogate.pairwise
+    members = listed.listing.members
+    np.testing.assert_array_equal(
+        listed.distances(members[:3], members).stack, Sizes().distances(members[:3], members).stack
+    )
+    history = known(members[:40:4])
+    assert len(ModelBased(space, 0, made).propose(history, 2, np.random.default_rng(0))) == 2

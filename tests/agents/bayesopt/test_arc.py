@@ -17,11 +17,10 @@ from archive.agents.encodings.mlp_configurations import ANY, Perceptrons
 from archive.agents.provenance import history_of
 from archive.agents.study_setup import open_study
 from archive.agents.surrogates.gp.conditional import learn, learn_separately
-from archive.agents.surrogates.gp.conditional_kernels import ArcKernel, LinearKernel, PaddedKernel
 from archive.agents.surrogates.gp.slice_sampling import Schedule
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
-from archive.kernels.covariance.arc import ArcCovariance, differences
+from archive.kernels.covariance.arc import ArcKernel, LinearKernel, PaddedKernel
 from archive.queue.proposals import Result
 from archive.spaces.conditional import Categorical
 from archive.spaces.layerwise import chain
@@ -152,19 +151,6 @@ def test_only_perceptrons_can_be_searched():
 
 
 # The covariances.
-
-
-@pytest.mark.parametrize("domain", [DOMAIN, EVERY], ids=["relu", "any"])
-def test_the_arc_kernel_is_the_kernel_on_differences(domain):
-    codes = domain.sample(12, rng())
-    slow = ArcCovariance(domain.parameters.names)
-    kernel = ArcKernel(range(len(domain.parameters.names)), choices(domain))
-    theta = rng(1).uniform(*kernel.bounds.T)
-    expected = slow.value(differences(codes, codes, domain.categorical), theta)
-    prepared = kernel.prepare(codes)
-    np.testing.assert_allclose(kernel.value(theta, prepared), expected, atol=1e-6)
-    np.testing.assert_allclose(kernel.value(theta, prepared[:5], prepared), expected[:5], atol=1e-6)
-    np.testing.assert_allclose(kernel.prior(theta, prepared), np.diag(expected))
 
 
 @pytest.mark.parametrize("kind", [ArcKernel, PaddedKernel])

@@ -17,7 +17,6 @@ from archive.agents.surrogates.distance_cache import Stacked
 from archive.architecture import codec
 from archive.errors import UsageError
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
-from archive.kernels.features.path_graph import live
 from tests.support.histories import observed
 from tests.support.listed import Listed, small_table
 
@@ -96,15 +95,15 @@ def test_settings_are_checked():
 )
 def test_dead_layers_are_dropped(text):
     cell = codec.from_nasbench201(text)
-    alive = live(cell)
+    alive = cell.functional
     assert cell.key != cell.functional_key
     assert alive.key == alive.functional_key == cell.functional_key
-    assert live(alive) is alive
+    assert alive.functional is alive
 
 
 def kinds():
     every = [TreeWasserstein(1, sizes=True), kernels.get("path", counts=True), kernels.get("weisfeiler-lehman")]
-    return [kind for kind in every if distance_cache.listable(kind)]
+    return [kind for kind in every if kind.cheap_rows]
 
 
 @pytest.mark.parametrize("most_bytes", [2**20, 1])

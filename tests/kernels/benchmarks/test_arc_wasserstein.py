@@ -19,7 +19,7 @@ def check(figures) -> None:
 def test_arc():
     figures = arc.measure(count=12, pairs=10)
     check(figures)
-    assert len(figures) == 4 + 4 * 2
+    assert len(figures) == 2 + 4 * 2
     assert sum(figure.reference is not None for figure in figures) == 5
 
 

@@ -9,22 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import approx_fprime
 
 from archive.errors import UsageError
-from archive.kernels.covariance.base import Exponential, Product, Sum, exponential, nasbot_covariance
-from archive.kernels.covariance.cosine import Cosine
-from archive.kernels.covariance.power_exponential import PowerExponential
-from archive.kernels.covariance.spectrum import is_positive_semidefinite
+from archive.kernels.covariance.base import Exponential, Sum, exponential, nasbot_covariance
 
 COVARIANCES = {
     "laplacian": Exponential([0, 1]),
     "gaussian": Exponential([1, 3], 2.0),
     "between": Exponential([2], 1.5),
     "sum": Exponential([0, 1]) + Exponential([2, 3], 2.0, "_other"),
-    "product": Exponential([0]) * Exponential([3], 2.0),
-    "nested": (Exponential([0]) + Exponential([1], 2.0)) * (Exponential([2]) + Exponential([3])),
+    "nested": (Exponential([0]) + Exponential([1], 2.0)) + (Exponential([2]) + Exponential([3])),
     "nasbot": nasbot_covariance(2),
-    "power": PowerExponential([0, 2]),
-    "cosine": Cosine(1),
-    "mixed": Cosine(0) * PowerExponential([1, 3]) + exponential(4),
 }
 every = pytest.mark.parametrize("covariance", COVARIANCES.values(), ids=COVARIANCES.keys())
 
@@ -123,31 +116,6 @@ def test_a_value_is_the_caller_s_to_change():
         np.testing.assert_array_equal(bound.value(theta), before)
 
 
-def test_a_learnt_power_equals_a_given_one():
-    stack, theta = stack_of(6), np.array([0.3, -0.5, -1.0])
-    for power in (0.5, 1.0, 1.7, 2.0):
-        learnt = PowerExponential([0, 2]).value(stack, np.append(theta, np.log(power)))
-        np.testing.assert_allclose(learnt, Exponential([0, 2], power).value(stack, theta))
-
-
-def test_bounds_of_a_learnt_power_hold_those_of_every_power():
-    stack = 1e3 * stack_of(7)
-    wide = PowerExponential([0, 2]).bounds(stack)
-    for power in (0.5, 1.0, 2.0):
-        narrow = Exponential([0, 2], power).bounds(stack)
-        assert (wide[:3, 0] <= narrow[:, 0] + 1e-9).all() and (wide[:3, 1] >= narrow[:, 1] - 1e-9).all()
-    np.testing.assert_allclose(np.exp(wide[3]), [0.5, 2.0])
-
-
-def test_cosine_is_the_scalar_product_of_unit_vectors():
-    vectors = np.random.default_rng(8).standard_normal((9, 4))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    distance = np.linalg.norm(vectors[:, None] - vectors[None, :], axis=2)
-    found = Cosine().value(distance[None], np.log([2.0]))
-    np.testing.assert_allclose(found, 2.0 * vectors @ vectors.T, atol=1e-12)
-    assert is_positive_semidefinite(found)
-
-
 def test_one_beta_a_component():
     covariance = exponential(3, 2.0, "_x")
     assert covariance.names == ("alpha_x", "beta_x[0]", "beta_x[1]", "beta_x[2]")
@@ -163,13 +131,8 @@ def test_one_beta_a_component():
         (lambda: Exponential([-1]), "components must be one or more"),
         (lambda: Exponential([0], 2.5), r"power must be in \(0, 2\], got 2.5"),
         (lambda: Sum(()), "terms must be one or more"),
-        (lambda: Product(()), "terms must be one or more"),
         (lambda: Exponential([0]).value(np.zeros((1, 1, 1)), np.zeros(3)), "theta must hold 2 parameters"),
         (lambda: exponential(0), "components must be one or more"),
-        (lambda: PowerExponential([]), "components must be one or more"),
-        (lambda: PowerExponential([4]).bounds(np.zeros((4, 1, 1))), "needs component 4, got a stack of 4"),
-        (lambda: Cosine(-1), "component must be >= 0, got -1"),
-        (lambda: Cosine(4).value(np.zeros((4, 1, 1)), np.zeros(1)), "needs component 4, got a stack of 4"),
         (lambda: Exponential([4]).value(np.zeros((4, 1, 1)), np.zeros(2)), "needs component 4, got a stack of 4"),
     ],
 )

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archive import kernels
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.features.path_graph import label, live_layers
+from archive.kernels.features.path_graph import label
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman, subtree_counts
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
@@ -37,7 +36,7 @@ def cell(ops, edges):
 def relabelling(graphs, h, direction):
     """Shervashidze's algorithm 1 on all graphs at once: (graphs, labels) counts, labels numbered as they turn up."""
     numbers = {}
-    live = [set(live_layers(graph)) for graph in graphs]
+    live = [set(graph.live) for graph in graphs]
     current = [
         {u: numbers.setdefault(label(graph.layers[u]), len(numbers)) for u in alive}
         for graph, alive in zip(graphs, live, strict=True)
@@ -190,4 +189,3 @@ def test_importing_loads_no_compiler():
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert not {"numba", "scipy", "ot", "torch"} & set(run.stdout.split())
-    assert kernels.Distance in WeisfeilerLehman.__mro__

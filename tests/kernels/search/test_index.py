@@ -13,7 +13,6 @@ from archive import kernels, spaces
 from archive.errors import UsageError
 from archive.kernels.search import index as module
 from archive.kernels.search.index import component_of, index
-from archive.kernels.search.lower_bounds import bound_of
 from archive.kernels.search.packed import join, pack, unpack
 
 SPACES = ("cnn", "mlp", "nasbench201", "nasbench101")
@@ -65,7 +64,7 @@ def exact(kernel, network, some, component=None):
 def test_no_distance_is_below_its_bound(space, name, config):
     some = networks(space)
     kernel = kernels.get(name, **config)
-    bound = bound_of(kernel, space)
+    bound = kernel.lower_bound(space)
     sketches = bound.describe(pack([kernel.prepare(one) for one in some]))
     stack = kernel.distances(some).stack[: kernel.unnormalised]
     bounds = np.array([bound.bound(sketch, sketches) for sketch in sketches])
