@@ -2,12 +2,12 @@
 
 A package adds an agent of its own through an entry point of the group `archive.agents`: a name, and a class derived
 from `Agent` whose constructor takes a space, then the agent's settings as keyword arguments: texts, numbers, truth
-values, None, or lists and mappings of these. They are recorded with a study as they were given.
+values, None, or lists and mappings of these. They are recorded with a study as they were given. `docs/extending.md`
+has an example.
 """
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 from archive.agents.study_setup import study
@@ -65,8 +65,9 @@ def settings(name: str) -> dict[str, Any]:
     Raises:
         UnknownNameError: There is no such agent.
     """
-    named = [each for each in _parameters(name) if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
-    return {parameter.name: parameter.default for parameter in named}
+    from archive.agents.recorded import settings_of
+
+    return settings_of(registry.load(name))[0]
 
 
 def get(name: str, space: Space, **config: Any) -> Agent:
@@ -83,15 +84,15 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         SettingsError: Another package's agent cannot be loaded.
     """
     from archive.agents.base import Agent
+    from archive.agents.recorded import keywords, settings_of
 
-    known = settings(name)
-    open_ = any(each.kind is each.VAR_KEYWORD for each in _parameters(name))
-    for setting in config:
-        if setting not in known and not open_:
-            raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
     make = registry.load(name)
+    known, takes_others = settings_of(make)
+    for setting in config:
+        if setting not in known and not takes_others:
+            raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
     try:
-        agent = make(space, **config)
+        agent = make(space, **keywords(make, config))
     except TypeError as error:
         # A text where a number belongs, from a command line or a file: agents look at values, not at types.
         if not config:
@@ -103,8 +104,3 @@ def get(name: str, space: Space, **config: Any) -> Agent:
             f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"
         )
     return agent
-
-
-def _parameters(name: str) -> list[inspect.Parameter]:
-    """Return the parameters of an agent's constructor, without the space."""
-    return list(inspect.signature(registry.load(name)).parameters.values())[1:]

@@ -139,6 +139,27 @@ class Suggestion:
     coupling: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AgentInfo:
+    """What to know of an agent before choosing it; `archive agents` shows it. n is the number of observations.
+
+    Attributes:
+        summary: What it does by default; then, where it has a preset `paper`, what that is.
+        paper: Where it is from.
+        cost: What a proposal costs.
+        when: When to choose it.
+        transfers: Whether it learns from studies of other tasks, where it is given them to start warm from.
+        spaces: Names of the only spaces that it searches; empty where it is bound to none.
+    """
+
+    summary: str
+    paper: str = ""
+    cost: str = ""
+    when: str = ""
+    transfers: bool = False
+    spaces: tuple[str, ...] = ()
+
+
 class Agent(Recorded, ABC):
     """A search method over one space.
 
@@ -150,10 +171,12 @@ class Agent(Recorded, ABC):
 
     Attributes:
         kind: Name in the registry.
+        info: What to know of it before choosing it; None for the first line of its docstring.
         space: As given.
     """
 
     kind: ClassVar[str]
+    info: ClassVar[AgentInfo | None] = None
 
     def __init__(self, space: Space) -> None:
         """Keep the space."""

@@ -6,6 +6,9 @@
     arguments(Mine(space, alpha=1), "agent mine")     {"alpha": 1}
 
 The arguments are taken from the call, not from attributes: a class may keep them under any name, or not at all.
+
+An argument whose default is a dataclass (`archive.agents.options`) stands for its fields: those are settings by their
+own names, beside the other arguments.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -45,6 +49,35 @@ class Recorded:
         return made
 
 
+def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
+    """Return the settings of a class with their defaults, in its constructor's order, and whether it takes others too.
+
+    Args:
+        maker: The class; its first argument is no setting.
+    """
+    found: dict[str, Any] = {}
+    takes_others = False
+    for parameter in _parameters(maker):
+        if is_dataclass(parameter.default):
+            found |= {field.name: getattr(parameter.default, field.name) for field in fields(parameter.default)}
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            takes_others = True
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
+            found[parameter.name] = parameter.default
+    return found, takes_others
+
+
+def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments that settings by name stand for: those of a dataclass are put together."""
+    found = dict(settings)
+    for parameter in _parameters(maker):
+        if is_dataclass(parameter.default):
+            own = {field.name: found.pop(field.name) for field in fields(parameter.default) if field.name in found}
+            default: Any = parameter.default
+            found[parameter.name] = replace(default, **own)
+    return found
+
+
 def record(made: Recorded, **arguments: Any) -> None:
     """Keep arguments in another form than they were given in, for a constructor that accepts several."""
     made.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
@@ -63,17 +96,25 @@ def arguments(made: Recorded, title: str) -> dict[str, Any]:
     if _KEPT not in made.__dict__:
         raise UsageError(f"{title} cannot be recorded: its __new__ must pass its arguments on to super().__new__")
     found: dict[str, Any] = {}
-    for name, parameter in [*inspect.signature(type(made)).parameters.items()][1:]:
+    for parameter in _parameters(type(made)):
+        name = parameter.name
         value = _plain(made.__dict__[_KEPT][name])
-        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+        if is_dataclass(parameter.default):
+            found |= {field.name: _plain(getattr(value, field.name)) for field in fields(parameter.default)}
+        elif parameter.kind is parameter.VAR_KEYWORD:
             found |= value
-        elif parameter.kind is not inspect.Parameter.VAR_POSITIONAL:
+        elif parameter.kind is not parameter.VAR_POSITIONAL:
             found[name] = value
         elif value:
             raise UsageError(f"{title} cannot be recorded: settings need names, got {value!r} by position")
     for name, value in found.items():
         _check(title, name, value)
     return found
+
+
+def _parameters(maker: Callable[..., Any]) -> Iterable[inspect.Parameter]:
+    """Return the parameters of a constructor, without the first."""
+    return [*inspect.signature(maker).parameters.values()][1:]
 
 
 def _plain(value: Any) -> Any:

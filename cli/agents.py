@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 import click
 
@@ -20,9 +19,9 @@ def agents(name: str | None, as_json: bool) -> None:
     if name is not None:
         _show(name, as_json)
         return
-    from archive import agents as known
+    from archive.agents.catalogue import infos
 
-    rows = [_card(kind) for kind in known.names()]
+    rows = [{"agent": kind, **asdict(info)} for kind, info in infos().items()]
     if as_json:
         print_json(rows)
     else:
@@ -31,18 +30,13 @@ def agents(name: str | None, as_json: bool) -> None:
 
 def _show(name: str, as_json: bool) -> None:
     from archive import agents as known
+    from archive.agents.catalogue import info
 
     settings = known.settings(name)
+    shown = {"agent": name, **asdict(info(name))}
     if as_json:
-        print_json({**_card(name), "settings": settings})
+        print_json({**shown, "settings": settings})
         return
-    print_fields(_card(name), 8)
+    print_fields(shown, 9)
     if settings:
         print_table(("setting", "default"), list(settings.items()))
-
-
-def _card(name: str) -> dict[str, Any]:
-    """Return what is known of an agent; an agent of another package has no card."""
-    from archive.agents.catalogue import CARDS
-
-    return {"agent": name, **(asdict(CARDS[name]) if name in CARDS else {})}

@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.errors import UsageError
@@ -30,6 +30,12 @@ class BreadthFirst(Agent):
     """
 
     kind = "bfs"
+    info = AgentInfo(
+        summary="breadth-first search over all modifications, blind to scores",
+        paper="Jin et al., 2019 (Auto-Keras)",
+        cost="milliseconds",
+        when="as the baseline of morphism search",
+    )
 
     def __init__(self, space: Space, n_initial: int = 10) -> None:
         """Check and keep the settings."""

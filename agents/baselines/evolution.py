@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from archive.agents.acquisition.evolution import selection_probabilities
-from archive.agents.base import History, Suggestion, draw_new
+from archive.agents.base import AgentInfo, History, Suggestion, draw_new
 from archive.agents.baselines.pooled import Pooled
 from archive.agents.baselines.random_search import samples
 from archive.agents.surrogates.base import Array
@@ -27,6 +27,12 @@ class Evolution(Pooled):
     """
 
     kind = "evolution"
+    info = AgentInfo(
+        summary="NASBOT's optimiser on real scores: mutations of networks, the better the likelier",
+        paper="Kandasamy et al., 2018 (NASBOT)",
+        cost="milliseconds",
+        when="as a baseline; evaluations are cheap and many run at once",
+    )
 
     def beyond(
         self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new, first_of_pool
 from archive.agents.baselines.random_search import samples
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -36,6 +36,12 @@ class HillClimbing(Agent):
     """
 
     kind = "hill-climbing"
+    info = AgentInfo(
+        summary="generations of mutations of the best network so far",
+        paper="Elsken et al., 2017 (SEAS)",
+        cost="milliseconds",
+        when="few evaluations near a good network; as a baseline of morphism search",
+    )
 
     def __init__(self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10) -> None:
         """Check and keep the settings."""

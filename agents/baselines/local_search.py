@@ -16,7 +16,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Observation, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.neighbourhood import Neighbourhood
 from archive.agents.baselines.random_search import samples
 from archive.errors import UsageError
@@ -38,6 +38,12 @@ class LocalSearch(Agent):
     """
 
     kind = "local-search"
+    info = AgentInfo(
+        summary="all neighbours of the best network, and a new start at every local optimum",
+        paper="White et al., 2020",
+        cost="milliseconds",
+        when="small spaces with little noise; a strong and simple baseline",
+    )
 
     def __init__(self, space: Space, n_initial: int = 10, full: bool = False) -> None:
         """Check and keep the settings."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Suggestion, check_count
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Vector, decisions_of
 from archive.architecture.graph import Architecture
@@ -131,6 +131,12 @@ class Tpe(OptunaAgent):
     """
 
     kind = "tpe"
+    info = AgentInfo(
+        summary="Optuna's tree-structured Parzen estimator over categorical decisions",
+        paper="Bergstra et al., 2011",
+        cost="O(n) a decision",
+        when="to compare with what can be installed; conditional decisions",
+    )
 
     def __init__(self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24) -> None:
         """Check and keep the settings."""
@@ -165,6 +171,12 @@ class GpOptuna(OptunaAgent):
     """
 
     kind = "gp-optuna"
+    info = AgentInfo(
+        summary="Optuna's GPSampler: one Gaussian process over categorical decisions, log-EI",
+        paper="Optuna 4",
+        cost="O(n^3); half a second at 100 observations",
+        when="to compare with what can be installed; cells",
+    )
 
     def __init__(self, space: Space, startup: int = 10, deterministic: bool = False) -> None:
         """Check and keep the settings."""

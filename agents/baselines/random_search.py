@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from archive.agents.acquisition.evolution import Ranked, best_new, evaluations_at, evolve
-from archive.agents.base import Agent, History, Suggestion, check_count, draw_new
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new
 from archive.agents.baselines.pooled import Pooled
 from archive.agents.surrogates.base import Array
 from archive.architecture.graph import Architecture
@@ -18,6 +18,12 @@ class RandomSearch(Agent):
     """Samples of the space, independent of what is known of it."""
 
     kind = "random"
+    info = AgentInfo(
+        summary="independent samples of the space",
+        paper="Li and Talwalkar, 2019",
+        cost="milliseconds",
+        when="as the baseline of everything; to fill an archive without bias",
+    )
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
@@ -36,6 +42,12 @@ class Rand(Pooled):
     """
 
     kind = "rand"
+    info = AgentInfo(
+        summary="NASBOT's schedule with a random acquisition",
+        paper="Kandasamy et al., 2018 (NASBOT)",
+        cost="the mutations of NASBOT",
+        when="as the random baseline of NASBOT",
+    )
 
     def beyond(
         self, history: History, n: int, taken: Mapping[str, Architecture], rng: np.random.Generator

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Observation, Suggestion, check_count, draw_new, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Observation, Suggestion, check_count, draw_new, first_of_pool
 from archive.agents.baselines.random_search import samples
 from archive.errors import UsageError
 from archive.spaces.base import Space
@@ -35,6 +35,12 @@ class RegularizedEvolution(Agent):
     """
 
     kind = "regularized-evolution"
+    info = AgentInfo(
+        summary="tournaments in a population from which the oldest is removed",
+        paper="Real et al., 2019; settings of BANANAS and NAS-Bench-101",
+        cost="milliseconds",
+        when="hundreds of cheap, noisy evaluations, many at once",
+    )
 
     def __init__(self, space: Space, population: int = 30, tournament: int = 10, n_initial: int = 10) -> None:
         """Check and keep the settings."""

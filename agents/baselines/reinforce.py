@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.base import Agent, History, Suggestion, check_count, draw_new
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, draw_new
 from archive.agents.baselines.random_search import samples
 from archive.agents.encodings.decisions import ABSENT, Decision, Vector, decisions_of
 from archive.agents.surrogates.base import Array
@@ -50,6 +50,12 @@ class Reinforce(Agent):
     """
 
     kind = "reinforce"
+    info = AgentInfo(
+        summary="policy gradient on independent decisions",
+        paper="Williams, 1992; Ying et al., 2019 (NAS-Bench-101)",
+        cost="O(n)",
+        when="as the reinforcement-learning baseline; thousands of evaluations",
+    )
 
     def __init__(
         self, space: Space, learning_rate: float = 0.3, momentum: float = 0.9, standardise: bool = True

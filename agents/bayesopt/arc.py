@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
-from archive.agents.base import Agent, History, Suggestion, check_count
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count
 from archive.agents.baselines.random_search import samples as draw_samples
 from archive.agents.encodings.mlp_configurations import Perceptrons
 from archive.agents.surrogates import outcome_transforms
@@ -88,6 +88,16 @@ class Arc(Agent):
     """
 
     kind = "arc"
+    info = AgentInfo(
+        summary=(
+            "Gaussian process with the Arc kernel, on architecture and training hyperparameters together; "
+            "preset=paper: length scales of every layer, a longer chain"
+        ),
+        paper="Swersky et al., 2014 (Raiders of the Lost Architecture)",
+        cost="O(n^3) a set of hyperparameters",
+        when="depth, widths, learning rate and dropout are to be found together",
+        spaces=("mlp",),
+    )
 
     def __init__(
         self,

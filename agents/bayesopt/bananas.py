@@ -20,21 +20,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from types import MappingProxyType
 from typing import ClassVar, Literal, final
 
 from archive.agents.acquisition import candidate_generators
 from archive.agents.acquisition.listing import members_of
+from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.model_based import Method, ModelBased
+from archive.agents.options import BATCH, BatchOptions, choose
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.agents.surrogates.transformed import Warped
 from archive.agents.transfer.coordinator import helped
 from archive.architecture.graph import Architecture
-from archive.errors import UnknownNameError
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance
 from archive.kernels.features.paths import PathEncoding
 from archive.kernels.features.topology import Profile
@@ -43,8 +44,8 @@ from archive.spaces.base import Space
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What a preset chooses; an agent's setting that is None keeps the preset's.
+class EnsemblePreset:
+    """What a preset chooses; a setting that is None keeps the preset's.
 
     Attributes:
         members: Networks of the ensemble.
@@ -67,10 +68,10 @@ class Choices:
     batch_rule: str
 
 
-PRESETS: Mapping[str, Choices] = MappingProxyType(
+PRESETS: Mapping[str, EnsemblePreset] = MappingProxyType(
     {
-        "default": Choices(5, 2, 64, "ucb", 0.5, "compress-below-median", "auto", "believer"),
-        "paper": Choices(5, 10, 20, "ucb", 0.5, "none", "mutations", "top"),
+        "default": EnsemblePreset(5, 2, 64, "ucb", 0.5, "compress-below-median", "auto", "believer"),
+        "paper": EnsemblePreset(5, 10, 20, "ucb", 0.5, "none", "mutations", "top"),
     }
 )
 
@@ -81,58 +82,39 @@ class Bananas(ModelBased):
 
     Args:
         space: Where to search.
-        preset: `default` or `paper`, see the head of this module.
-        n_initial: How many evaluations of the space's pool come first.
-        members: See `Choices`; None for the preset's, as for all that follow.
-        layers: See `Choices`.
-        width: See `Choices`.
-        acquisition: See `Choices`.
-        kappa: See `Choices`.
-        transform: See `Choices`.
-        candidates: See `Choices`.
-        batch_rule: See `Choices`.
+        options: See `BatchOptions`; beta of the paper is `kappa`.
+        members: Networks of the ensemble; None for the preset's number, as for all that follow.
+        layers: Hidden layers of each.
+        width: Units of each layer.
     """
 
     kind = "bananas"
+    info = AgentInfo(
+        summary=(
+            "ensemble of five networks on counted paths, neighbourhoods and cell profiles, UCB over the whole space, "
+            "one by one; preset=paper: path encoding, mutations of the best, one ranking a batch"
+        ),
+        paper="White et al., 2021 (BANANAS)",
+        cost="O(n), one training of the ensemble a batch",
+        when="cells, batches, thousands of observations",
+        transfers=True,
+    )
 
     def __init__(
         self,
         space: Space,
-        preset: str = "default",
-        n_initial: int = 10,
+        options: BatchOptions = BATCH,
         members: int | None = None,
         layers: int | None = None,
         width: int | None = None,
-        acquisition: str | None = None,
-        kappa: float | None = None,
-        transform: str | None = None,
-        candidates: str | None = None,
-        batch_rule: str | None = None,
     ) -> None:
-        """Look the names up, and keep them."""
-        if preset not in PRESETS:
-            raise UnknownNameError("preset", preset, PRESETS)
-        self.preset, self.members, self.layers, self.width = preset, members, layers, width
-        self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
-        self.candidates, self.batch_rule = candidates, batch_rule
-        given = {name: getattr(self, name) for name in Choices.__dataclass_fields__}
-        choices = replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
-        ensemble = Ensemble(encoding(space, preset), choices.members, choices.layers, choices.width)
+        """Look the names up."""
+        choices = choose(PRESETS, options, members=members, layers=layers, width=width)
+        ensemble = Ensemble(encoding(space, options.preset), choices.members, choices.layers, choices.width)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
-        super().__init__(
-            space,
-            n_initial,
-            helped(
-                space,
-                preset,
-                Method(
-                    Warped(ensemble, outcome_transforms.get(choices.transform)),
-                    ranked_by,
-                    candidate_generators.get(choices.candidates, space),
-                    rule,
-                ),
-            ),
-        )
+        source = candidate_generators.get(choices.candidates, space)
+        found = Method(Warped(ensemble, outcome_transforms.get(choices.transform)), ranked_by, source, rule)
+        super().__init__(space, options.n_initial, helped(space, options.preset, found))
 
 
 def encoding(space: Space, preset: str) -> EmbeddedDistance:

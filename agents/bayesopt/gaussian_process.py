@@ -15,7 +15,7 @@ a prior decides. The default was chosen on NAS-Bench-201: `archive bench search`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, final
 
@@ -24,21 +24,22 @@ from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.batch import BatchSelection
 from archive.agents.acquisition.functions import Acquisition
+from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.model_based import Method, ModelBased
+from archive.agents.options import BATCH, BatchOptions, choose
 from archive.agents.surrogates.distance_cache import Stacked
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.length_scale_prior import Shared as Shared
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import LearnedNoise
-from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
 from archive.kernels.covariance.base import exponential
 from archive.spaces.base import Space
 
 
 @dataclass(frozen=True)
-class Choices:
-    """What a preset chooses; an agent's setting that is None keeps the preset's.
+class GPPreset:
+    """What a preset chooses; a setting that is None (`BatchOptions`) keeps the preset's.
 
     Attributes:
         acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: the best by UCB, from which joint samples select.
@@ -61,9 +62,9 @@ class Choices:
     shared: bool
 
 
-PRESETS: Mapping[str, Choices] = MappingProxyType(
+PRESETS: Mapping[str, GPPreset] = MappingProxyType(
     {
-        "default": Choices(
+        "default": GPPreset(
             acquisition="ei",
             kappa=2.0,
             transform="compress-below-median",
@@ -75,7 +76,7 @@ PRESETS: Mapping[str, Choices] = MappingProxyType(
             noise=LearnedNoise(1e-4, 1.0),
             shared=True,
         ),
-        "paper": Choices(
+        "paper": GPPreset(
             acquisition="ucb",
             kappa=2.0,
             transform="standardise",
@@ -89,19 +90,8 @@ PRESETS: Mapping[str, Choices] = MappingProxyType(
 )
 
 
-def choose(preset: str, **given: Any) -> Choices:
-    """Return a preset with the settings that are not None in place of its own.
-
-    Raises:
-        UnknownNameError: There is no such preset.
-    """
-    if preset not in PRESETS:
-        raise UnknownNameError("preset", preset, PRESETS)
-    return replace(PRESETS[preset], **{name: value for name, value in given.items() if value is not None})
-
-
 def method(
-    space: Space, distances: Sequence[Distance[Any]], choices: Choices, shortlist: int = 300, **rule: Any
+    space: Space, distances: Sequence[Distance[Any]], choices: GPPreset, shortlist: int = 300, **rule: Any
 ) -> Method:
     """Return how to search with a Gaussian process on one or more distances.
 
@@ -149,76 +139,49 @@ class KernelSearch(ModelBased):
 
     Args:
         space: Where to search; the distance must be defined on its networks.
+        options: See `BatchOptions`.
         kernel: Name of the distance.
         kernel_settings: Its settings by name.
-        preset: `default` or `paper`, see the head of this module.
-        n_initial: How many evaluations of the pool come first.
-        acquisition: See `Choices`; None for the preset's, as for all that follow.
-        kappa: See `Choices`.
-        transform: See `Choices`.
-        candidates: See `Choices`.
-        batch_rule: See `Choices`.
     """
 
     kind = "gp"
+    info = AgentInfo(
+        summary=(
+            "Gaussian process on any kernel of the registry, any acquisition and batch rule; EI, a shared prior; "
+            "preset=paper, as of all gp-*: UCB, maximum likelihood, a pool of 100"
+        ),
+        paper="all of them",
+        cost="O(n^3)",
+        when="to try a kernel of your own, or a rule on a kernel of ours",
+    )
 
     def __init__(
         self,
         space: Space,
+        options: BatchOptions = BATCH,
         kernel: str = "weisfeiler-lehman",
         kernel_settings: Mapping[str, Any] | None = None,
-        preset: str = "default",
-        n_initial: int = 10,
-        acquisition: str | None = None,
-        kappa: float | None = None,
-        transform: str | None = None,
-        candidates: str | None = None,
-        batch_rule: str | None = None,
     ) -> None:
-        """Look the names up, and keep them."""
-        self.kernel, self.kernel_settings, self.preset = kernel, kernel_settings, preset
-        self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
-        self.candidates, self.batch_rule = candidates, batch_rule
-        choices = choose(
-            preset,
-            acquisition=acquisition,
-            kappa=kappa,
-            transform=transform,
-            candidates=candidates,
-            batch_rule=batch_rule,
-        )
-        super().__init__(space, n_initial, method(space, [kernels.get(kernel, **(kernel_settings or {}))], choices))
+        """Look the names up."""
+        distance = kernels.get(kernel, **(kernel_settings or {}))
+        super().__init__(space, options.n_initial, method(space, [distance], choose(PRESETS, options)))
 
 
 class Baseline(ModelBased):
-    """A Gaussian process on the distance that the class names, its settings those of `KernelSearch`."""
+    """A Gaussian process on the distance that the class names.
+
+    Args:
+        space: Where to search; the distance must be defined on its networks.
+        options: See `BatchOptions`.
+    """
 
     kernel: ClassVar[str]
     kernel_settings: ClassVar[Mapping[str, Any]] = MappingProxyType({})
 
-    def __init__(
-        self,
-        space: Space,
-        preset: str = "default",
-        n_initial: int = 10,
-        acquisition: str | None = None,
-        kappa: float | None = None,
-        transform: str | None = None,
-        candidates: str | None = None,
-        batch_rule: str | None = None,
-    ) -> None:
-        """Look the names up, and keep them."""
-        self.preset, self.acquisition, self.kappa, self.transform = preset, acquisition, kappa, transform
-        self.candidates, self.batch_rule = candidates, batch_rule
-        choices = choose(
-            preset,
-            acquisition=acquisition,
-            kappa=kappa,
-            transform=transform,
-            candidates=candidates,
-            batch_rule=batch_rule,
-        )
-        super().__init__(space, n_initial, method(space, [kernels.get(self.kernel, **self.kernel_settings)], choices))
+    def __init__(self, space: Space, options: BatchOptions = BATCH) -> None:
+        """Look the names up."""
+        distance = kernels.get(self.kernel, **self.kernel_settings)
+        super().__init__(space, options.n_initial, method(space, [distance], choose(PRESETS, options)))
 
 
 @final
@@ -226,6 +189,12 @@ class GpHamming(Baseline):
     """Differing entries of adjacency matrix and operation list: the Gaussian process of BANANAS, section 5.1."""
 
     kind = "gp-hamming"
+    info = AgentInfo(
+        summary="Gaussian process on Hamming distances of matrices and operations",
+        paper="White et al., 2021 (BANANAS)",
+        cost="O(n^3)",
+        when="as the paper's Gaussian process baseline, with preset=paper",
+    )
     kernel = "hamming"
 
 
@@ -234,6 +203,12 @@ class GpAdjacency(Baseline):
     """The adjacency encoding: ablation of BANANAS, section 5.1."""
 
     kind = "gp-adjacency"
+    info = AgentInfo(
+        summary="Gaussian process on the adjacency encoding",
+        paper="White et al., 2021 (BANANAS)",
+        cost="O(n^3)",
+        when="as a baseline of encodings",
+    )
     kernel = "adjacency"
 
 
@@ -242,6 +217,12 @@ class GpPath(Baseline):
     """The path encoding: ablation of BANANAS, section 5.1, and of tree-Wasserstein, figure 6."""
 
     kind = "gp-path"
+    info = AgentInfo(
+        summary="Gaussian process on the path encoding",
+        paper="White et al., 2021 (BANANAS)",
+        cost="O(n^3)",
+        when="cells, and hundreds of observations at most",
+    )
     kernel = "path"
 
 
@@ -250,6 +231,12 @@ class GpWasserstein(Baseline):
     """The Wasserstein distance of layers: tree-Wasserstein, section 4.1."""
 
     kind = "gp-wasserstein"
+    info = AgentInfo(
+        summary="Gaussian process on Wasserstein distances of layers",
+        paper="Nguyen et al., 2021 (tree-Wasserstein)",
+        cost="O(n^3), and an optimal transport problem a pair of networks",
+        when="as a baseline of distances",
+    )
     kernel = "wasserstein"
 
 
@@ -258,6 +245,12 @@ class GpGromovWasserstein(Baseline):
     """The Gromov-Wasserstein distance of graphs: tree-Wasserstein, section 4.1."""
 
     kind = "gp-gromov-wasserstein"
+    info = AgentInfo(
+        summary="Gaussian process on Gromov-Wasserstein distances",
+        paper="Nguyen et al., 2021 (tree-Wasserstein)",
+        cost="O(n^3), and an optimal transport problem a pair of networks",
+        when="as a baseline of distances; wiring matters more than operations",
+    )
     kernel = "gromov-wasserstein"
     # Hundreds of candidates against all that is known: eight descents a pair take minutes.
     kernel_settings = MappingProxyType({"starts": 1})
@@ -268,4 +261,10 @@ class GpWeisfeilerLehman(Baseline):
     """The Weisfeiler-Lehman kernel of Ru et al., 2021, as the Gaussian kernel of its features."""
 
     kind = "gp-wl"
+    info = AgentInfo(
+        summary="Gaussian process on the Weisfeiler-Lehman kernel",
+        paper="Ru et al., 2021 (NAS-BOWL)",
+        cost="O(n^3)",
+        when="cells, from the first evaluations on",
+    )
     kernel = "weisfeiler-lehman"

@@ -27,6 +27,7 @@ from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.candidate_generators import CandidateSource
 from archive.agents.acquisition.morphism_tree import Tree, moves_of
+from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.morphism_surrogate import BourgainGP
 from archive.agents.surrogates.base import Surrogate
@@ -94,6 +95,15 @@ class Morphism(ModelBased):
     """
 
     kind = "morphism"
+    info = AgentInfo(
+        summary=(
+            "Gaussian process on the edit distance, UCB over chains of morphisms by A* and annealing; "
+            "preset=paper: Bourgain embedding, layers by width, nothing learnt"
+        ),
+        paper="Jin et al., 2019 (Auto-Keras)",
+        cost="O(n^3), and a matching problem a pair of networks",
+        when="children shall inherit the weights of their parents",
+    )
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 
 from archive.agents.acquisition import functions as acquisitions
 from archive.agents.acquisition.evolution import Candidate, best_new, evaluations_at, evolve
-from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import Rand, samples
 from archive.agents.surrogates.base import Array, Fitted
 from archive.agents.surrogates.gp.distance import DistanceGP
@@ -40,6 +40,12 @@ class Nasbot(Agent):
     """
 
     kind = "nasbot"
+    info = AgentInfo(
+        summary="Gaussian process on optimal transport distances of networks, EI by evolution",
+        paper="Kandasamy et al., 2018 (NASBOT)",
+        cost="O(n^3) a hyperparameter sample, and a transport problem a pair of networks",
+        when="free-form networks, evaluations of minutes or hours",
+    )
 
     def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", samples: int = 10) -> None:
         """Check and keep the settings."""

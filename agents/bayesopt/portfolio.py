@@ -32,7 +32,7 @@ import numpy as np
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition.functions import UpperConfidenceBound
-from archive.agents.base import Agent, History, Suggestion, check_count, distinct
+from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, distinct
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.gaussian_process import PRESETS, ranking
 from archive.agents.bayesopt.initial_design import most_telling
@@ -78,6 +78,13 @@ class Portfolio(Agent):
     """
 
     kind = "portfolio"
+    info = AgentInfo(
+        summary="several surrogates on one history, weighted by how well each has predicted it",
+        paper="this archive's own",
+        cost="the sum of its members",
+        when="no surrogate is known to suit the space",
+        transfers=True,
+    )
 
     def __init__(
         self,

@@ -29,8 +29,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, final
 
-from archive.agents.bayesopt.gaussian_process import choose, method
+from archive.agents.base import AgentInfo
+from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
+from archive.agents.options import BATCH, SEQUENTIAL, BatchOptions, BayesOptOptions, choose
 from archive.agents.recorded import record
 from archive.agents.transfer.coordinator import helped
 from archive.kernels.base import Distance
@@ -46,49 +48,28 @@ class TreeWassersteinSearch(ModelBased):
 
     Args:
         space: Where to search.
-        preset: `default` or `paper`.
-        n_initial: How many evaluations of the space's pool come first.
-        n: Length of the n-grams, or several; None for the preset's, as for all that follow.
-        acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
-        kappa: Weight of the uncertainty in UCB.
-        transform: A name of `archive.agents.surrogates.outcome_transforms`.
-        candidates: A name of `archive.agents.acquisition.candidate_generators`.
-        batch_rule: A name of `archive.agents.acquisition.batch`: `believer`, or `bucb`, `thompson`, `kdpp` as the paper
-        compares.
+        options: See `BatchOptions`; the paper compares the batch rules `believer`, `bucb`, `thompson` and `kdpp`.
+        n: Length of the n-grams, or several; None for the preset's.
     """
 
     kind = "tw"
+    info = AgentInfo(
+        summary=(
+            "Gaussian process on tree-Wasserstein distances and sizes, on cells counted paths and profiles too, EI; "
+            "preset=paper: the tree-Wasserstein distance of 2-grams alone, UCB"
+        ),
+        paper="Nguyen et al., 2021 (tree-Wasserstein)",
+        cost="O(n^3)",
+        when="cells, one evaluation at a time",
+        transfers=True,
+    )
 
-    def __init__(
-        self,
-        space: Space,
-        preset: str = "default",
-        n_initial: int = 10,
-        n: int | Iterable[int] | None = None,
-        acquisition: str | None = None,
-        kappa: float | None = None,
-        transform: str | None = None,
-        candidates: str | None = None,
-        batch_rule: str | None = None,
-    ) -> None:
-        """Look the names up, and keep them."""
-        self.preset, self.n = preset, list(n) if isinstance(n, Iterable) else n
-        record(self, n=self.n)
-        self.acquisition, self.kappa, self.transform = acquisition, kappa, transform
-        self.candidates, self.batch_rule = candidates, batch_rule
-        choices = choose(
-            preset,
-            acquisition=acquisition,
-            kappa=kappa,
-            transform=transform,
-            candidates=candidates,
-            batch_rule=batch_rule,
-        )
-        super().__init__(
-            space,
-            n_initial,
-            helped(space, preset, method(space, distances(space, preset, self.n), choices)),
-        )
+    def __init__(self, space: Space, options: BatchOptions = BATCH, n: int | Iterable[int] | None = None) -> None:
+        """Look the names up."""
+        lengths = list(n) if isinstance(n, Iterable) else n
+        record(self, n=lengths)
+        found = method(space, distances(space, options.preset, lengths), choose(PRESETS, options))
+        super().__init__(space, options.n_initial, helped(space, options.preset, found))
 
 
 @final
@@ -101,64 +82,47 @@ class TreeWassersteinKdpp(ModelBased):
 
     Args:
         space: Where to search.
-        preset: `default` or `paper`.
-        n_initial: How many evaluations of the space's pool come first.
+        options: See `BayesOptOptions`; the acquisition makes the short list.
         n: Length of the n-grams, or several; None for the preset's, as for all that follow.
         quality: `mean`, eq. (12), or an acquisition.
         weight: Factor of the logarithm of the quality.
-        acquisition: What the short list is made by.
-        kappa: Weight of the uncertainty in UCB.
-        transform: A name of `archive.agents.surrogates.outcome_transforms`.
-        candidates: A name of `archive.agents.acquisition.candidate_generators`.
-        shortlist: Its length.
+        shortlist: Length of the short list.
     """
 
     kind = "tw-kdpp"
+    info = AgentInfo(
+        summary=(
+            "the model of tw, batches drawn from a k-DPP with quality EI^5; "
+            "preset=paper: the model of that preset, quality exp(mean)"
+        ),
+        paper="Nguyen et al., 2021 (tree-Wasserstein)",
+        cost="O(n^3), and the spectrum of the candidates' covariance",
+        when="cells, several evaluations at a time",
+        transfers=True,
+    )
 
     def __init__(
         self,
         space: Space,
-        preset: str = "default",
-        n_initial: int = 10,
+        options: BayesOptOptions = SEQUENTIAL,
         n: int | Iterable[int] | None = None,
         quality: str | None = None,
         weight: float | None = None,
-        acquisition: str | None = None,
-        kappa: float | None = None,
-        transform: str | None = None,
-        candidates: str | None = None,
         shortlist: int | None = None,
     ) -> None:
-        """Look the names up, and keep them."""
-        self.preset, self.n = preset, list(n) if isinstance(n, Iterable) else n
-        record(self, n=self.n)
-        self.quality, self.weight, self.shortlist = quality, weight, shortlist
-        self.acquisition, self.kappa, self.transform, self.candidates = acquisition, kappa, transform, candidates
-        choices = choose(
-            preset,
-            acquisition=acquisition,
-            kappa=kappa,
-            transform=transform,
-            candidates=candidates,
-            batch_rule="quality-kdpp",
-        )
-        ours = QUALITY["paper" if preset == "paper" else "default"]
-        super().__init__(
+        """Look the names up."""
+        lengths = list(n) if isinstance(n, Iterable) else n
+        record(self, n=lengths)
+        ours = QUALITY["paper" if options.preset == "paper" else "default"]
+        found = method(
             space,
-            n_initial,
-            helped(
-                space,
-                preset,
-                method(
-                    space,
-                    distances(space, preset, self.n),
-                    choices,
-                    shortlist=ours[2] if shortlist is None else shortlist,
-                    quality=quality or ours[0],
-                    weight=ours[1] if weight is None else weight,
-                ),
-            ),
+            distances(space, options.preset, lengths),
+            choose(PRESETS, options, batch_rule="quality-kdpp"),
+            shortlist=ours[2] if shortlist is None else shortlist,
+            quality=quality or ours[0],
+            weight=ours[1] if weight is None else weight,
         )
+        super().__init__(space, options.n_initial, helped(space, options.preset, found))
 
 
 QUALITY = {"default": ("ei", 5.0, 30), "paper": ("mean", 1.0, 100)}

@@ -60,12 +60,9 @@ def _useless(asked: Study, source: Study, agent: Agent | None) -> str | None:
     if not comparable(source.space, asked.space):
         return f"it searched the space {source.space}, whose networks nothing compares with those of {asked.space}"
     if agent is not None and not agent.transfers:
-        from archive.agents.catalogue import CARDS
-
-        others = ", ".join(kind for kind, card in CARDS.items() if card.transfers)
         return (
             f"its task is {source.task} ({source.protocol}), and the agent {agent.kind} learns from its own task "
-            f"alone; these learn from others: {others}"
+            "alone; `archive agents` shows those that learn from others"
         )
     return None
 

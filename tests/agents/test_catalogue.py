@@ -8,29 +8,66 @@ from dataclasses import astuple
 import pytest
 from click.testing import CliRunner
 
-from archive import agents
-from archive.agents.catalogue import CARDS
+from archive import agents, spaces
+from archive.agents.base import Agent, AgentInfo
+from archive.agents.catalogue import info, infos
 from archive.cli.main import archive as command
-from archive.errors import UnknownNameError
+from archive.errors import UnknownNameError, UsageError
+from archive.registry import Registry
+
+BUILT_IN = tuple(agents.registry.built_in)
 
 
-def test_every_built_in_agent_has_a_card():
-    assert set(agents.registry.built_in) <= set(CARDS)
+@pytest.mark.parametrize("kind", BUILT_IN)
+def test_built_in_agents_say_what_they_are(kind):
+    found = info(kind)
+    assert all(part for part in astuple(found) if isinstance(part, str))
+    assert agents.registry.load(kind).kind == kind
+    assert set(found.spaces) <= set(spaces.names())
 
 
-def test_cards_are_complete_and_sorted():
-    assert list(CARDS) == sorted(CARDS)
-    for card in CARDS.values():
-        assert all(part for part in astuple(card) if isinstance(part, str))
+@pytest.mark.parametrize("kind", [kind for kind in BUILT_IN if "preset" in agents.settings(kind)])
+def test_agents_with_presets_tell_both(kind):
+    # What `gp` says holds for all of its kind.
+    if kind.startswith("gp-"):
+        return
+    default, paper = info(kind).summary.split("preset=paper")
+    assert default.rstrip().endswith(";")
+    assert paper
 
 
-def test_cards_of_presets_tell_both():
-    with_presets = {name for name in CARDS if "preset" in agents.settings(name)}
-    # The card of `gp` speaks for all of its kind.
-    for name in with_presets - {name for name in CARDS if name.startswith("gp-")}:
-        default, paper = CARDS[name].summary.split("preset=paper")
-        assert default.rstrip().endswith(";")
-        assert paper
+def test_agents_of_one_space_refuse_the_others():
+    for kind in BUILT_IN:
+        for space in ("cnn", "mlp") if info(kind).spaces else ():
+            if space in info(kind).spaces:
+                agents.get(kind, spaces.get(space))
+            else:
+                with pytest.raises(UsageError, match=space):
+                    agents.get(kind, spaces.get(space))
+
+
+class Plain(Agent):
+    """Suggests nothing. Never."""
+
+    def propose(self, history, n, rng):
+        return []
+
+
+class Entry:
+    def __init__(self, load):
+        self.load = load
+
+
+def test_agents_of_other_packages(monkeypatch):
+    ours = Registry(agents.registry.kind, agents.registry.group, agents.registry.built_in)
+    ours.__dict__["_offered"] = {"plain": Entry(lambda: Plain), "broken": Entry(lambda: 1 / 0)}
+    monkeypatch.setattr(agents, "registry", ours)
+    found = infos()
+    assert list(found) == list(agents.names())
+    assert found["plain"] == AgentInfo(summary="Suggests nothing. Never")
+    assert "the agent 'broken' of another package cannot be loaded: division by zero" in found["broken"].summary
+    table = CliRunner().invoke(command, ["agents", "--json"])
+    assert {row["agent"] for row in json.loads(table.output)} >= {"plain", "broken", "tw"}
 
 
 def test_the_command_lists_all():
@@ -44,7 +81,7 @@ def test_the_command_lists_all():
 def test_the_command_shows_one_with_its_settings():
     shown = json.loads(CliRunner().invoke(command, ["agents", "nasbot", "--json"]).output)
     assert shown["settings"] == agents.settings("nasbot")
-    assert shown["paper"] == CARDS["nasbot"].paper
+    assert shown["paper"] == info("nasbot").paper
     text = CliRunner().invoke(command, ["agents", "nasbot"]).output
     assert "n_initial" in text
     with pytest.raises(UnknownNameError):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import inspect
 import re
+from dataclasses import fields
 
 import pytest
 
@@ -50,9 +52,19 @@ def test_a_documented_setting_is_accepted(example):
 
 @pytest.mark.parametrize("kind", agents.names())
 def test_the_arguments_of_an_agent_are_those_that_its_class_documents(kind):
-    documentation = agents.registry.load(kind).__doc__ or ""
-    _, _, rest = documentation.partition("Args:\n")
-    arguments = re.findall(r"^ {8}(\w+(?:, \w+)*):", re.split(r"\n\n", rest)[0], re.MULTILINE)
-    names = {name for several in arguments for name in several.split(", ")}
+    made = agents.registry.load(kind)
+    names = described(made, "Args") - {"space"}
+    if "options" in names:
+        options = type(inspect.signature(made).parameters["options"].default)
+        own = {name for each in options.__mro__ for name in described(each, "Attributes")}
+        assert own == {field.name for field in fields(options)}
+        names = (names - {"options"}) | own
     if names:
-        assert names - {"space"} == set(agents.settings(kind))
+        assert names == set(agents.settings(kind))
+
+
+def described(made, section):
+    """Return the names that a section of a docstring describes."""
+    _, _, rest = (made.__doc__ or "").partition(f"{section}:\n")
+    lines = re.findall(r"^ {8}(\w+(?:, \w+)*):", re.split(r"\n\n", rest)[0], re.MULTILINE)
+    return {name for several in lines for name in several.split(", ")}

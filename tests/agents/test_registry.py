@@ -146,6 +146,35 @@ def test_constructors_that_are_inherited_or_generated():
     assert Narrow(mlp).config == {"beta": 1}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    beta: float = 1.0
+    names: tuple[str, ...] = ()
+
+
+class Grouped(First):
+    """Takes some of its settings in one argument."""
+
+    kind = "grouped"
+
+    def __init__(self, space, options=Options(), alpha=0.5):
+        super().__init__(space)
+        self.options = options
+
+
+def test_settings_in_a_dataclass_go_by_their_own_names(installed):
+    installed["grouped"] = Entry(Grouped)
+    mlp = spaces.get("mlp")
+    assert agents.settings("grouped") == {"beta": 1.0, "names": (), "alpha": 0.5}
+    made = agents.get("grouped", mlp, names=("a", "b"), alpha=2)
+    assert made.options == Options(names=("a", "b"))
+    assert made.config == {"beta": 1.0, "names": ["a", "b"], "alpha": 2}
+    assert made.config == Grouped(mlp, Options(names=("a", "b")), 2).config
+    assert agents.get("grouped", mlp, **json.loads(json.dumps(made.config))).config == made.config
+    with pytest.raises(UnknownNameError, match="unknown setting of agent grouped 'options'"):
+        agents.get("grouped", mlp, options=Options())
+
+
 def test_a_setting_that_json_has_not_is_named():
     made = Renaming(spaces.get("mlp"), alpha=1, callback=print)
     with pytest.raises(UsageError, match=r"agent renaming cannot be recorded: its setting callback .* got <built-in"):

@@ -8,6 +8,7 @@ import pytest
 from archive import spaces
 from archive.agents.bayesopt import bananas
 from archive.agents.bayesopt.bananas import Bananas, Joined
+from archive.agents.options import BatchOptions
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.agents.surrogates.transformed import Warped
@@ -26,7 +27,7 @@ def test_good_cells_come_first(tmp_path, preset):
     space = small_table(tmp_path)
     members = sorted(space.members(), key=score)
     history = known(members[:-1:2])
-    found = [one.architecture for one in propose(Bananas(space, preset, n_initial=0), history, 5)]
+    found = [one.architecture for one in propose(Bananas(space, BatchOptions(preset=preset, n_initial=0)), history, 5)]
     unknown = [score(one) for one in members if one.functional_key not in history.known]
     assert np.mean([score(one) for one in found]) > np.quantile(unknown, 0.6)
 
@@ -35,7 +36,7 @@ def test_the_paper_mutates_the_best(tmp_path):
     space = small_table(tmp_path)
     history = known(space.members()[:30])
     best = sorted(history.observations, key=lambda seen: -seen.score)[:10]
-    for one in propose(Bananas(space, "paper"), history, 4):
+    for one in propose(Bananas(space, BatchOptions(preset="paper")), history, 4):
         assert one.parent.key in {seen.architecture.key for seen in best}
         assert one.operations
 
@@ -44,7 +45,7 @@ def test_the_paper_mutates_the_best(tmp_path):
 def test_every_acquisition(tmp_path, acquisition):
     space = small_table(tmp_path)
     history = known(space.members()[:12])
-    found = propose(Bananas(space, members=2, width=4, acquisition=acquisition), history, 3)
+    found = propose(Bananas(space, BatchOptions(acquisition=acquisition), members=2, width=4), history, 3)
     assert len({one.architecture.functional_key for one in found} - set(history.known)) == 3
 
 
@@ -80,11 +81,11 @@ def test_encodings_side_by_side_are_remembered(tmp_path):
 
 def test_settings():
     cnn = spaces.get("cnn")
-    agent = Bananas(cnn, members=3, kappa=0.25)
+    agent = Bananas(cnn, BatchOptions(kappa=0.25), members=3)
     assert agent.method.acquisition.kappa == 0.25
-    assert (agent.members, agent.layers) == (3, None)
+    assert (agent.config["members"], agent.config["kappa"], agent.config["layers"]) == (3, 0.25, None)
     assert bananas.PRESETS["paper"].layers == 10
     with pytest.raises(UnknownNameError, match="unknown preset 'papers'"):
-        Bananas(cnn, preset="papers")
+        Bananas(cnn, BatchOptions(preset="papers"))
     with pytest.raises(UsageError, match="members must be >= 2, got 1"):
         Bananas(cnn, members=1)

@@ -15,6 +15,7 @@ from archive.agents.bayesopt.gaussian_process import (
     GpWeisfeilerLehman,
     KernelSearch,
 )
+from archive.agents.options import BatchOptions
 from archive.agents.surrogates.gp.length_scale_prior import Shared
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
@@ -39,7 +40,7 @@ def test_the_best_of_a_table_comes_first(tmp_path, kind):
 @pytest.mark.parametrize("kind", [GpWasserstein, GpGromovWasserstein])
 def test_costly_distances_search_by_mutation(kind):
     space = spaces.get("nasbench201")
-    agent = kind(space, n_initial=0)
+    agent = kind(space, BatchOptions(n_initial=0))
     assert agent.method.source.name == "evolution"
     rng = np.random.default_rng(0)
     (found,) = propose(agent, known([space.sample(rng) for _ in range(2)]))
@@ -51,30 +52,31 @@ def test_costly_distances_search_by_mutation(kind):
 def test_every_batch_rule(tmp_path, rule):
     space = small_table(tmp_path)
     history = known(space.members()[:15])
-    found = propose(KernelSearch(space, "hamming", batch_rule=rule), history, 4)
+    found = propose(KernelSearch(space, BatchOptions(batch_rule=rule), "hamming"), history, 4)
     keys = {one.architecture.functional_key for one in found}
     assert len(keys) == 4
     assert not keys & set(history.known)
 
 
 def test_thompson_sampling_ranks_a_short_list(tmp_path):
-    agent = KernelSearch(small_table(tmp_path), acquisition="ts")
+    agent = KernelSearch(small_table(tmp_path), BatchOptions(acquisition="ts"))
     assert (agent.method.acquisition.name, agent.method.rule.name) == ("ucb", "thompson")
-    assert agent.acquisition == "ts"
+    assert agent.config["acquisition"] == "ts"
 
 
 def test_presets_and_what_overrides_them(tmp_path):
     space = small_table(tmp_path)
-    default, paper = KernelSearch(space), KernelSearch(space, preset="paper", transform="rank-normal")
+    paper = KernelSearch(space, BatchOptions(preset="paper", transform="rank-normal"))
+    default = KernelSearch(space)
     assert (default.method.acquisition.name, paper.method.acquisition.name) == ("ei", "ucb")
     assert paper.method.surrogate.inference.prior is None
     assert paper.method.surrogate.transform.name == "rank-normal"
     with pytest.raises(UnknownNameError, match="unknown preset 'papers'"):
-        KernelSearch(space, preset="papers")
+        KernelSearch(space, BatchOptions(preset="papers"))
     with pytest.raises(UnknownNameError, match="unknown kernel 'haming'"):
-        KernelSearch(space, "haming")
+        KernelSearch(space, kernel="haming")
     with pytest.raises(UnknownNameError, match="unknown setting of the kernel path 'count'"):
-        KernelSearch(space, "path", {"count": True})
+        KernelSearch(space, kernel="path", kernel_settings={"count": True})
 
 
 def test_a_fresh_agent_and_one_with_memory_agree(tmp_path):

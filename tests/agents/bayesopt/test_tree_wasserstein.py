@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from archive import spaces
+from archive import agents, spaces
 from archive.agents.base import History, Pending
 from archive.agents.bayesopt.tree_wasserstein import TreeWassersteinKdpp, TreeWassersteinSearch, distances
+from archive.agents.options import BayesOptOptions
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 from tests.support.histories import observed
@@ -27,7 +28,7 @@ def test_the_best_of_a_table_is_found_early(tmp_path, kind):
     space = small_table(tmp_path)
     members = sorted(space.members(), key=score)
     history, best = known(members[:20:2]), score(members[-1])
-    agent, queries = kind(space, n_initial=0), 0
+    agent, queries = agents.get(kind.kind, space, n_initial=0), 0
     while max(map(score, (seen.architecture for seen in history.observations))) < best:
         chosen = [one.architecture for one in propose(agent, history, 3, queries)]
         history = known([*(seen.architecture for seen in history.observations), *chosen])
@@ -41,7 +42,7 @@ def test_the_paper_draws_a_pool(kind):
     space = spaces.get("nasbench201")
     rng = np.random.default_rng(0)
     history = known([space.sample(rng) for _ in range(12)])
-    found = propose(kind(space, "paper"), history, 3)
+    found = propose(agents.get(kind.kind, space, preset="paper"), history, 3)
     assert len({one.architecture.functional_key for one in found} - set(history.known)) == 3
     assert all(one.parent is not None and one.operations for one in found)
 
@@ -89,14 +90,14 @@ def test_settings(tmp_path, kind):
     with pytest.raises(UsageError, match="n must be one or more different lengths"):
         kind(space, n=0)
     with pytest.raises(UnknownNameError, match="unknown preset 'best'"):
-        kind(space, preset="best")
+        agents.get(kind.kind, space, preset="best")
     with pytest.raises(UsageError, match="needs a space that can be listed"):
-        kind(spaces.get("cnn"), candidates="members")
+        agents.get(kind.kind, spaces.get("cnn"), candidates="members")
 
 
 def test_quality_and_its_weight(tmp_path):
     space = small_table(tmp_path)
-    default, paper = TreeWassersteinKdpp(space), TreeWassersteinKdpp(space, preset="paper")
+    default, paper = TreeWassersteinKdpp(space), TreeWassersteinKdpp(space, BayesOptOptions(preset="paper"))
     assert paper.method.rule.quality is None
     assert default.method.rule.quality.name == "ei"
     assert TreeWassersteinKdpp(space, weight=0.0, shortlist=7).method.shortlist == 7
@@ -107,6 +108,6 @@ def test_quality_and_its_weight(tmp_path):
 def test_without_quality_batches_are_more_diverse_and_worse(tmp_path):
     space = small_table(tmp_path)
     history = known(space.members()[:15])
-    agents = [TreeWassersteinKdpp(space, weight=weight, shortlist=40) for weight in (0.0, 5.0)]
-    means = [np.mean([one.mean for seed in range(5) for one in propose(agent, history, 3, seed)]) for agent in agents]
+    kinds = [TreeWassersteinKdpp(space, weight=weight, shortlist=40) for weight in (0.0, 5.0)]
+    means = [np.mean([one.mean for seed in range(5) for one in propose(agent, history, 3, seed)]) for agent in kinds]
     assert means[0] < means[1]

@@ -9,7 +9,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import History, Observation, Source
-from archive.agents.catalogue import CARDS
+from archive.agents.catalogue import infos
 from archive.agents.transfer.coordinator import DESIGN, ELSEWHERE, REMEMBERED, TOP
 from archive.architecture import codec
 from tests.support.histories import Chains
@@ -156,9 +156,9 @@ def test_the_catalogue_says_who_transfers():
     space = Chains()
     networks = space.every()
     history = History(sources=(source(networks, range(20)),))
-    for kind, card in CARDS.items():
+    for kind, info in infos().items():
         agent = agents.get(kind, space)
-        assert agent.transfers == card.transfers == (kind in TRANSFER)
+        assert agent.transfers == info.transfers == (kind in TRANSFER)
         if not agent.transfers and kind != "arc":
             plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), history))
             assert plain == other

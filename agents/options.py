@@ -1,0 +1,79 @@
+"""Settings that agents with a surrogate share, as one argument of their constructors.
+
+    class Mine(ModelBased):
+        def __init__(self, space: Space, options: BatchOptions = BATCH, alpha: float = 1.0) -> None: ...
+
+    agents.get("mine", space, kappa=2.0, alpha=0.5)        the same as Mine(space, BatchOptions(kappa=2.0), alpha=0.5)
+    agents.settings("mine")                                {"preset": "default", …, "kappa": None, …, "alpha": 1.0}
+
+An argument of an agent whose default is a dataclass stands for its fields (`archive.agents.recorded`): settings of the
+command line, of `agents.get` and of a study's record go by the names of the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from archive.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Preset = TypeVar("Preset", bound=DataclassInstance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BayesOptOptions:
+    """How to search with a surrogate; None keeps what the preset says.
+
+    Attributes:
+        preset: `default` or `paper`: see the head of the agent's module.
+        n_initial: How many evaluations of the space's initial pool come before the first of the model.
+        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: the best by UCB, from which joint samples select.
+        kappa: Weight of the uncertainty in UCB.
+        transform: A name of `archive.agents.surrogates.outcome_transforms`.
+        candidates: A name of `archive.agents.acquisition.candidate_generators`.
+    """
+
+    preset: str = "default"
+    n_initial: int = 10
+    acquisition: str | None = None
+    kappa: float | None = None
+    transform: str | None = None
+    candidates: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(BayesOptOptions):
+    """The same, where the batch rule can be chosen.
+
+    Attributes:
+        batch_rule: A name of `archive.agents.acquisition.batch`.
+    """
+
+    batch_rule: str | None = None
+
+
+SEQUENTIAL, BATCH = BayesOptOptions(), BatchOptions()
+"""Defaults of constructors."""
+
+
+def choose(presets: Mapping[str, Preset], options: BayesOptOptions, **others: Any) -> Preset:
+    """Return the preset of the options, with the settings that are not None in place of its own.
+
+    Args:
+        presets: By name; their fields have the names of the settings.
+        options: The shared settings.
+        **others: Further settings of the agent.
+
+    Raises:
+        UnknownNameError: There is no such preset.
+    """
+    own = {**asdict(options), **others}
+    preset = own.pop("preset")
+    own.pop("n_initial")
+    if preset not in presets:
+        raise UnknownNameError("preset", preset, presets)
+    return replace(presets[preset], **{name: value for name, value in own.items() if value is not None})
