@@ -1,0 +1,110 @@
+"""The example package of docs/extending.md: what the document shows, installed, run, and under the contract suites."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT
+
+DOCUMENT = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+PACKAGE = ROOT / "docs" / "examples" / "archive-example"
+
+
+def test_the_document_shows_every_file_of_the_package():
+    shown = dict(re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', DOCUMENT, re.DOTALL | re.MULTILINE))
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in (".py", ".toml") and path.name != "__init__.py"]
+    assert shown == {path.relative_to(PACKAGE).as_posix(): path.read_text(encoding="utf-8") for path in files}
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """The variables of a process that has the package installed, and an archive of its own."""
+    folder = tmp_path_factory.mktemp("extending")
+    # Building writes into the source.
+    source = shutil.copytree(PACKAGE, folder / "source")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source]
+    subprocess.run(build, check=True, capture_output=True, text=True)
+    (wheel,) = folder.glob("*.whl")
+    # A wheel without compiled parts is installed by unpacking it: no network, and no pip in the tests' environment.
+    zipfile.ZipFile(wheel).extractall(folder / "site")
+    # No archive of the user's, whatever the variables say.
+    outside = {name: value for name, value in os.environ.items() if not name.startswith("ARCHIVE_")}
+    found = {**outside, "PYTHONPATH": str(folder / "site"), "ARCHIVE_HOME": str(folder / "home")}
+    yield found
+    ran(found, *COMMAND, "db", "stop")
+
+
+COMMAND = (sys.executable, "-m", "archive.cli.main")
+
+
+def ran(environment, *command, cwd=None):
+    found = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=cwd, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    return found.stdout
+
+
+def test_the_agent_is_listed_with_what_it_says_of_itself(environment):
+    rows = {row["agent"]: row for row in json.loads(ran(environment, *COMMAND, "agents", "--json"))}
+    assert rows["best-mutant"]["summary"] == "mutations of the best network so far"
+    shown = json.loads(ran(environment, *COMMAND, "agents", "best-mutant", "--json"))
+    assert shown["settings"] == {"n_initial": 10}
+
+
+def test_the_agent_searches_the_task(environment):
+    found = json.loads(ran(environment, *COMMAND, "search", "--agent", "best-mutant", "--task", "two-moons",
+                           "--budget", "2", "--device", "cpu", "--json"))  # fmt: skip
+    assert (found["evaluations"], found["failed"], found["protocol"]) == (2, 0, "two-moons/1")
+    # Guessing is right half of the time.
+    assert found["best"]["value"] > 0.6
+
+
+# Of this package, of the archive with the decisions of the space, and with a ranking of all its members.
+@pytest.mark.parametrize("agent", ["best-mutant", "tpe", "tw"])
+def test_agents_search_the_space(environment, agent):
+    printed = ran(environment, sys.executable, str(PACKAGE / "search_chains.py"), agent)
+    assert re.fullmatch(rf"{agent}: the best of 15 chains has the value (0\.\d|1)\n", printed)
+
+
+KERNEL = """
+import numpy as np
+from archive import agents, kernels, spaces
+from archive.agents.base import History, Observation
+space = spaces.get("chains")
+kernel = kernels.get("operation-counts")
+members = space.members()
+print(kernel.distances(members[:1], members).stack.max())
+agent = agents.get("gp", space, kernel="operation-counts", n_initial=0, acquisition="ucb", kappa=0.0)
+print(agent.method.source.name)
+some = [(one, [layer.op for layer in one.layers].count("conv")) for one in members[::9]]
+seen = [Observation(one, float(score), str(at)) for at, (one, score) in enumerate(some)]
+(found,) = agent.propose(History(tuple(seen)), 1, np.random.default_rng(0))
+print([layer.op for layer in found.architecture.layers].count("conv"))
+"""
+
+
+def test_a_gaussian_process_learns_with_the_kernel(environment):
+    # Five operations of either chain are not the other's; all members are ranked; the best chain is known already.
+    assert ran(environment, sys.executable, "-c", KERNEL).split() == ["10.0", "members", "4"]
+
+
+def test_the_contract_suites_hold(environment, tmp_path):
+    suites = [f"tests/{part}/test_contract.py" for part in ("agents", "kernels", "spaces")]
+    chosen = ("-k", "best-mutant or operation-counts or chains", "-p", "no:cacheprovider", "-q")
+    printed = ran(environment, sys.executable, "-m", "pytest", *suites, *chosen, cwd=ROOT)
+    passed = int(re.search(r"(\d+) passed", printed)[1])
+    # Of each suite the tests that take an agent, a kernel or a space by its name.
+    assert passed > 20
+
+
+def test_the_suites_are_where_the_document_says():
+    for path in re.findall(r"^pytest (\S+)", DOCUMENT, re.MULTILINE):
+        assert Path(ROOT, path).is_file()
