@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from archive.architecture.graph import Edge, Layer
+    from archive.architecture.layer import Edge, Layer
 
 Colours = list[int]
 Certificate = tuple[Any, ...]

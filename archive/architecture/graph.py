@@ -9,30 +9,16 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from archive.architecture import canonical
+from archive.architecture.layer import Edge, Layer
 from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError
 
-Edge = tuple[int, int]
+__all__ = ["Architecture", "Edge", "Layer", "Neighbours"]
+
 Neighbours = tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer.
-
-    Attributes:
-        op: Label, from the vocabulary of the architecture's space.
-        units: Channels or neurons; None for an operation without units.
-        stride: 1 or 2; a stride of 2 halves the image.
-    """
-
-    op: str
-    units: int | None = None
-    stride: int = 1
 
 
 class Architecture:

@@ -1,0 +1,35 @@
+"""Checks that the codecs of architectures share: limits, errors, and values as errors show them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from archive.architecture.graph import Architecture, Edge, Layer
+from archive.errors import CodecError, UnknownNameError
+
+MOST_LAYERS = 1_000
+"""Far above every search space, and low enough that hostile text cannot keep a process busy."""
+
+
+def built(space: str, layers: Sequence[Layer], edges: Sequence[Edge]) -> Architecture:
+    """Return an architecture.
+
+    Raises:
+        CodecError: The space has no such operation.
+        InvalidArchitectureError: The graph is no network.
+    """
+    try:
+        return Architecture(space, layers, edges)
+    except UnknownNameError as error:
+        raise CodecError(str(error)) from error
+
+
+def shown(value: Any) -> str:
+    """Return a short text of any value, however large."""
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):
+        # An int of more than 4,300 digits, or a list within lists without end.
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= 80 else text[:77] + "..."

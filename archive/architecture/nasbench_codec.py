@@ -1,0 +1,157 @@
+"""Cells as NAS-Bench-101 matrices and as NAS-Bench-201 strings.
+
+NB101        an upper triangular 0/1 matrix and one operation a vertex, `input` first and `output` last
+NB201        `|a~0|+|b~0|c~1|+|d~0|e~1|f~2|`: six operations on the edges of a graph of four nodes
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from archive.architecture.codec_checks import MOST_LAYERS, built, shown
+from archive.architecture.graph import Architecture, Edge, Layer
+from archive.architecture.operations import INPUT, OUTPUT
+from archive.errors import CodecError
+
+Slot = tuple[int, int]
+_NB201_SLOTS: tuple[Slot, ...] = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+_NB201_TEXT = re.compile(r"\|(\w+)~0\|\+\|(\w+)~0\|(\w+)~1\|\+\|(\w+)~0\|(\w+)~1\|(\w+)~2\|", re.ASCII)
+_NB201_NONE = "none"
+
+
+def from_nasbench101(matrix: Any, operations: Sequence[str]) -> Architecture:
+    """Return the architecture of a NAS-Bench-101 cell.
+
+    Args:
+        matrix: (n, n) upper triangular, 0 or 1; a nested sequence or an array.
+        operations: (n,) labels, `input` first and `output` last.
+
+    Raises:
+        CodecError: This is no such matrix, or the labels do not fit it.
+        InvalidArchitectureError: The graph is no network.
+    """
+    labels = _nb101_labels(operations)
+    rows = _nb101_rows(matrix, len(labels))
+    edges = [(tail, head) for tail, row in enumerate(rows) for head, entry in enumerate(row) if entry]
+    return built("nasbench101", [Layer(label) for label in labels], edges)
+
+
+def to_nasbench101(architecture: Architecture) -> tuple[list[list[int]], list[str]]:
+    """Return the (n, n) matrix and the n labels of a NAS-Bench-101 cell.
+
+    Raises:
+        CodecError: The architecture is of another space.
+    """
+    _check_space(architecture, "nasbench101")
+    n = len(architecture.layers)
+    matrix = [[0] * n for _ in range(n)]
+    for tail, head in architecture.edges:
+        matrix[tail][head] = 1
+    ends = {INPUT: "input", OUTPUT: "output"}
+    return matrix, [ends.get(layer.op, layer.op) for layer in architecture.layers]
+
+
+def from_nasbench201(text: str) -> Architecture:
+    """Return the architecture of a NAS-Bench-201 string.
+
+    The table puts operations on edges, an architecture has them on layers: each of the six edges becomes a layer that
+    is fed by the layers ending where it begins. An edge whose operation is `none` is absent.
+
+    Raises:
+        CodecError: The text is no such string.
+    """
+    found = _NB201_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
+    if found is None:
+        raise CodecError(f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {shown(text)}")
+    slots = {slot: op for slot, op in zip(_NB201_SLOTS, found.groups(), strict=True) if op != _NB201_NONE}
+    return built("nasbench201", *_nb201_graph(slots))
+
+
+def to_nasbench201(architecture: Architecture) -> str:
+    """Return the NAS-Bench-201 string of an architecture.
+
+    Several strings can describe one network (15,625 strings, 14,125 networks): the alphabetically first one is
+    returned, so that all relabellings of a network have one string.
+
+    Raises:
+        CodecError: The architecture is of another space, or no string describes it.
+    """
+    _check_space(architecture, "nasbench201")
+    texts = [_nb201_text(architecture, slots) for slots in _nb201_placements(architecture)]
+    if not texts:
+        raise CodecError("no NAS-Bench-201 string describes this architecture: its layers are no edges of one cell")
+    return min(texts)
+
+
+def _check_space(architecture: Architecture, space: str) -> None:
+    if architecture.space != space:
+        raise CodecError(f"the architecture must be of space {space}, got {architecture.space}")
+
+
+def _nb101_labels(operations: Sequence[str]) -> list[str]:
+    labels = list(operations) if not isinstance(operations, str) else []
+    if not 2 <= len(labels) <= MOST_LAYERS or not all(isinstance(label, str) for label in labels):
+        raise CodecError(f"operations must be two labels or more, got {shown(operations)}")
+    if labels[0] != "input" or labels[-1] != "output":
+        raise CodecError(f"operations must begin with input and end with output, got {shown(labels)}")
+    if {"input", "output", INPUT, OUTPUT} & set(labels[1:-1]):
+        raise CodecError(f"operations must hold one input and one output, got {shown(labels)}")
+    return [INPUT, *labels[1:-1], OUTPUT]
+
+
+def _nb101_rows(matrix: Any, n: int) -> list[list[Any]]:
+    try:
+        rows = [list(row) for row in (matrix.tolist() if hasattr(matrix, "tolist") else matrix)]
+    except TypeError:
+        raise CodecError(f"the matrix must have {n} rows of {n} entries, got {shown(matrix)}") from None
+    if len(rows) != n or any(len(row) != n for row in rows):
+        raise CodecError(f"the matrix must have {n} rows of {n} entries, got lengths {shown([*map(len, rows)])}")
+    for tail, row in enumerate(rows):
+        for head, entry in enumerate(row):
+            if not isinstance(entry, (int, float)) or entry not in (0, 1):
+                raise CodecError(f"the matrix must hold 0 and 1, got {shown(entry)} at ({tail}, {head})")
+            if entry and head <= tail:
+                raise CodecError(f"the matrix must be upper triangular, got 1 at ({tail}, {head})")
+    return rows
+
+
+def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
+    """Turn operations on the edges of a cell into layers with edges between them."""
+    position = {slot: place for place, slot in enumerate(slots, start=1)}
+    last = len(slots) + 1
+    layers = [Layer(INPUT), *(Layer(op) for op in slots.values()), Layer(OUTPUT)]
+    edges = [(0, u) for (begin, _), u in position.items() if begin == 0]
+    edges += [(u, last) for (_, end), u in position.items() if end == 3]
+    edges += [(u, v) for (_, end), u in position.items() for (begin, _), v in position.items() if end == begin]
+    return layers, edges
+
+
+def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
+    """Yield the ways to put the inner layers on edges of a cell that give exactly the architecture's edges."""
+    inner = len(architecture.layers) - 2
+    if inner > len(_NB201_SLOTS):
+        return
+    last, edges = inner + 1, set(architecture.edges)
+    allowed = [
+        [slot for slot in _NB201_SLOTS if ((0, u) in edges, (u, last) in edges) == (slot[0] == 0, slot[1] == 3)]
+        for u in range(1, last)
+    ]
+    if (0, last) in edges:
+        return
+    for slots in product(*allowed):
+        if len(set(slots)) == inner:
+            pairs = {(u, v) for u, a in enumerate(slots, 1) for v, b in enumerate(slots, 1) if a[1] == b[0]}
+            if pairs == {(u, v) for u, v in edges if u != 0 and v != last}:
+                yield slots
+
+
+def _nb201_text(architecture: Architecture, slots: Sequence[Slot]) -> str:
+    ops = {slot: architecture.layers[u].op for u, slot in enumerate(slots, start=1)}
+    nodes = (
+        "|" + "|".join(f"{ops.get((begin, end), _NB201_NONE)}~{begin}" for begin in range(end)) + "|"
+        for end in (1, 2, 3)
+    )
+    return "+".join(nodes)
