@@ -16,9 +16,12 @@ from archive.registry import Registry
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
+    from archive.agents.nearest.search import Similar
+    from archive.api import Archive
+    from archive.architecture.graph import Architecture
     from archive.spaces.base import Space
 
-__all__ = ["get", "names", "settings", "study"]
+__all__ = ["get", "names", "settings", "similar", "study"]
 
 # Names, not classes: the command line lists the agents without loading their numerics.
 registry = Registry(
@@ -104,3 +107,13 @@ def get(name: str, space: Space, **config: Any) -> Agent:
             f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"
         )
     return agent
+
+
+def similar(
+    archive: Archive, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any
+) -> Similar:
+    """Return the architectures of an archive that are nearest to one; see `archive.agents.nearest.search.similar`."""
+    # Imported lazily: it imports the kernels.
+    from archive.agents.nearest import search
+
+    return search.similar(archive, architecture, k, kind, **how)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from archive import settings
-from archive.database.column_names import with_columns
 from archive.database.connection import Connection
-from archive.database.user_query import QueryResult
+from archive.database.user_query import QueryResult, run_query
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
 from archive.queries import saved
 from archive.queue.proposals import Proposals
@@ -24,9 +23,6 @@ from archive.store.weights import Checkpoints
 
 if TYPE_CHECKING:
     import py2neo
-
-    from archive.agents.nearest.search import Nearest, Similar
-    from archive.architecture.graph import Architecture
 
 
 class Archive:
@@ -56,7 +52,6 @@ class Archive:
         self.answers = Answers(connection)
         self.distances = Distances(connection)
         self.checkpoints = Checkpoints(connection)
-        self._nearest: Nearest | None = None
         self.lineage = Lineage(connection, self.architectures)
         self.retention = Retention(connection)
 
@@ -70,9 +65,8 @@ class Archive:
         skip: int = 0,
         timeout: float | None = None,
     ) -> QueryResult:
-        """Answer a Cypher query, which cannot change anything unless `write` is given; see `Connection.query`."""
-        found = self.connection.query(cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
-        return with_columns(found, cypher)
+        """Answer a Cypher query, read-only unless `write` is given; see `archive.database.user_query.run_query`."""
+        return run_query(self.connection, cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
 
     def named(self, name: str, **parameters: Any) -> QueryResult:
         """Answer a saved query; see `archive.queries.saved`.
@@ -82,15 +76,6 @@ class Archive:
             UsageError: A parameter is missing.
         """
         return saved.run(self.connection, name, parameters)
-
-    def similar(self, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any) -> Similar:
-        """Return the architectures that are nearest to one; see `archive.agents.nearest.search.Nearest.similar`."""
-        # The one door from the store to what lives on it, for who has the archive in his hands.
-        from archive.agents.nearest.search import Nearest
-
-        if self._nearest is None:
-            self._nearest = Nearest(self)
-        return self._nearest.similar(architecture, k, kind, **how)
 
     def py2neo(self) -> py2neo.Graph:
         """A connected `py2neo.Graph`, for notebooks that have one; py2neo is at its end of life.

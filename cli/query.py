@@ -97,10 +97,11 @@ def _answer(
     options: Mapping[str, Any],
 ) -> tuple[QueryResult, str | None]:
     """Return the answer and, if it has no rows, why, as far as anybody knows."""
-    from archive.queries import saved
+    from archive.queries import catalogue, saved
 
     if named is not None:
-        saved.check(named, values)
+        # Before an archive is opened, which may start a server.
+        catalogue.check(named, values)
     with open_archive(ctx) as archive:
         if named is None:
             return archive.query(cypher or "", values, write=write, **options), None
@@ -110,9 +111,9 @@ def _answer(
 
 
 def _list(as_json: bool) -> None:
-    from archive.queries import saved
+    from archive.queries import catalogue
 
-    found = [saved.get(name) for name in saved.names()]
+    found = [catalogue.get(name) for name in catalogue.names()]
     if as_json:
         print_json(
             [
@@ -134,11 +135,11 @@ def _list(as_json: bool) -> None:
 
 
 def _show(named: str | None, as_json: bool) -> None:
-    from archive.queries import saved
+    from archive.queries import catalogue
 
     if named is None:
         raise UsageError("--show goes with --named NAME")
-    cypher = saved.get(named).cypher
+    cypher = catalogue.get(named).cypher
     if as_json:
         print_json({"name": named, "cypher": cypher})
     else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,16 @@ class Similar:
     def exact(self) -> bool:
         """Whether no other architecture can be nearer."""
         return self.certain == len(self.neighbours)
+
+
+def similar(
+    archive: Archive, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any
+) -> Similar:
+    """Return the architectures of an archive that are nearest to one; see `Nearest.similar` for the arguments.
+
+    The index of the archive that was asked last is kept.
+    """
+    return _nearest(archive).similar(architecture, k, kind, **how)
 
 
 class Nearest:
@@ -167,3 +178,8 @@ class Nearest:
     def _of_study(self, name: str) -> list[str]:
         self._archive.studies.get(name)
         return self._archive.connection.read(lambda tx: [row["key"] for row in tx.run(OF_STUDY, study=name)])
+
+
+@lru_cache(maxsize=1)
+def _nearest(archive: Archive) -> Nearest:
+    return Nearest(archive)

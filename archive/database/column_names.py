@@ -1,17 +1,14 @@
-"""The columns of an answer without rows, from the query's text: the embedded server names them with the first row only.
+"""Columns of an answer without rows, from the text of the query: ArcadeDB names them with the first row only.
 
-Each is called as the servers would call it: by its alias, else by its expression as it is written.
+A column has the name that the servers give it: its alias, else its expression as it is written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
-
-from archive.database.user_query import QueryResult
 
 _PIECES = re.compile(
     r"""(?P<space>\s+|//[^\r\n]*|/\*.*?\*/)
@@ -28,11 +25,6 @@ class _Piece(NamedTuple):
     text: str
     at: int
     end: int
-
-
-def with_columns(answer: QueryResult, cypher: str) -> QueryResult:
-    """Return an answer that has its columns even where there are no rows, as far as the text tells them."""
-    return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
 
 
 def columns_of(cypher: str) -> list[str]:

@@ -13,17 +13,16 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Literal, Self, TypeVar, cast
 
 import neo4j
 from neo4j import GraphDatabase
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, TransientError
 
 from archive.database import driver_errors
-from archive.database.user_query import QueryResult, run_query
 from archive.database.write_lock import Turns
 from archive.errors import ArchiveError, IncompleteWriteError, StoreUnavailableError
 from archive.server import embedded
@@ -159,33 +158,6 @@ class Connection:
         agent = self.read(_greet, patience=patience)
         # An ArcadeDB server somewhere else speaks the embedded server's dialect too.
         self._dialect = "embedded" if "ArcadeDB" in agent else "neo4j"
-
-    def query(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        write: bool = False,
-        limit: int | None = None,
-        skip: int = 0,
-        timeout: float | None = None,
-    ) -> QueryResult:
-        """Answer a user's query, which cannot change anything unless `write` is given.
-
-        Args:
-            cypher: One statement.
-            parameters: Values of its `$parameters`.
-            write: Let it write. On an embedded server it waits for its turn. A conflict with another writer undoes it,
-                and it runs again; where its outcome is unknown, it does not.
-            limit: Most rows to return; more are cut off, and the result says so.
-            skip: Rows to leave out first; a query of several pages needs an ORDER BY of its own.
-            timeout: Seconds after which the server gives up on it.
-
-        Raises:
-            ReadOnlyError: The query could write, and `write` was not given.
-            QueryError: The server rejected it, or it took too long.
-        """
-        return run_query(self, cypher, dict(parameters or {}), write=write, limit=limit, timeout=timeout, skip=skip)
 
     def session(self, *, write: bool) -> neo4j.Session:
         """A session on the archive's database, for code of this package that manages its own transaction."""

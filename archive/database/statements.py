@@ -1,29 +1,86 @@
-"""Writes that must reach every row they are given.
+"""Statements that several parts of the store share: locks, what follows from a state, and writes that count their rows.
 
-A statement that matches what it changes passes over, without a word, what it does not find. On the embedded server
-that happens, very seldom, to what is there: whoever follows the relationships of a node, while another transaction
-that adds some to it commits, may find none of them for an instant (one row in some 50,000, with a thousand writes a
-second). So what belongs to a row is looked up by an index, not by way of nodes that everybody writes to; and a
-statement that must not pass over anything counts what it wrote.
+`MATCH … SET` silently skips rows that it cannot find. On ArcadeDB this happens, very rarely, to existing rows: a
+transaction that follows the relationships of a node, while another transaction that adds some to it commits, may see
+none of them for an instant (one row in some 50,000, at a thousand writes a second). So the neighbours of a row are
+looked up by an index, not through nodes that everybody writes to; and a statement that must not skip anything counts
+the rows that it wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import IncompleteWriteError
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
 
+Label = Literal["Architecture", "Checkpoint", "Study", "Worker"]
 
-def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any) -> Record:
-    """Run a statement that returns, as `written`, how many of `$rows` it wrote; return all that it returns.
+KEYS: Mapping[Label, str] = {"Architecture": "key", "Checkpoint": "uri", "Study": "name", "Worker": "id"}
+"""Labels of the nodes that are locked as such, each with the property that identifies them."""
+
+
+def revised(node: str) -> str:
+    """Return the assignment that locks a node: `SET {revised('s')}`.
+
+    A changed property is a write lock on Neo4j, and a conflict at commit on ArcadeDB.
+    """
+    return f"{node}.revision = coalesce({node}.revision, 0) + 1"
+
+
+def rewritten(study: str) -> str:
+    """Return the assignments that follow a change of stored proposals, other than those of the queue: `SET {…}`.
+
+    Readers that keep finished proposals read all of them again (`archive.store.snapshots`), and the next addition
+    counts the proposals (`archive.queue.admission`).
+    """
+    uncounted = f"{study}.admitted = null, {study}.next_number = null"
+    return f"{study}.rewritten = coalesce({study}.rewritten, 0) + 1, {uncounted}"
+
+
+def lock_statement(label: Label) -> str:
+    """Return the statement that locks the nodes of `$ids`."""
+    return f"""
+UNWIND $ids AS id
+MATCH (n:{label} {{{KEYS[label]}: id}})
+USING INDEX SEEK n:{label}({KEYS[label]})
+SET {revised("n")}
+"""
+
+
+def lock(tx: ManagedTransaction, label: Label, ids: Iterable[str]) -> None:
+    """Keep other transactions that lock one of these nodes from committing before this one.
 
     Args:
         tx: The transaction.
-        statement: Unwinds `$rows`, and ends with `RETURN count(*) AS written`, and more of that kind.
+        label: Label of the nodes.
+        ids: Their identifiers. All callers lock them in one order, so that none waits for another in a circle.
+    """
+    tx.run(lock_statement(label), ids=sorted(set(ids))).consume()
+
+
+def follows_from_state(finished: str) -> str:
+    """Return the clauses that follow every change of the state of a proposal `p`.
+
+    An open proposal, one that waits or runs, has its study in `open`, which is indexed; an ended one has `finished`.
+
+    Args:
+        finished: Cypher expression for the time at which an ended proposal ended.
+    """
+    return f"""SET p.open = CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN p.study END
+SET p.finished = CASE WHEN p.open IS NULL THEN {finished} END,
+    p.suspected = CASE WHEN p.open IS NOT NULL THEN p.suspected END"""
+
+
+def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any) -> Record:
+    """Run a statement that returns, as `written`, how many of `$rows` it wrote; return everything that it returns.
+
+    Args:
+        tx: The transaction.
+        statement: Unwinds `$rows`, and ends with `RETURN count(*) AS written`, possibly with further columns.
         rows: At least one.
         parameters: Others of the statement.
 

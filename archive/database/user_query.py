@@ -11,15 +11,18 @@ import contextlib
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, LiteralString
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import neo4j
 from neo4j import graph
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, ServiceUnavailable, SessionExpired
 
+from archive.database.column_names import columns_of
 from archive.database.read_only import require_read_only, without_end_mark
+from archive.database.statements import revised, rewritten
 from archive.errors import QueryError, StoreUnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -37,11 +40,8 @@ _NEEDS_ITS_OWN_TRANSACTION = (
     "Neo.ClientError.Transaction.ForbiddenDueToTransactionType",
 )
 
-# What was counted of a study, and what a reader kept of it, may be wrong after a user's write.
-REWRITTEN: LiteralString = """
-MATCH (s:Study)
-SET s.rewritten = coalesce(s.rewritten, 0) + 1, s.revision = coalesce(s.revision, 0) + 1
-"""
+# After a user's write, the counts of a study and the proposals that a reader has kept may be wrong.
+REWRITTEN = f"MATCH (s:Study) SET {rewritten('s')}, {revised('s')}"
 
 Page = tuple[int, int | None]
 """Rows to leave out first, and how many to return at most."""
@@ -72,32 +72,53 @@ class QueryResult:
 def run_query(
     connection: Connection,
     cypher: str,
-    parameters: dict[str, Any],
+    parameters: Mapping[str, Any] | None = None,
     *,
-    write: bool,
-    limit: int | None,
-    timeout: float | None,
+    write: bool = False,
+    limit: int | None = None,
     skip: int = 0,
+    timeout: float | None = None,
 ) -> QueryResult:
-    """Answer a query; the contract stands on `Connection.query`."""
+    """Answer a user's query, which cannot change anything unless `write` is given.
+
+    Args:
+        connection: To the archive.
+        cypher: One statement.
+        parameters: Values of its `$parameters`.
+        write: Let it write. On an embedded server it waits for its turn. A conflict with another writer undoes it, and
+            it runs again; where its outcome is unknown, it does not.
+        limit: Maximum number of rows to return; further ones are cut off, and the result says so.
+        skip: Rows to leave out first; a query of several pages needs an ORDER BY of its own.
+        timeout: Seconds after which the server gives up on it.
+
+    Raises:
+        ReadOnlyError: The query could write, and `write` was not given.
+        QueryError: The server rejected it, or it took too long.
+        UsageError: A parameter cannot be sent.
+    """
+    values = dict(parameters or {})
     if limit is not None and limit < 1:
         raise QueryError(f"limit must be >= 1, got {limit}")
     if skip < 0:
         raise QueryError(f"skip must be >= 0, got {skip}")
     if timeout is not None and timeout <= 0:
         raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
-    for name, value in parameters.items():
+    for name, value in values.items():
         _check_parameter(name, value)
     statement = without_end_mark(cypher)
     if not write:
         require_read_only(cypher)
     try:
         if write:
-            return _written(connection, statement, parameters, (skip, limit), timeout)
-        return connection.with_recovery(lambda: _rolled_back(connection, statement, parameters, (skip, limit), timeout))
+            answer = _written(connection, statement, values, (skip, limit), timeout)
+        else:
+            work = partial(_rolled_back, connection, statement, values, (skip, limit), timeout)
+            answer = connection.with_recovery(work)
     except QueryError as error:
         # The watchdog's mark is ours: a user who is shown it would look for it in the query.
         raise QueryError(_MARK.sub("", str(error)).strip()) from None
+    # ArcadeDB names the columns with the first row only.
+    return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
 
 
 def _check_parameter(name: str, value: Any) -> None:

@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archive.database.user_query import QueryResult
-from archive.queries import contributions
-from archive.queries import saved as saved_queries
+from archive.database.user_query import QueryResult, run_query
+from archive.queries import catalogue, contributions
 from archive.store import result_columns
 from archive.store.properties import METRIC
 from archive.store.result_columns import StudyResults
@@ -162,9 +161,10 @@ def lineage(connection: Connection, given: Parameters, deadline: float = math.in
         for key, value in zip(one.columns["architecture"], one.columns["value"], strict=True):
             if value is not None and (sign * value > score or (best is None and not math.isnan(value))):
                 best, score = key, sign * value
-    _, first, rest = saved_queries.get("lineage").cypher.partition("LIMIT 1\n")
-    query = "MATCH (best:Architecture {key: $best})\n" + rest
-    return connection.query(query, {**given, "best": best}) if best is not None and first else None
+    if best is None:
+        return None
+    query = f"MATCH (best:Architecture {{key: $best}})\n{catalogue.get('lineage').after('best')}"
+    return run_query(connection, query, {**given, "best": best})
 
 
 def duplicates(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:

@@ -4,6 +4,7 @@
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)
 WITH best, e ORDER BY CASE WHEN s.direction = 'minimise' THEN -e.value ELSE e.value END DESC, e.id LIMIT 1
+// best: the network that the lineage leads to.
 MATCH path = (best)<-[:MORPHED_INTO*0..40]-(first:Architecture)
 WHERE all(at IN nodes(path) WHERE EXISTS { (at)<-[:OF]-(:Proposal {study: $study}) })
 WITH path ORDER BY length(path) DESC LIMIT 1

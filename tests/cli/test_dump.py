@@ -14,7 +14,7 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.cli.main import main
-from archive.queries import saved
+from archive.queries import catalogue
 from archive.settings import environment
 from archive.trainer.tasks import registry
 from tests.conftest import wipe
@@ -136,10 +136,10 @@ def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_pat
             main(arguments)
         assert ended.value.code == 0
         said = capsys.readouterr().out
-        assert "cost" in said or said == saved.get("cost").cypher
+        assert "cost" in said or said == catalogue.get("cost").cypher
     with pytest.raises(SystemExit):
         main(["query", "--named", "cost", "--show", "--json"])
-    assert json.loads(capsys.readouterr().out) == {"name": "cost", "cypher": saved.get("cost").cypher}
+    assert json.loads(capsys.readouterr().out) == {"name": "cost", "cypher": catalogue.get("cost").cypher}
     assert not (tmp_path / "none").exists()
 
 

@@ -20,6 +20,7 @@ from neo4j.exceptions import TransientError
 from archive import settings
 from archive.database.connection import Connection
 from archive.database.statements import write_all
+from archive.database.user_query import run_query
 from archive.errors import (
     AuthenticationError,
     DatabaseNotFoundError,
@@ -193,7 +194,7 @@ def test_two_that_create_the_same_id_share_one_node(connection, open_connection)
     connections = [connection, open_connection()]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(propose, range(80)))
-    assert connection.query("MATCH (a:Agent) RETURN count(a)").rows == [(10,)]
+    assert run_query(connection, "MATCH (a:Agent) RETURN count(a)").rows == [(10,)]
 
 
 def test_a_real_violation_is_reported_in_the_end(connection):
@@ -271,7 +272,7 @@ def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
 def test_the_embedded_server_stopped_under_many_threads(home):
     with Connection.open(home) as connection:
         # As the schema does, so that what the threads write is all that can conflict.
-        connection.query("CREATE CONSTRAINT FOR (c:Counter) REQUIRE c.key IS UNIQUE", write=True)
+        run_query(connection, "CREATE CONSTRAINT FOR (c:Counter) REQUIRE c.key IS UNIQUE", write=True)
         with ThreadPoolExecutor(4) as pool:
             results = [pool.submit(connection.write, add_once(str(number))) for number in range(200)]
             embedded.stop(home)
@@ -333,7 +334,7 @@ def test_a_connection_that_was_closed(store_settings):
     connection.close()
     connection.close()
     with pytest.raises(StoreUnavailableError, match="closed"):
-        connection.query("RETURN 1")
+        run_query(connection, "RETURN 1")
 
 
 def test_no_password_in_what_is_shown(connection, address):
@@ -345,7 +346,7 @@ def test_no_password_in_what_is_shown(connection, address):
 
 
 def test_rows_and_columns(connection):
-    result = connection.query("UNWIND [1, 2] AS n RETURN n, toString(n) AS text, n / 2.0 AS half", {})
+    result = run_query(connection, "UNWIND [1, 2] AS n RETURN n, toString(n) AS text, n / 2.0 AS half", {})
     assert result.columns == ["n", "text", "half"]
     assert result.rows == [(1, "1", 0.5), (2, "2", 1.0)]
     assert not result.truncated
@@ -353,7 +354,7 @@ def test_rows_and_columns(connection):
 
 def test_parameters(connection):
     sent = {"list": [1, 2.5, "x", None, True], "map": {"a": [1]}}
-    assert connection.query("RETURN $list, $map", sent).rows == [(sent["list"], sent["map"])]
+    assert run_query(connection, "RETURN $list, $map", sent).rows == [(sent["list"], sent["map"])]
 
 
 @pytest.mark.parametrize(
@@ -367,16 +368,17 @@ def test_parameters(connection):
 )
 def test_parameters_that_no_server_takes(connection, value, message):
     with pytest.raises(UsageError, match=message):
-        connection.query("RETURN $value", {"value": value})
+        run_query(connection, "RETURN $value", {"value": value})
 
 
 def test_values_of_the_graph_are_plain(connection):
-    connection.query(
+    run_query(
+        connection,
         "CREATE (:Study {name: 'a', created: datetime('2024-01-02T03:04:05Z')})-[:ON {x: 1}]->(:Task {id: 't'})",
         write=True,
     )
-    ((node, relationship, path, day),) = connection.query(
-        "MATCH p = (s:Study)-[r:ON]->(:Task) RETURN s, r, p, date('2024-01-02')"
+    ((node, relationship, path, day),) = run_query(
+        connection, "MATCH p = (s:Study)-[r:ON]->(:Task) RETURN s, r, p, date('2024-01-02')"
     ).rows
     assert node["labels"] == ["Study"]
     assert node["properties"]["name"] == "a"
@@ -390,12 +392,12 @@ def test_values_of_the_graph_are_plain(connection):
     ("limit", "shown", "truncated"), [(1, 1, True), (9, 9, True), (10, 10, False), (11, 10, False)]
 )
 def test_a_limit_is_said_aloud(connection, limit, shown, truncated):
-    result = connection.query("UNWIND range(1, 10) AS n RETURN n", limit=limit)
+    result = run_query(connection, "UNWIND range(1, 10) AS n RETURN n", limit=limit)
     assert (len(result.rows), result.truncated) == (shown, truncated)
 
 
 def test_a_limit_does_not_fetch_the_rest(connection):
-    result = connection.query("UNWIND range(1, 2000000) AS n RETURN n", limit=2, timeout=60)
+    result = run_query(connection, "UNWIND range(1, 2000000) AS n RETURN n", limit=2, timeout=60)
     assert result.rows == [(1,), (2,)]
     assert result.truncated
 
@@ -403,16 +405,16 @@ def test_a_limit_does_not_fetch_the_rest(connection):
 @pytest.mark.parametrize("arguments", [{"limit": 0}, {"timeout": 0}, {"timeout": -1.0}])
 def test_a_limit_without_sense(connection, arguments):
     with pytest.raises(QueryError, match="must be"):
-        connection.query("RETURN 1", **arguments)
+        run_query(connection, "RETURN 1", **arguments)
 
 
 @pytest.mark.parametrize("write", [False, True])
 def test_a_query_that_takes_too_long_is_ended(connection, write):
     with pytest.raises(QueryError, match=r"took longer than 0.5 seconds"):
-        connection.query(FOREVER, timeout=0.5, write=write)
+        run_query(connection, FOREVER, timeout=0.5, write=write)
 
     def still_running():
-        rows = connection.query("SHOW TRANSACTIONS YIELD currentQuery").rows
+        rows = run_query(connection, "SHOW TRANSACTIONS YIELD currentQuery").rows
         return any("30000" in (text or "") for (text,) in rows)
 
     deadline = time.monotonic() + 20
@@ -427,7 +429,7 @@ def test_a_query_that_takes_too_long_is_ended(connection, write):
 )
 def test_a_query_that_is_wrong(connection, cypher, write):
     with pytest.raises(QueryError) as caught:
-        connection.query(cypher, write=write)
+        run_query(connection, cypher, write=write)
     assert str(caught.value).strip()
 
 
@@ -435,13 +437,13 @@ def test_a_write_is_run_once(connection, address):
     with through_proxy(address, patience=1.0) as (proxy, relayed):
         proxy.down()
         with pytest.raises(StoreError):
-            relayed.query("CREATE (:Counter {value: 1})", write=True)
+            run_query(relayed, "CREATE (:Counter {value: 1})", write=True)
         proxy.up()
-        assert relayed.query("CREATE (:Counter {value: 1})", write=True).rows == []
+        assert run_query(relayed, "CREATE (:Counter {value: 1})", write=True).rows == []
         assert relayed.read(count) == {"n": 1, "total": 1}
 
 
 def test_a_rejected_query_is_shown_as_it_was_typed(connection):
     with pytest.raises(QueryError) as caught:
-        connection.query("MATCH (n", timeout=5.0)
+        run_query(connection, "MATCH (n", timeout=5.0)
     assert "/*" not in str(caught.value)

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from archive.database.read_only import WRITING_WORDS, require_read_only
-from archive.database.user_query import _rolled_back
+from archive.database.user_query import _rolled_back, run_query
 from archive.errors import ArchiveError, QueryError, ReadOnlyError
 
 pytestmark = pytest.mark.dialect
@@ -208,7 +208,8 @@ READS = [
 
 @pytest.fixture
 def filled(connection):
-    connection.query(
+    run_query(
+        connection,
         "CREATE (s:Study {name: 'a', budget: 20, objective: 'o'})-[:ON]->(:Task {id: 't'}) CREATE (:Layer {id: 'l'})",
         write=True,
     )
@@ -217,10 +218,10 @@ def filled(connection):
 
 def contents(connection):
     """Everything that a query could have changed: the data, the schema, the users, the databases."""
-    nodes = connection.query("MATCH (n) RETURN labels(n), properties(n)").rows
-    edges = connection.query("MATCH (a)-[r]->(b) RETURN labels(a), type(r), properties(r), labels(b)").rows
-    schema = [connection.query(f"SHOW {what} YIELD name RETURN name").rows for what in ("INDEXES", "CONSTRAINTS")]
-    others = [connection.query(f"SHOW {what}").rows for what in ("DATABASES", "USERS")]
+    nodes = run_query(connection, "MATCH (n) RETURN labels(n), properties(n)").rows
+    edges = run_query(connection, "MATCH (a)-[r]->(b) RETURN labels(a), type(r), properties(r), labels(b)").rows
+    schema = [run_query(connection, f"SHOW {what} YIELD name RETURN name").rows for what in ("INDEXES", "CONSTRAINTS")]
+    others = [run_query(connection, f"SHOW {what}").rows for what in ("DATABASES", "USERS")]
     return [sorted(map(repr, rows)) for rows in (nodes, edges, *schema, [row[:2] for row in others[0]], others[1])]
 
 
@@ -228,7 +229,7 @@ def test_no_write_gets_through(filled):
     before = contents(filled)
     for cypher in WRITES:
         with pytest.raises(ReadOnlyError):
-            filled.query(cypher)
+            run_query(filled, cypher)
         if contents(filled) != before:
             pytest.fail(f"changed by {cypher!r}")
 
@@ -260,14 +261,16 @@ def test_a_read_is_allowed(cypher):
 
 def test_reads_are_answered(filled):
     for cypher in READS:
-        filled.query(cypher, {"p": 1})
-        filled.query(cypher, {"p": 1}, timeout=30)
+        run_query(filled, cypher, {"p": 1})
+        run_query(filled, cypher, {"p": 1}, timeout=30)
 
 
 def test_write_lets_it_write(filled):
-    filled.query("CREATE (:Worker {id: 'w'})", write=True)
-    filled.query("UNWIND range(1, 5) AS i CALL (i) { CREATE (:Worker {id: toString(i)}) } IN TRANSACTIONS", write=True)
-    assert filled.query("MATCH (w:Worker) RETURN count(w)").rows == [(6,)]
+    run_query(filled, "CREATE (:Worker {id: 'w'})", write=True)
+    run_query(
+        filled, "UNWIND range(1, 5) AS i CALL (i) { CREATE (:Worker {id: toString(i)}) } IN TRANSACTIONS", write=True
+    )
+    assert run_query(filled, "MATCH (w:Worker) RETURN count(w)").rows == [(6,)]
 
 
 def test_the_message_names_the_place_and_the_way_out():

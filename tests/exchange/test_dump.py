@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 
 from archive.api import connect
+from archive.database.user_query import run_query
 from archive.errors import StudyConflictError, UnknownNameError, UsageError
 from archive.exchange import export_queries
 from archive.exchange.load import load
@@ -47,7 +48,7 @@ def test_what_is_loaded_is_what_was_there(archive, connection, file):
     details = archive.architectures.details(networks[0].key)
     keys = [network.key for network in networks[:4]]
     matrix = archive.distances.matrix(keys, "otmann")
-    checkpoint = archive.checkpoints.of_architecture(networks[0].key)
+    checkpoint = archive.checkpoints.of_evaluation("one#00000")
     wipe(connection)
     contents, changed = load(connection, file)
     assert contents.counts == {
@@ -62,7 +63,7 @@ def test_what_is_loaded_is_what_was_there(archive, connection, file):
     assert after == before
     assert archive.architectures.details(networks[0].key) == details
     assert (archive.distances.matrix(keys, "otmann") == matrix).all()
-    assert archive.checkpoints.of_architecture(networks[0].key) == checkpoint
+    assert archive.checkpoints.of_evaluation("one#00000") == checkpoint
     assert dumped(archive, file) == first
 
 
@@ -276,7 +277,7 @@ def test_a_file_that_contradicts_the_archive_changes_nothing(archive, connection
 
 def test_what_could_not_be_loaded_is_not_dumped(archive, connection, file):
     fill(archive)
-    connection.query("MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True)
+    run_query(connection, "MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True)
     with pytest.raises(UsageError, match="proposal has a property that cannot be: 'hyperparameters' = 'fast'"):
         dumped(archive, file)
     assert not file.exists()

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from archive.database.read_only import require_read_only
+from archive.database.user_query import run_query
 from archive.errors import QueryError, UnknownNameError, UsageError
-from archive.queries import saved
+from archive.queries import catalogue, saved
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result
-from tests.support.stores import Suggestion, cells, study
+from tests.support.stores import Suggestion, answer, cells, study
 
 pytestmark = pytest.mark.dialect
 
@@ -80,7 +81,7 @@ def test_what_is_best_is_what_the_studies_of_a_task_want(archive, networks, dire
     evaluate(archive, "two", *steps, direction=other, task="other", protocol="other/1")
     minimise = {"digits": direction == "minimise", "other": other == "minimise"}
     for name, given in (("best-per-operation", {}), ("frontier", {"cost": "mass"})):
-        query = saved.get(name)
+        query = catalogue.get(name)
         for task in ("digits", "other"):
             whole = {"protocol": None, **given, "task": task, "minimise": minimise[task]}
             asked = archive.named(name, task=task, **given).rows
@@ -207,7 +208,7 @@ def test_duplicates(archive, networks):
     archive.studies.create(study("three"))
     agent = archive.proposals.register_agent("random", {}, "1")
     known = Result(0.5, seconds=0.0, answered_from="one#00001")
-    archive.proposals.create_answered("three", agent, [(Suggestion(networks[1]), known)], after=0)
+    answer(archive, "three", agent, [(Suggestion(networks[1]), known)], after=0)
     archive.proposals.create("three", agent, [Suggestion(networks[5])])
     (row,) = rows(archive.named("duplicates"))
     assert (row["proposals"], row["networks"], row["in_several_studies"]) == (7, 5, 2)
@@ -244,7 +245,7 @@ def test_stale_workers(archive, connection, networks):
     claim = archive.proposals.claim("silent", study="one", lease_seconds=1000)
     archive.proposals.register_worker("idle", "host")
     assert archive.named("stale-workers").rows == []
-    connection.query("MATCH (w:Worker) SET w.heartbeat = w.heartbeat - 100000", write=True)
+    run_query(connection, "MATCH (w:Worker) SET w.heartbeat = w.heartbeat - 100000", write=True)
     (row,) = rows(archive.named("stale-workers"))
     assert (row["worker"], row["proposal"]) == ("silent", claim.id)
     assert 100 <= row["silent_seconds"] < 400
@@ -284,23 +285,23 @@ def test_a_frontier_without_points_says_why(archive, table):
 
 def test_an_answer_without_rows_has_its_columns(archive, networks):
     archive.studies.create(study("one"))
-    empty = {name: archive.named(name, **named_of(name)) for name in saved.names()}
+    empty = {name: archive.named(name, **named_of(name)) for name in catalogue.names()}
     assert not any(answer.rows for answer in empty.values())
     evaluate(archive, "two", ("random", Suggestion(networks[0], mean=0.5, std=0.5), 0.5, {"two": "0"}))
     child = Suggestion(networks[1], parent=networks[0], operations=("swap",), mean=0.5, std=0.5)
     evaluate(archive, "two", ("random", child, 0.5, {"two": "0"}))
     archive.proposals.create("two", archive.proposals.register_agent("random", {}, "1"), [Suggestion(networks[2])])
     archive.proposals.claim("silent", study="two", lease_seconds=1000)
-    for name, answer in empty.items():
+    for name, before in empty.items():
         late = {"seconds": -1} if name == "stale-workers" else {}
         full = archive.named(name, **{**named_of(name, "two"), **late})
         assert full.rows, name
-        assert answer.columns == full.columns, name
+        assert before.columns == full.columns, name
 
 
 def named_of(name, study_name="one"):
     given = {"study": study_name, "task": "digits", "cost": "mass"}
-    return {each: given[each] for each in saved.get(name).parameters if each in given}
+    return {each: given[each] for each in catalogue.get(name).parameters if each in given}
 
 
 def test_pages_are_the_whole(archive, table):
@@ -321,10 +322,10 @@ def test_pages_are_the_whole(archive, table):
 
 def test_every_query_says_what_it_answers_and_only_reads():
     assert {"best-per-operation", "motif", "lineage", "contributions", "duplicates", "calibration", "cost"} < {
-        *saved.names()
+        *catalogue.names()
     }
-    for name in saved.names():
-        query = saved.get(name)
+    for name in catalogue.names():
+        query = catalogue.get(name)
         require_read_only(query.cypher)
         assert query.summary.endswith(".")
         assert all(parameter.help for parameter in query.parameters.values())

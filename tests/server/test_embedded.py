@@ -21,6 +21,7 @@ import pytest
 
 from archive import settings
 from archive.database.connection import Connection
+from archive.database.user_query import run_query
 from archive.errors import ServerStartError, SettingsError, StoreError
 from archive.server import arcadedb, embedded, run_file, supervisor
 from archive.server.run_file import Folder
@@ -79,12 +80,12 @@ def servers_over(folder):
 
 def remember(home, value):
     with Connection.open(home) as connection:
-        connection.query("CREATE (:Memory {value: $value})", {"value": value}, write=True)
+        run_query(connection, "CREATE (:Memory {value: $value})", {"value": value}, write=True)
 
 
 def remembered(home):
     with Connection.open(home) as connection:
-        return [value for (value,) in connection.query("MATCH (m:Memory) RETURN m.value ORDER BY m.value").rows]
+        return [value for (value,) in run_query(connection, "MATCH (m:Memory) RETURN m.value ORDER BY m.value").rows]
 
 
 # Start, status, stop
@@ -280,7 +281,7 @@ def test_it_leaves_when_nobody_is_connected(home):
     with Connection.open(own) as connection:
         alive = embedded.status(own)
         time.sleep(1.5)
-        assert connection.query("RETURN 1").rows == [(1,)]
+        assert run_query(connection, "RETURN 1").rows == [(1,)]
         assert embedded.status(own).pid == alive.pid
     wait_until(lambda: gone(alive.pid) and gone(alive.java_pid), what="the idle end")
     assert embedded.status(own).state == "stopped"
@@ -324,8 +325,8 @@ def test_nothing_is_written_to_a_disk_that_is_nearly_full(standing, monkeypatch)
         with pytest.raises(StoreError, match=r"is full \(1.0 MiB free"):
             connection.write(lambda transaction: transaction.run("CREATE (:Memory {value: 6})").consume())
         with pytest.raises(StoreError, match="is full"):
-            connection.query("CREATE (:Memory {value: 6})", write=True)
-        assert connection.query("MATCH (m:Memory) WHERE m.value > 4 RETURN m.value").rows == [(5,)]
+            run_query(connection, "CREATE (:Memory {value: 6})", write=True)
+        assert run_query(connection, "MATCH (m:Memory) WHERE m.value > 4 RETURN m.value").rows == [(5,)]
 
 
 def test_a_disk_that_is_full(home, monkeypatch):

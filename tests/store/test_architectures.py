@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from archive.architecture.layer_mass import total_mass
+from archive.database.user_query import run_query
 from archive.errors import UnknownNameError, UsageError
 from archive.store import architectures as store
 from archive.store.architectures import Architectures
@@ -133,7 +134,7 @@ def test_a_morph_is_noted_once_with_its_operations(archive, connection):
     archive.architectures.record_morph(parent, child, ["widen", "deepen"])
     archive.architectures.record_morph(parent, child, ["skip"])
     archive.architectures.record_morph(parent, parent, [])
-    assert connection.query("MATCH (a)-[m:MORPHED_INTO]->(b) RETURN a.key, b.key, m.operations").rows == [
+    assert run_query(connection, "MATCH (a)-[m:MORPHED_INTO]->(b) RETURN a.key, b.key, m.operations").rows == [
         (parent.key, child.key, ["widen", "deepen"])
     ]
     assert archive.architectures.details(parent.key)["children"] == [child.key]

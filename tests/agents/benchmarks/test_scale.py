@@ -8,7 +8,7 @@ import pytest
 
 from archive.agents.benchmarks import scale
 from archive.errors import UsageError
-from archive.queries import saved
+from archive.queries import catalogue
 
 
 def test_every_figure_is_measured(archive, store_settings, monkeypatch):
@@ -17,8 +17,8 @@ def test_every_figure_is_measured(archive, store_settings, monkeypatch):
     found = {row.name: row for row in scale.measure(30, store_settings, told.append)}
     assert all(math.isfinite(row.value) and row.value > 0 for row in found.values())
     for words in ("", ", the first time"):
-        assert {f"question {name}{words}" for name in saved.names()} <= found.keys()
-    assert len(saved.names()) >= 10
+        assert {f"question {name}{words}" for name in catalogue.names()} <= found.keys()
+    assert len(catalogue.names()) >= 10
     for words in ("load of 30", "history of 30", "warm start", "one step of", "nearest by otmann"):
         assert any(words in name for name in found), words
     assert ("disk" in found) == store_settings.embedded

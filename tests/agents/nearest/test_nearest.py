@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from archive import cache, kernels, spaces
+from archive.agents import similar
 from archive.agents.nearest.search import Nearest
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
@@ -45,7 +46,7 @@ def shown(found):
 @pytest.mark.parametrize(("kind", "settings"), [("otmann", {}), ("tree-wasserstein", {"n": 2}), ("edit", {"lam": 0.5})])
 def test_the_nearest_are_those_of_the_kernel(filled, kind, settings):
     first, *others = cells(40)
-    found = filled.similar(first.key, 6, kind, **settings)
+    found = similar(filled, first.key, 6, kind, **settings)
     exact = by_hand(first, others, kind, **settings)
     assert [distance for distance, _ in shown(found)] == [distance for distance, _ in exact[:6]]
     assert set(shown(found)) <= set(exact)
@@ -56,11 +57,11 @@ def test_the_nearest_are_those_of_the_kernel(filled, kind, settings):
 
 def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
     stranger = cells(41)[40]
-    found = filled.similar(stranger, 3)
+    found = similar(filled, stranger, 3)
     assert [one for one, _ in shown(found)] == [one for one, _ in by_hand(stranger, cells(40))[:3]]
     assert len(filled.architectures.get_many([stranger.key])) == 0
     key = cells(1)[0].key
-    assert filled.similar(key[:12], 3) == filled.similar(cells(1)[0], 3)
+    assert similar(filled, key[:12], 3) == similar(filled, cells(1)[0], 3)
 
 
 def test_what_is_added_is_found(filled):
@@ -75,17 +76,17 @@ def test_what_is_added_is_found(filled):
 
 def test_only_what_a_study_has_evaluated(filled):
     evaluate(filled, [0.5, 0.75, 0.25], "some")
-    found = filled.similar(cells(40)[39], 9, study="some")
+    found = similar(filled, cells(40)[39], 9, study="some")
     assert {one.key for one in found.neighbours} == {one.key for one in cells(3)}
     assert [one.evaluations for one in found.neighbours] == [1, 1, 1] and found.among == 3
     with pytest.raises(UnknownNameError, match="study"):
-        filled.similar(cells(1)[0], study="none")
+        similar(filled, cells(1)[0], study="none")
 
 
 def test_other_spaces_have_no_distance(filled):
     networks = spaces.get("mlp").initial_pool()[:3]
     filled.architectures.add(networks)
-    found = filled.similar(networks[0].key)
+    found = similar(filled, networks[0].key)
     assert {one.key for one in found.neighbours} == {one.key for one in networks[1:]}
 
 
@@ -116,18 +117,18 @@ def test_an_archive_that_was_emptied_behind_the_index(filled, monkeypatch):
 
 
 def test_one_component(filled):
-    found = filled.similar(cells(1)[0], 4, component="otmann_normalised:0.8")
+    found = similar(filled, cells(1)[0], 4, component="otmann_normalised:0.8")
     stack = kernels.get("otmann").distances([cells(1)[0]], cells(40)[1:]).stack[7, 0]
     np.testing.assert_allclose([one.distance for one in found.neighbours], np.sort(stack)[:4])
 
 
 def test_what_cannot_be_asked(filled):
     with pytest.raises(UsageError, match="got 0"):
-        filled.similar(cells(1)[0], 0)
+        similar(filled, cells(1)[0], 0)
     with pytest.raises(UnknownNameError, match="kernel"):
-        filled.similar(cells(1)[0], kind="otman")
+        similar(filled, cells(1)[0], kind="otman")
     with pytest.raises(UnknownNameError, match="architecture"):
-        filled.similar("0" * 32)
+        similar(filled, "0" * 32)
 
 
 def test_the_command(filled, store_settings, home):

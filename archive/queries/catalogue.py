@@ -1,0 +1,106 @@
+"""Catalogue of saved queries: the Cypher texts of `archive/queries`, one file each.
+
+    query_catalogue.names()
+    query_catalogue.get("cost").parameters
+
+A file begins with comments: a summary, then one line for each parameter, `// $name = default    Description.`; a
+parameter without a default is required. All queries only read, and run on both servers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import takewhile
+from typing import Any
+
+from archive.errors import UnknownNameError, UsageError
+
+_PARAMETER = re.compile(r"// \$(\w+)(?: = (?P<default>.+?))?(?:\s{2,}|\s*$)\s*(?P<help>.*)")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a saved query; without a default it has to be given."""
+
+    name: str
+    help: str
+    needed: bool
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class SavedQuery:
+    """A question with its text.
+
+    Attributes:
+        name: What it is asked by.
+        summary: What it answers.
+        parameters: Name to parameter.
+        cypher: The whole text, comments included.
+    """
+
+    name: str
+    summary: str
+    parameters: Mapping[str, Parameter]
+    cypher: str
+
+    def after(self, mark: str) -> str:
+        """Return the part of the text after the line `// mark: …`."""
+        line = re.search(rf"^// {mark}: .*\n", self.cypher, re.MULTILINE)
+        if line is None:
+            raise UsageError(f"the saved query {self.name} has no line that begins with // {mark}:")
+        return self.cypher[line.end() :]
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all saved queries, alphabetically."""
+    folder = files("archive.queries")
+    return tuple(
+        sorted(file.name.removesuffix(".cypher") for file in folder.iterdir() if file.name.endswith(".cypher"))
+    )
+
+
+@cache
+def get(name: str) -> SavedQuery:
+    """Return a saved query.
+
+    Raises:
+        UnknownNameError: There is none of this name.
+    """
+    if name not in names():
+        raise UnknownNameError("saved query", name, names())
+    text = (files("archive.queries") / f"{name}.cypher").read_text(encoding="utf-8")
+    head = list(takewhile(lambda line: line.startswith("//"), text.splitlines()))
+    summary = " ".join(line.removeprefix("// ") for line in head if not line.startswith("// $"))
+    parameters = [_parameter(line) for line in head if line.startswith("// $")]
+    return SavedQuery(name, summary, {each.name: each for each in parameters}, text)
+
+
+def check(name: str, given: Mapping[str, Any]) -> None:
+    """Make sure that a saved query can be asked with these parameters.
+
+    Raises:
+        UnknownNameError: There is no such query, or it has no such parameter.
+        UsageError: A parameter is missing.
+    """
+    parameters = get(name).parameters
+    for each in given:
+        if each not in parameters:
+            raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
+    for parameter in parameters.values():
+        if parameter.needed and given.get(parameter.name) is None:
+            raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")
+
+
+def _parameter(line: str) -> Parameter:
+    found = _PARAMETER.fullmatch(line)
+    if found is None:
+        raise UsageError(f"a saved query declares parameters as // $name = default    help, got {line!r}")
+    default = found["default"]
+    return Parameter(found[1], found["help"], default is None, None if default is None else json.loads(default))
