@@ -1,21 +1,20 @@
-"""The shape of the data: constraints and indexes, put in place by recorded migrations.
+"""The database schema: constraints and indexes, applied by recorded migrations.
 
-Each migration has a number and is applied once; a (:SchemaMigration {version, name, applied}) node says so. Every
-statement may run twice, so that two processes may migrate at once and a killed migration is simply run again.
-A migration is never edited after its release: a change of mind is the next one.
+Each migration has a version and is applied once; a (:SchemaMigration {version, name, applied}) node records it. Every
+statement may run twice, so that two processes may migrate at the same time and an interrupted migration runs again.
+A released migration is never edited: a correction is the next migration.
 
-Where a server needs its own form of something, the form lives here and nowhere else, with one exception. The
-statements of a trial's transactions name the index that they look nodes up by, `USING INDEX SEEK`. Neo4j takes an index
-for empty until it has counted what it holds, and would rather scan it then; and the plan of a statement that follows a
-write, it keeps for as long as it runs. What is not named may be scanned for years, in an archive that was new when it
-was planned. The embedded server passes over the words.
+The forms of a statement that differ between servers live here, with one exception. The statements of a trial's
+transactions name their index, `USING INDEX SEEK`. Until Neo4j has gathered statistics it assumes that indexes are empty
+and prefers scans, and it keeps the plan of a statement that follows a write for as long as it runs: a statement without
+the hint that was planned in a new archive may scan for years. ArcadeDB ignores the hint.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import LiteralString, NamedTuple
 
 import neo4j
@@ -23,7 +22,6 @@ from neo4j.exceptions import Neo4jError
 
 from archive.database.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
-from archive.store import conversions
 
 _ALREADY_THERE = frozenset(
     [
@@ -44,12 +42,12 @@ class Migration(NamedTuple):
     """One step of the schema.
 
     Attributes:
-        version: Its number, counted from 1.
-        name: What it does.
+        version: Larger than that of the migration before.
+        name: Summary of the step.
         unique: Properties that identify a node: `(label, property)`.
         indexed: Properties that nodes are looked up by: `(label, property)`.
-        dropped: What an earlier migration made unique, and nothing needs any more: `(label, property)`.
-        relationships: Types of relationship that it introduces.
+        dropped: Uniqueness constraints of earlier migrations that nothing needs any more: `(label, property)`.
+        relationships: Types of relationship that the step introduces.
         convert: Changes data that an earlier release wrote; runs after the rest, and may run again.
     """
 
@@ -62,71 +60,70 @@ class Migration(NamedTuple):
     convert: Callable[[Connection], None] | None = None
 
 
-MIGRATIONS = (
-    Migration(
-        1,
-        "identifiers, and what searches and trainers look up",
-        unique=(
-            ("SchemaMigration", "version"),
-            ("Study", "name"),
-            ("Task", "id"),
-            ("Space", "id"),
-            ("Agent", "id"),
-            ("Worker", "id"),
-            ("Proposal", "id"),
-            ("Evaluation", "id"),
-            ("Architecture", "key"),
-            ("Layer", "id"),
-            ("Checkpoint", "uri"),
-        ),
-        indexed=(
-            ("Architecture", "functional_key"),
-            ("Architecture", "space"),
-            ("Layer", "op"),
-            ("Proposal", "state"),
-            ("Proposal", "study"),
-            ("Space", "name"),
-            ("Task", "name"),
-        ),
-        relationships=(
-            "CLAIMED", "DISTANCE", "FEEDS", "HAS_LAYER", "IN", "MADE", "MORPHED_INTO", "OF", "ON", "PROPOSED",
-            "RESULTED_IN", "SAVED", "WARM_STARTED_FROM",
-        ),
+BASELINE = Migration(
+    6,
+    "identifiers, and what searches and trainers look up",
+    unique=(
+        ("SchemaMigration", "version"),
+        ("Study", "name"),
+        ("Task", "id"),
+        ("Space", "id"),
+        ("Agent", "id"),
+        ("Worker", "id"),
+        ("Proposal", "id"),
+        ("Evaluation", "id"),
+        ("Architecture", "key"),
+        ("Checkpoint", "uri"),
     ),
-    Migration(2, "networks as one text on their nodes", convert=conversions.write_codes),
-    Migration(
-        3,
-        "pages of what studies found",
-        unique=(("Page", "id"), ("Whole", "id")),
-        relationships=("HAS_PAGE", "HAS_WHOLE"),
+    indexed=(
+        ("Architecture", "functional_key"),
+        ("Architecture", "space"),
+        ("Layer", "op"),
+        ("Proposal", "open"),
+        ("Proposal", "state"),
+        ("Proposal", "study"),
+        ("Space", "name"),
+        ("Task", "name"),
     ),
-    # Layers are found by way of their network: to keep their ids unique took a quarter of the time to store one.
-    Migration(4, "layers without ids", dropped=(("Layer", "id"),)),
-    Migration(5, "open proposals by study", indexed=(("Proposal", "open"),), convert=conversions.mark_open),
-    # Results are read from their nodes (`archive.store.result_columns`): a copy may outlive a user's change of them.
-    Migration(6, "no copies of results", dropped=(("Page", "id"), ("Whole", "id")), convert=conversions.delete_pages),
+    relationships=(
+        "CLAIMED", "DISTANCE", "FEEDS", "HAS_LAYER", "IN", "MADE", "MORPHED_INTO", "OF", "ON", "PROPOSED",
+        "RESULTED_IN", "SAVED", "WARM_STARTED_FROM",
+    ),
 )  # fmt: skip
-CURRENT_VERSION = MIGRATIONS[-1].version
+"""The schema of the first release. Its number is 6: archives of the last development version have this schema."""
+
+MIGRATIONS = (BASELINE,)
 
 
-def migrate(connection: Connection) -> None:
-    """Bring the archive to this release's schema; at once when it is there already.
+def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
+    """Bring the archive to the schema of this release; return at once where it has that schema already.
+
+    Args:
+        connection: To the archive.
+        migrations: All migrations of the release, by version; the first one makes an empty database an archive.
 
     Raises:
-        SchemaVersionError: A newer release wrote the archive.
+        SchemaVersionError: A newer release wrote the archive, or a development version before the first release.
     """
-    found = version(connection)
-    if found > CURRENT_VERSION:
+    stored, (first, last) = version(connection), (migrations[0].version, migrations[-1].version)
+    if stored > last:
         raise SchemaVersionError(
-            f"the archive at {connection.address} has schema version {found}, written by a newer release; this one "
-            f"knows {CURRENT_VERSION}: upgrade with pip install --upgrade nas-archive"
+            f"the archive at {connection.address} has schema version {stored}, written by a newer release; this one "
+            f"knows {last}: upgrade with pip install --upgrade nas-archive"
         )
-    for migration in MIGRATIONS[found:]:
-        _apply_patiently(connection, migration)
+    if 0 < stored < first:
+        raise SchemaVersionError(
+            f"the archive at {connection.address} has schema version {stored}, written by a development version; "
+            f"released schemas begin with {first}: dump it with the program that wrote it, and load the dump into an "
+            "empty archive"
+        )
+    for migration in migrations:
+        if migration.version > stored:
+            _apply_patiently(connection, migration)
 
 
 def version(connection: Connection) -> int:
-    """The number of the last migration on record; 0 for an empty database."""
+    """Return the version of the last recorded migration; 0 for an empty database."""
 
     def work(transaction: neo4j.ManagedTransaction) -> int:
         record = transaction.run(_READ_VERSION).single(strict=True)
@@ -136,8 +133,8 @@ def version(connection: Connection) -> int:
 
 
 def _apply_patiently(connection: Connection, migration: Migration) -> None:
-    # Two processes that define the same things at once trip over each other in ways of the server's own (Neo4j: an
-    # "unexpected error", beside deadlocks). Run again, a process finds the other one's work done.
+    # Two processes that define the same constraints at once may fail in ways of the server's own (Neo4j: an
+    # "unexpected error", beside deadlocks). The repetition finds the other process's work done.
     for attempt in range(_ATTEMPTS):
         try:
             return _apply(connection, migration)
@@ -164,7 +161,7 @@ def _apply(connection: Connection, migration: Migration) -> None:
 
 
 def _statements(migration: Migration) -> Iterator[str]:
-    """The forms that both servers understand."""
+    """Yield the definitions, in forms that both servers understand."""
     for label, name in migration.unique:
         yield (
             f"CREATE CONSTRAINT {label.lower()}_{name}_unique IF NOT EXISTS FOR (n:{label}) REQUIRE n.{name} IS UNIQUE"
@@ -180,7 +177,7 @@ def _define(connection: Connection, statement: str) -> None:
         try:
             transaction.run(statement).consume()
         except Neo4jError as error:
-            # Another process was faster between the server's look at IF NOT EXISTS and its own definition.
+            # Another process defined it between the server's check of IF NOT EXISTS and its own definition.
             if error.code not in _ALREADY_THERE:
                 raise
 
@@ -188,9 +185,9 @@ def _define(connection: Connection, statement: str) -> None:
 
 
 def _introduce(transaction: neo4j.ManagedTransaction, relationships: tuple[str, ...]) -> None:
-    """Make the types of relationship known to the embedded server.
+    """Define the types of relationship on ArcadeDB.
 
-    It defines a type inside the first transaction that uses it, which then conflicts with every other one.
+    ArcadeDB defines a type inside the first transaction that uses it, which then conflicts with every other one.
     """
     for name in relationships:
         transaction.run(f"CREATE (:SchemaScratch)-[:{name}]->(:SchemaScratch)").consume()
