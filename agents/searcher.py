@@ -104,9 +104,10 @@ class Searcher:
         )
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
-        made = self._archive.answers.create(
-            *(study.name, agent_id, suggestions, answers),
+        made = self._archive.proposals.create(
+            *(study.name, agent_id, suggestions),
             budget=study.budget,
+            outcomes=answers,
             basis={**asked, **provenance.coupling(suggestions)},
             seconds=seconds,
             most=wanted,

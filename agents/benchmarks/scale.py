@@ -30,7 +30,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.database.connection import Connection
 from archive.errors import QueryError, UsageError
 from archive.measurement import Figure
-from archive.queries import saved
+from archive.queries import catalogue, saved
 from archive.server import embedded
 from archive.settings import Settings
 from archive.store import schema
@@ -108,7 +108,7 @@ def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterat
         if own.embedded:
             yield Figure("disk", _bytes(own.home) / 2**20, "MiB")
             yield Figure("resident memory of the server", embedded.status(own).rss_bytes / 2**20, "MiB")
-        for question in saved.names():
+        for question in catalogue.names():
             notify(f"asking {question}")
             # A server plans a question when it hears it first.
             for name in (f"question {question}, the first time", f"question {question}"):
@@ -128,7 +128,7 @@ def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[st
     found = watch(lambda: archive.studies.observed(names))
     yield Figure(f"history of {len(found.scores):,} evaluations into arrays", watch.seconds, "s", share)
     new = archive.studies.create(Study("new", TASK, PROTOCOL, SPACE, budget=1_000_000))
-    archive.studies.warm_start(new.name, "all")
+    archive.studies.warm_start(new.name, [name for name in archive.studies.names() if name != new.name])
     watch(lambda: loop.history_of(archive, new))
     yield Figure("warm start: all of it with its networks, the first time", watch.seconds, "s", share)
     watch(lambda: loop.history_of(archive, new))
@@ -169,8 +169,8 @@ def _load(archive: Archive, networks: list[Architecture], notify: Callable[[str]
         name = f"scale-{at}"
         archive.studies.create(Study(name, TASK, PROTOCOL, SPACE, budget=len(part)))
         for number, some in enumerate(batched(part, BATCH)):
-            answered = [(Suggestion(network), _result(rng)) for network in some]
-            archive.proposals.create_answered(name, agent, answered, after=number * BATCH)
+            suggestions, results = [Suggestion(network) for network in some], [_result(rng) for _ in some]
+            archive.proposals.create(name, agent, suggestions, outcomes=results, after=number * BATCH)
         done += len(part)
         notify(f"{done:,} of {len(networks):,} in {time.perf_counter() - begin:.0f} s")
 
@@ -192,7 +192,7 @@ def _ask(connection: Connection, question: str) -> bool:
 
 def _parameters(question: str) -> dict[str, Any]:
     given = {"study": "scale-0", "task": TASK}
-    return {name: given[name] for name in saved.get(question).parameters if name in given}
+    return {name: given[name] for name in catalogue.get(question).parameters if name in given}
 
 
 def _bytes(folder: Path) -> int:

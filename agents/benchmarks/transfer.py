@@ -164,12 +164,12 @@ def alter(archive: Archive, plan: TransferPlan) -> None:
         seen = archive.studies.evaluations(plain.study.name)
         values = np.array([one.value for one in seen])
         values = -values if how == "reversed" else np.random.default_rng(job.seed).permutation(values)
-        answered = [
-            (Suggestion(one.architecture), Result(float(value), {job.problem.objective: float(value)}))
-            for one, value in zip(seen, values, strict=True)
-        ]
+        suggestions = [Suggestion(one.architecture) for one in seen]
+        results = [Result(float(value), {job.problem.objective: float(value)}) for value in values]
         agent = agents.get(STARTER, job.problem.search_space())
-        archive.proposals.create_answered(study.name, register(archive, agent), answered, after=0, unique=False)
+        archive.proposals.create(
+            study.name, register(archive, agent), suggestions, outcomes=results, after=0, unique=False
+        )
 
 
 class Row(NamedTuple):

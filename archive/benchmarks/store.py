@@ -142,8 +142,8 @@ def _store_answered(archive: Archive, study: str, networks: Sequence[Architectur
     archive.studies.create(Study(study, "digits", "digits/1", "mlp", budget=len(networks)))
     agent = archive.proposals.register_agent("benchmark", {}, "1")
     for number, network in enumerate(networks):
-        answered = [(Suggestion(network), Result(0.875, {"accuracy": 0.875}))]
-        archive.proposals.create_answered(study, agent, answered, after=number)
+        result = Result(0.875, {"accuracy": 0.875})
+        archive.proposals.create(study, agent, [Suggestion(network)], outcomes=[result], after=number)
 
 
 def _at_once(work: Callable[[int], None]) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from archive.database.statements import lock
 from archive.exchange import export_queries as reading
 from archive.exchange import statements
-from archive.exchange.file_format import text_of
 from archive.exchange.merge import merged
+from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import SHAPES, Record, architecture_of
-from archive.store import architectures
-from archive.store.evaluations import task_id
+from archive.store import architectures, distances, study_creation
+from archive.store.evaluations import TASK, task_id
 from archive.store.participants import agent_id
 from archive.store.properties import proposal_id, study_of
 from archive.store.records import State
@@ -114,26 +115,28 @@ def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     changed = _merged("task", _tasks(reading.asking_within(tx), records), records)
     rows = [{**record, "id": task_id(*names)} for names, record in changed.items()]
-    return _run(tx, statements.TASK, rows)
+    return _run(tx, TASK, rows)
 
 
 def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    tx.run(statements.LOCK_STUDIES, names=sorted({record["name"] for record in records})).consume()
+    lock(tx, "Study", {record["name"] for record in records})
     changed = _merged("study", _studies(reading.asking_within(tx), records), records)
     rows = [
         {
             **record,
             "task_id": task_id(record["task"], record["protocol"]),
             "space_id": f"{record['space']} {record['space_config']}",
+            "direction": record["properties"]["direction"],
         }
         for record in changed.values()
     ]
-    return _run(tx, statements.STUDY, rows)
+    _run(tx, statements.STUDY, rows)
+    return _run(tx, study_creation.PLACE, rows)
 
 
 def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     names = sorted({record["study"] for record in records})
-    tx.run(statements.LOCK_STUDIES, names=names).consume()
+    lock(tx, "Study", names)
     there = {identity("warm_start", row): row for row in reading.warm_starts(reading.asking_within(tx), names)}
     return _run(tx, statements.WARM_START, list(_merged("warm_start", there, records).values()))
 
@@ -151,7 +154,7 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
 
 
 def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    architectures.lock(tx, {record["parent"] for record in records})
+    lock(tx, "Architecture", {record["parent"] for record in records})
     found = reading.morphs(reading.asking_within(tx), sorted({record["child"] for record in records}))
     there = {identity("morph", row): row for page in found for row in page}
     return _run(tx, statements.MORPH, list(_merged("morph", there, records).values()))
@@ -167,14 +170,14 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
         for row in rows
     }
     _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({study_of(row["id"]) for row in rows})])
-    _run(tx, statements.TASK, [tasks[id_] for id_ in sorted(tasks)])
+    _run(tx, TASK, [tasks[id_] for id_ in sorted(tasks)])
     _run(tx, statements.EVALUATION, rows)
     _run(tx, statements.CHECKPOINT, [{"id": row["id"], **row["checkpoint"]} for row in rows if row["checkpoint"]])
     return len(rows)
 
 
 def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    tx.run(statements.LOCK_STUDIES, names=sorted({record["study"] for record in records})).consume()
+    lock(tx, "Study", {record["study"] for record in records})
     rows = reading.asking_within(tx)(
         reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records})
     )
@@ -214,17 +217,18 @@ def _replacing(there: Record | None, record: Record) -> Record:
 
 
 def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    architectures.lock(tx, {record["of"] for record in records})
+    lock(tx, "Architecture", {record["of"] for record in records})
     wanted = [{"of": record["of"], "wanted": dict.fromkeys(record["to"], True)} for record in records]
     there: dict[str, Record] = {}
     for row in tx.run(statements.PAIRS, rows=wanted):
         at = there.setdefault(row["key"], {"of": row["key"], "to": {}})
         at["to"][row["other"]] = row["properties"]
     changed = 0
-    for query, known in ((statements.CREATE_PAIRS, False), (statements.UPDATE_PAIRS, True)):
-        rows = [_pairs(there.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
-        _run(tx, query, [row for row in rows if row["pairs"]])
-        changed += sum(len(row["pairs"]) for row in rows)
+    for query, known in ((distances.CREATE, False), (distances.UPDATE, True)):
+        groups = [_pairs(there.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
+        if any(group["rows"] for group in groups):
+            tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
+        changed += sum(len(group["rows"]) for group in groups)
     return changed
 
 
@@ -236,7 +240,7 @@ def _pairs(there: Record, record: Record, known: bool) -> Record:
         for key, kinds in sorted(whole.items())
         if (key in ours) is known and kinds != ours.get(key)
     ]
-    return {"of": record["of"], "pairs": pairs}
+    return {"key": record["of"], "rows": pairs}
 
 
 def _run(tx: ManagedTransaction, query: str, rows: Sequence[Mapping[str, Any]]) -> int:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 from archive.errors import UsageError
 from archive.exchange import export_queries as reading
-from archive.exchange.file_format import DumpWriter, Record
+from archive.exchange.file_format import DumpWriter
+from archive.exchange.record_lines import Record
 from archive.exchange.record_schema import check
 from archive.store import schema
 from archive.store.architectures import batched

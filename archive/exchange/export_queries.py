@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture import codec
 from archive.errors import UnknownNameError
-from archive.exchange.file_format import text_of
+from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import SHAPES, Record
 from archive.exchange.validators import CLAIM_OWN
 from archive.store import architectures
 from archive.store.architectures import batched
+from archive.store.lineage import PARENTS
 from archive.store.properties import CURVE, proposal_id
 from archive.store.records import State
 
@@ -96,14 +97,6 @@ MATCH (e)-[:ON]->(t:Task)
 OPTIONAL MATCH (e)-[:SAVED]->(c:Checkpoint)
 RETURN id, t.name AS task, t.protocol AS protocol, a.key AS architecture, properties(e) AS properties,
        c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes
-"""
-
-MORPHS = """
-UNWIND $ids AS key
-MATCH (child:Architecture {key: key})
-MATCH (parent:Architecture)-[m:MORPHED_INTO]->(child)
-RETURN parent.key AS parent, key AS child, m.operations AS operations
-ORDER BY child, parent
 """
 
 DISTANCES = """
@@ -245,7 +238,7 @@ def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
 def morphs(ask: Ask, children: Iterable[str]) -> Iterator[list[Record]]:
     """Yield what networks were made from, a page of children at a time."""
     for page in batched(children, PAGE):
-        yield [{**row, "operations": list(row["operations"] or [])} for row in ask(MORPHS, ids=page)]
+        yield [{**row, "operations": list(row["operations"] or [])} for row in ask(PARENTS, keys=page)]
 
 
 def distances(ask: Ask, keys: Sequence[str], among: Mapping[str, Any] | set[str]) -> Iterator[Record]:

@@ -14,8 +14,6 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
-import json
-import math
 import os
 import zlib
 from collections import Counter
@@ -27,6 +25,7 @@ from typing import IO, Any, Self
 from archive import __version__
 from archive.errors import UsageError
 from archive.exchange.new_file import part_of, publish
+from archive.exchange.record_lines import Record, brief, parsed, text_of
 
 FORMAT = "nas-archive"
 VERSION = 1
@@ -38,8 +37,6 @@ MOST_LINE = 16 * 2**20
 MOST_RATIO = 250
 """A dump of repetitive curves packs 40 to 1; what packs much better was made to fill a disk or an afternoon."""
 _UNSUSPICIOUS = 64 * 2**20
-
-Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -148,11 +145,6 @@ class DumpWriter:
             self._packed.write(line)
 
 
-def text_of(record: Any) -> str:
-    """Return the one line that a record is written as, equal for equal records."""
-    return json.dumps(_finite(record), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
 def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
     """Read a whole dump, verify it and return its content.
 
@@ -193,7 +185,7 @@ class DumpReader:
         header: Header | None = None
         whole: Contents | None = None
         for number, line in self._lines():
-            record = _parsed(self.path, number, line)
+            record = parsed(self.path, number, line)
             if whole is not None:
                 raise UsageError(f"{self.path} is no dump: it goes on after its last line")
             if header is None:
@@ -237,7 +229,7 @@ class DumpReader:
         version = record.get("version")
         if version != VERSION:
             raise UsageError(
-                f"{self.path} has version {_brief(version)} of the format, this release reads {VERSION}: "
+                f"{self.path} has version {brief(version)} of the format, this release reads {VERSION}: "
                 "upgrade with pip install --upgrade nas-archive"
             )
         studies, schema, release = (record.get(name) for name in ("studies", "schema", "release"))
@@ -251,43 +243,6 @@ class DumpReader:
             raise UsageError(f"{self.path} was altered: its lines do not hash to the digest in its last line")
         if record.get("counts") != dict(counts):
             raise UsageError(f"{self.path} was altered: its lines are not as many as its last line says")
-
-
-def _parsed(path: Path, number: int, line: bytes) -> Record:
-    try:
-        record = json.loads(line, object_hook=_float_or_map, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        why = "it nests too deep" if isinstance(error, RecursionError) else f"{error}"
-        raise UsageError(f"line {number} of {path} is no JSON: {_brief(why)}") from None
-    if not isinstance(record, dict):
-        raise UsageError(f"line {number} of {path} must be a JSON object, got {_brief(record)}")
-    return record
-
-
-def _finite(value: Any) -> Any:
-    """Replace numbers that JSON has no word for."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    if isinstance(value, Mapping):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
-
-
-def _float_or_map(found: Record) -> Any:
-    if found.keys() == {"float"} and found["float"] in ("nan", "inf", "-inf"):
-        return float(found["float"])
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"JSON has no {name}")
-
-
-def _brief(value: Any) -> str:
-    text = value if isinstance(value, str) else ascii(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 @contextlib.contextmanager

@@ -20,7 +20,8 @@ from archive.errors import UsageError
 from archive.exchange import record_schema as records
 from archive.exchange.apply import compare, identity, store
 from archive.exchange.export_queries import asking
-from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader, Record, text_of
+from archive.exchange.file_format import MOST_BYTES, Contents, DumpReader
+from archive.exchange.record_lines import Record, text_of
 from archive.store.properties import from_json, to_json
 
 if TYPE_CHECKING:

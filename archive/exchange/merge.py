@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from archive.errors import StudyConflictError
-from archive.exchange.file_format import text_of
+from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import Record
 from archive.store.records import State
 
@@ -118,9 +118,7 @@ def _proposal(there: Record, given: Record) -> Record:
     for worker, at, about in (*there["claims"], *given["claims"]):
         claims[worker, at] = _larger(claims.get((worker, at), {}), about)
     listed = sorted(([*claim, about] for claim, about in claims.items()), key=text_of)
-    # Files of an earlier release leave out the results of those that go on from a rung.
-    result = ahead["result"] if _rank(ahead) == 1 else there["result"] or given["result"]
-    return {**ahead, "properties": properties, "result": result, "claims": listed}
+    return {**ahead, "properties": properties, "claims": listed}
 
 
 def _rank(record: Record) -> int:
@@ -128,9 +126,10 @@ def _rank(record: Record) -> int:
     return 2 if state.evaluated else 1 if state is State.FAILED else 0
 
 
-def _progress(record: Record) -> tuple[int, int, int, str]:
+def _progress(record: Record) -> tuple[int, int, int, bool, str]:
     properties = record["properties"]
-    return _rung(record), _rank(record), properties.get("finished") or 0, text_of(properties)
+    finished, has_result = properties.get("finished") or 0, record["result"] is not None
+    return _rung(record), _rank(record), finished, has_result, text_of(properties)
 
 
 def _rung(record: Record) -> int:

@@ -102,7 +102,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
                 "budget": is_whole, "config": is_study_settings, "seed": is_whole, "created": is_whole,
             },
             ("objective", "direction", "budget", "created"),
-            frozenset(["name", "revision", "counted", "proposals", "next", "paged", "rewritten"]),
+            frozenset(["name", "revision", "admitted", "next_number", "rewritten"]),
         ),
         "warm_start": Shape({"study": is_study, "source": is_study, "properties": is_map}),
         "architecture": Shape(

@@ -4,6 +4,8 @@ Every row is one node or one relationship. Neighbours are matched step by step f
 ArcadeDB scans all nodes.
 """
 
+from archive.database.statements import follows_from_state, rewritten
+
 AGENT = """
 UNWIND $rows AS row
 MERGE (g:Agent {id: row.id})
@@ -19,27 +21,14 @@ SET w += row.properties
 STUDY = """
 UNWIND $rows AS row
 MERGE (s:Study {name: row.name})
-SET s += row.properties, s.revision = coalesce(s.revision, 0) + 1
-WITH s, row WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
-MERGE (t:Task {id: row.task_id}) ON CREATE SET t.name = row.task, t.protocol = row.protocol
-SET t.direction = coalesce(t.direction, row.properties.direction)
-MERGE (space:Space {id: row.space_id}) ON CREATE SET space.name = row.space, space.config = row.space_config
-CREATE (s)-[:ON]->(t)
-CREATE (s)-[:IN]->(space)
+SET s += row.properties
 """
 
-LOCK_STUDIES = """
-UNWIND $names AS name
-MATCH (s:Study {name: name})
-SET s.revision = coalesce(s.revision, 0) + 1
-"""
-
-# Readers that keep finished proposals (`archive.store.snapshots`) read all of them again.
-REWRITTEN = """
+REWRITTEN = f"""
 UNWIND $rows AS row
-MATCH (s:Study {name: row.study})
+MATCH (s:Study {{name: row.study}})
 USING INDEX SEEK s:Study(name)
-SET s.rewritten = coalesce(s.rewritten, 0) + 1
+SET {rewritten("s")}
 """
 
 WARM_START = """
@@ -69,13 +58,6 @@ MERGE (parent)-[m:MORPHED_INTO]->(child)
 SET m.operations = row.operations
 """
 
-TASK = """
-UNWIND $rows AS row
-MERGE (t:Task {id: row.id})
-ON CREATE SET t.name = row.task, t.protocol = row.protocol
-SET t.direction = coalesce(t.direction, row.direction)
-"""
-
 EVALUATION = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.architecture})
@@ -98,17 +80,17 @@ ON CREATE SET c.sha256 = row.sha256, c.bytes = row.bytes
 MERGE (e)-[:SAVED]->(c)
 """
 
-PROPOSAL = """
+PROPOSAL = f"""
 UNWIND $rows AS row
-MATCH (s:Study {name: row.study})
+MATCH (s:Study {{name: row.study}})
 USING INDEX SEEK s:Study(name)
-MATCH (a:Architecture {key: row.architecture})
+MATCH (a:Architecture {{key: row.architecture}})
 USING INDEX SEEK a:Architecture(key)
-MERGE (p:Proposal {id: row.id})
+MERGE (p:Proposal {{id: row.id}})
 SET p += row.properties, p.study = row.study, p.number = row.number, p.agent = row.agent,
     p.architecture = a.key, p.functional_key = a.functional_key
-SET p.open = CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN row.study END
-WITH s, a, p WHERE NOT EXISTS { (p)-[:OF]->() }
+{follows_from_state("p.finished")}
+WITH s, a, p WHERE NOT EXISTS {{ (p)-[:OF]->() }}
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (p)-[:OF]->(a)
 """
@@ -147,23 +129,4 @@ MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(b:Architecture)
 USING INDEX SEEK a:Architecture(key)
 WHERE row.wanted[b.key] IS NOT NULL
 RETURN row.of AS key, b.key AS other, properties(d) AS properties
-"""
-
-CREATE_PAIRS = """
-UNWIND $rows AS row
-MATCH (a:Architecture {key: row.of})
-USING INDEX SEEK a:Architecture(key)
-UNWIND row.pairs AS pair
-MATCH (b:Architecture {key: pair.key})
-USING INDEX SEEK b:Architecture(key)
-CREATE (a)-[d:DISTANCE]->(b)
-SET d += pair.properties
-"""
-
-UPDATE_PAIRS = """
-UNWIND $rows AS row
-UNWIND row.pairs AS pair
-MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(:Architecture {key: pair.key})
-USING INDEX SEEK a:Architecture(key)
-SET d += pair.properties
 """

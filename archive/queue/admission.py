@@ -1,12 +1,12 @@
-"""Which suggestions become proposals of a study, decided and stored in one transaction.
+"""Admission: suggestions become proposals of a study, decided and stored in one transaction.
 
-Everyone who adds to a study first writes to its node, so that additions happen one after the other: numbers have no
-gaps, the budget is never exceeded, and no network is proposed twice, however many searches share the study.
+Every addition to a study first locks its node, so that additions happen one after the other: numbers have no gaps, the
+budget is never exceeded, and no network is proposed twice, however many searches share the study.
 
-What an addition costs does not grow with the study. The node keeps how many proposals there are, and at which of its
-revisions that was so: whoever else has written to the study since, an earlier release perhaps, has made a new
-revision, and they are counted again. Networks are looked for by their functional key, failures are only counted where
-the budget is near.
+The cost of an addition does not grow with the study. The study's node keeps how many proposals there are (`admitted`)
+and the next free number (`next_number`). Everything else that adds or deletes proposals, a load or a user's query,
+removes both, and the next addition counts. Networks are looked up by their functional key, failures are only counted
+where the budget is near.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from archive.architecture.graph import Architecture
-from archive.database.statements import write_all
+from archive.database.statements import follows_from_state, revised, write_all
 from archive.database.write_lock import LONG
 from archive.errors import UnknownNameError
-from archive.store import architectures, evaluations
+from archive.queue.completion import ProposalResult, complete
+from archive.store import architectures
 from archive.store.properties import proposal_from, proposal_id, to_json
 from archive.store.records import Proposal, Result, State
 
@@ -55,8 +56,8 @@ class Request:
         token: Of the wish.
         basis: What the agent knew when it suggested.
         seconds: What the agent took to suggest.
-        outcomes: What each suggestion gave, where that is known already: a result, or the reason why there is none;
-            None for a suggestion that is to be evaluated.
+        outcomes: For each suggestion, its result where that is known already, or the reason why it failed; None for a
+            suggestion that has to be evaluated. Without `outcomes`, all have to be.
         after: How many proposals the study must have; None allows any number.
         tokens: Of each suggestion, where each is a wish of its own: `token` then says nothing, and the caller, who
             knows which of them the study has, gives `after`.
@@ -77,27 +78,22 @@ class Request:
     most: int | None = None
 
 
-# The first write locks the study; what it has counted is read afterwards.
-LOCK = """
-MATCH (s:Study {name: $study})
+# The first write locks the study; its counts are read afterwards. One statement: additions wait for one another.
+LOCK = f"""
+MATCH (s:Study {{name: $study}})
 USING INDEX SEEK s:Study(name)
-SET s.revision = coalesce(s.revision, 0) + 1
+SET {revised("s")}
 WITH s
-SET s.counted = CASE WHEN s.counted = s.revision - 1 THEN s.revision END
-WITH s
-OPTIONAL MATCH (g:Agent {id: $agent})
+OPTIONAL MATCH (g:Agent {{id: $agent}})
 USING INDEX SEEK g:Agent(id)
-RETURN s.budget AS budget, CASE WHEN s.counted IS NOT NULL THEN s.proposals END AS total, s.next AS next,
-       g.id AS agent
+RETURN s.budget AS budget, s.admitted AS total, s.next_number AS next, g.id AS agent
 """
 
 COUNT = """
 MATCH (s:Study {name: $study})
 USING INDEX SEEK s:Study(name)
 OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
-WITH s, count(p) AS total, max(p.number) AS last
-SET s.counted = s.revision, s.proposals = total, s.next = coalesce(last + 1, 0)
-RETURN s.proposals AS total, s.next AS next
+RETURN count(p) AS total, coalesce(max(p.number) + 1, 0) AS next
 """
 
 FAILED = """
@@ -125,18 +121,19 @@ WHERE p.request = $token
 RETURN properties(p) AS proposal ORDER BY p.number
 """
 
-CREATE = """
-MATCH (s:Study {name: $study})
+CREATE = f"""
+MATCH (s:Study {{name: $study}})
 USING INDEX SEEK s:Study(name)
-MATCH (g:Agent {id: $agent})
+MATCH (g:Agent {{id: $agent}})
 USING INDEX SEEK g:Agent(id)
-SET s.proposals = $total, s.next = $next
+SET s.admitted = $total, s.next_number = $next
 WITH s, g
 UNWIND $rows AS row
-MATCH (a:Architecture {key: row.architecture})
+MATCH (a:Architecture {{key: row.architecture}})
 USING INDEX SEEK a:Architecture(key)
-CREATE (p:Proposal {id: row.id})
-SET p += row, p.created = timestamp(), p.finished = CASE WHEN row.open IS NULL THEN timestamp() END
+CREATE (p:Proposal {{id: row.id}})
+SET p += row, p.created = timestamp()
+{follows_from_state("p.created")}
 CREATE (s)-[:PROPOSED]->(p)
 CREATE (g)-[:MADE]->(p)
 CREATE (p)-[:OF]->(a)
@@ -188,11 +185,12 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     architectures.store(tx, _networks(admitted))
     counts: dict[str, Any] = {"total": total + len(rows), "next": first + len(rows)}
     times = write_all(tx, CREATE, rows, study=request.study, agent=request.agent, **counts)["times"]
-    if request.outcomes is not None:
-        evaluations.record(tx, _results(rows, [request.outcomes[at] for at in chosen]))
-    architectures.morph(tx, _morphs(admitted))
     times_of = {id_: {"created": created, "finished": finished} for id_, created, finished in times}
-    return [proposal_from({**row, **times_of[row["id"]]}) for row in rows]
+    results = _results(request, rows, chosen, times_of)
+    complete(tx, results)
+    architectures.morph(tx, _morphs(admitted))
+    states = {result.id: {"state": result.state} for result in results}
+    return [proposal_from({**row, **times_of[row["id"]], **states.get(row["id"], {})}) for row in rows]
 
 
 def _known(tx: ManagedTransaction, request: Request) -> set[str]:
@@ -243,8 +241,7 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         "id": proposal_id(request.study, number),
         "study": request.study,
         "number": number,
-        "state": _state(outcome).value,
-        "open": request.study if outcome is None else None,
+        "state": _state(outcome),
         "reason": outcome if isinstance(outcome, str) else None,
         "architecture": suggestion.architecture.key,
         "functional_key": suggestion.architecture.functional_key,
@@ -259,15 +256,24 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
     }
 
 
-def _state(outcome: Result | str | None) -> State:
+def _state(outcome: Result | str | None) -> str | None:
+    """Return the state that a proposal is created in; None where its result follows in the same transaction."""
     if outcome is None:
-        return State.WAITING
-    return State.FAILED if isinstance(outcome, str) else State.COMPLETE
+        return State.WAITING.value
+    return State.FAILED.value if isinstance(outcome, str) else None
 
 
-def _results(rows: Iterable[Mapping[str, Any]], outcomes: Iterable[Result | str | None]) -> list[tuple[str, Result]]:
-    both = zip(rows, outcomes, strict=True)
-    return [(row["id"], outcome) for row, outcome in both if isinstance(outcome, Result)]
+def _results(
+    request: Request, rows: Iterable[Mapping[str, Any]], chosen: Iterable[int], times: Mapping[str, Mapping[str, int]]
+) -> list[ProposalResult]:
+    if request.outcomes is None:
+        return []
+    both = [(row["id"], request.outcomes[at]) for row, at in zip(rows, chosen, strict=True)]
+    return [
+        ProposalResult(id_, State.COMPLETE, outcome, finished=times[id_]["finished"])
+        for id_, outcome in both
+        if isinstance(outcome, Result)
+    ]
 
 
 def _number(value: Any) -> float | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from archive.database.statements import lock
+
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
@@ -27,12 +29,6 @@ OPTIONAL MATCH (w)-[:CLAIMED]->(p:Proposal)
 WITH w.id AS id, sum(CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN 1 ELSE 0 END) AS open
 WHERE open = 0
 RETURN id ORDER BY id
-"""
-
-LOCK = """
-UNWIND $ids AS id
-MATCH (w:Worker {id: id})
-SET w.revision = coalesce(w.revision, 0) + 1
 """
 
 FORGET = """
@@ -62,7 +58,7 @@ def forget(connection: Connection, workers: Sequence[str], seconds: float = HIST
 
         def work(tx: ManagedTransaction, part: Sequence[str] = part) -> list[str]:
             # Whoever is back writes to its node, too: one of the two comes first.
-            tx.run(LOCK, ids=part).consume()
+            lock(tx, "Worker", part)
             ids = _gone(tx, seconds, part)
             tx.run(FORGET, ids=ids).consume()
             return ids

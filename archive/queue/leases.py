@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from archive.database.statements import write_all
+from archive.database.statements import follows_from_state, write_all
 from archive.errors import LeaseLostError
 from archive.store.properties import CURVE, curve_properties
 from archive.store.records import Curve, State
@@ -44,14 +44,14 @@ RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS 
        coalesce(p.lease, 0) / 3 AS grace, p.rung AS rung, p.rung_values AS rung_values, keys(p) AS keys
 """
 
-APPLY = """
+APPLY = f"""
 UNWIND $rows AS change
-MATCH (p:Proposal {id: change.id})
+MATCH (p:Proposal {{id: change.id}})
 USING INDEX SEEK p:Proposal(id)
 SET p += change.properties,
     p.lease_until = CASE WHEN change.lease IS NULL THEN p.lease_until ELSE timestamp() + change.lease END,
-    p.suspected = CASE WHEN change.suspect THEN timestamp() END,
-    p.finished = CASE WHEN change.ends THEN timestamp() END, p.open = CASE WHEN change.ends THEN null ELSE p.study END
+    p.suspected = CASE WHEN change.suspect THEN timestamp() END
+{follows_from_state("timestamp()")}
 RETURN count(*) AS written
 """
 
@@ -85,7 +85,6 @@ class Change:
         id: Of the proposal.
         properties: To be set; None removes one.
         lease: Milliseconds that the lease lasts from now on; None leaves its end as it is.
-        ends: Whether nothing more will happen to the proposal.
         suspect: Whether the lease has run out, and its end is near.
         parted: How a claim ended without a result: its token, `outcome`, `reason` and `log`.
     """
@@ -93,7 +92,6 @@ class Change:
     id: str
     properties: dict[str, Any] = field(default_factory=dict)
     lease: int | None = None
-    ends: bool = False
     suspect: bool = False
     parted: dict[str, Any] | None = None
 
@@ -108,8 +106,7 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
     if not changes:
         return
     rows = [
-        {"id": c.id, "properties": c.properties, "lease": c.lease, "ends": c.ends, "suspect": c.suspect}
-        for c in changes
+        {"id": each.id, "properties": each.properties, "lease": each.lease, "suspect": each.suspect} for each in changes
     ]
     write_all(tx, APPLY, rows)
     parted = [{"id": change.id, **change.parted} for change in changes if change.parted]
@@ -147,8 +144,11 @@ def _renewed(milliseconds: int, curve: Curve | None) -> dict[str, Any]:
 
 
 def finish(row: Row, token: str, state: State) -> Change:
-    """Note that a proposal has its result; the curve has moved to the evaluation."""
-    return Change(row["id"], {"state": state.value, "token": token, "reason": None, **_no_curve(row)}, ends=True)
+    """Return the change of a proposal that gets its result (`archive.queue.completion`).
+
+    The result is taken from a worker that has lost its lease, too. The curve moves to the evaluation.
+    """
+    return Change(row["id"], {"state": state.value, "token": token, "reason": None, **_no_curve(row)})
 
 
 def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str | None = None) -> Change | None:
@@ -210,7 +210,6 @@ def _leave(
     return Change(
         row["id"],
         {"attempts": attempts, "state": state.value, "reason": reason, **cleared},
-        ends=state is not State.WAITING,
         parted={
             "token": row["token"],
             "outcome": outcome,

@@ -1,8 +1,8 @@
-"""Proposals: from an agent's suggestion, over a worker's lease, to a result or a reason.
+"""Proposals: from an agent's suggestion, through a worker's lease, to a result or the reason of a failure.
 
-Agents and trainers meet here and nowhere else. Every call is one retryable transaction, and the same call again
-changes nothing more: `create` and `claim` carry a token for that, the others name the state that they lead to.
-A lost lease does not lose a result: the first one to arrive is kept.
+Agents and trainers meet here and nowhere else. Every call is one retryable transaction, and a repetition of the same
+call changes nothing more: `create` and `claim` carry a token for that, the others name the state that they lead to.
+A lost lease does not lose a result: the first result to arrive is kept.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
-from archive.queue import claims, lookups, updates
+from archive.queue import claims, lookups, updates, workers
 from archive.queue.admission import Request, Suggestion, admit
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.store import participants, studies
 from archive.store.architectures import Architectures
-from archive.store.participants import Worker
 from archive.store.records import Claim, Curve, Proposal, Result, State, Study
 
 if TYPE_CHECKING:
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-__all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion", "Worker"]
+__all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion"]
 
 MAX_ATTEMPTS = 3
-LOST_SECONDS = 1.0  # between two looks for leases that ran out, of who asks all the time
+LOST_SECONDS = 1.0  # minimum interval between searches for expired leases by a caller that polls
 
 
 class Proposals:
@@ -56,6 +55,9 @@ class Proposals:
         suggestions: Sequence[Suggestion],
         budget: int | None = None,
         *,
+        outcomes: Sequence[Result | str | None] | None = None,
+        most: int | None = None,
+        after: int | None = None,
         unique: bool = True,
         token: str | None = None,
         basis: Mapping[str, Any] | None = None,
@@ -63,18 +65,23 @@ class Proposals:
     ) -> list[Proposal]:
         """Add suggestions to a study, in their order, as far as the budget goes.
 
-        Architectures, layers, edges, proposals and `MORPHED_INTO` are one transaction. Searches that add to one study
-        at the same moment do so one after the other.
+        Architectures, layers, edges, proposals, known results and `MORPHED_INTO` are one transaction. Searches that add
+        to one study at the same moment do so one after the other.
 
         Args:
             study: Name of the study.
-            agent_id: What `register_agent` returned.
-            suggestions: What to evaluate; see `archive.queue.admission.Suggestion`.
+            agent_id: Return value of `register_agent`.
+            suggestions: Networks to evaluate; see `archive.queue.admission.Suggestion`.
             budget: The caller's own limit on the study's proposals that have not failed, beside the study's.
+            outcomes: For each suggestion, its result where that is known already (from a table, or from
+                `archive.queue.reuse`), or the reason why it failed; None for a suggestion that has to be evaluated.
+            most: Number of suggestions to add at most, the first ones that are new; None for all.
+            after: Number of proposals that the study must have; with another number, another search was faster, and
+                nothing is stored.
             unique: Whether to leave out networks whose functional key the study has, whatever became of them.
             token: Makes a call known as a repetition of an earlier one, whose proposals it then returns.
-            basis: What the agent knew when it suggested, JSON-able.
-            seconds: What the agent took to suggest.
+            basis: The agent's knowledge when it suggested, JSON-able.
+            seconds: Time that the agent took to suggest.
 
         Returns:
             The new proposals; fewer than asked for where the budget or a repeat forbids.
@@ -82,41 +89,20 @@ class Proposals:
         Raises:
             UnknownNameError: There is no such study or agent.
         """
-        request = Request(study, agent_id, list(suggestions), budget, unique, token or uuid.uuid4().hex, basis, seconds)
+        request = Request(
+            study,
+            agent_id,
+            list(suggestions),
+            budget,
+            unique=unique,
+            token=token or uuid.uuid4().hex,
+            basis=basis,
+            seconds=seconds,
+            outcomes=None if outcomes is None else list(outcomes),
+            after=after,
+            most=most,
+        )
         return admit(self._connection, request, again=token is not None)
-
-    def create_answered(
-        self,
-        study: str,
-        agent_id: str,
-        answered: Sequence[tuple[Suggestion, Result | str]],
-        *,
-        after: int,
-        unique: bool = True,
-        basis: Mapping[str, Any] | None = None,
-        seconds: float | None = None,
-    ) -> builtins.list[str]:
-        """Add suggestions together with what they gave, for who evaluates in no time: one transaction, no lease.
-
-        Args:
-            study: Name of the study.
-            agent_id: What `register_agent` returned.
-            answered: Suggestions, each with its result, or with the reason why it failed.
-            after: How many proposals the study has; nothing is stored where another search was faster.
-            unique: Whether to leave out networks whose functional key the study has.
-            basis: What the agent knew when it suggested, JSON-able.
-            seconds: What the agent took to suggest.
-
-        Returns:
-            The ids of the new proposals; fewer than asked for where the budget or a repeat forbids.
-
-        Raises:
-            UnknownNameError: There is no such study or agent.
-        """
-        suggestions, outcomes = [given[0] for given in answered], [given[1] for given in answered]
-        token = uuid.uuid4().hex
-        request = Request(study, agent_id, suggestions, None, unique, token, basis, seconds, outcomes, after)
-        return [proposal.id for proposal in admit(self._connection, request)]
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Take the next proposal, of one study or of any; None when nothing waits.
@@ -125,7 +111,7 @@ class Proposals:
         `max_attempts` workers have lost it.
         """
         wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
-        return next(iter(self._claim(wish, again=False)), None)
+        return next(iter(self._claim(wish)), None)
 
     def claim_many(
         self,
@@ -142,14 +128,7 @@ class Proposals:
         `whole`, for who answers at once, as many as wait. See `archive.queue.claims.Wish` for what that leaves out.
         """
         wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole)
-        return self._claim(wish, again=False) if most > 0 else []
-
-    def claim_with(
-        self, token: str, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS
-    ) -> Claim | None:
-        """Claim under the caller's own token: the same token again returns the proposal that it holds."""
-        wish = claims.Wish(worker, token, study, milliseconds(lease_seconds), self._limit)
-        return next(iter(self._claim(wish, again=True)), None)
+        return self._claim(wish) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
         """Store what a worker has to say of its proposals in one transaction; see `archive.queue.updates`.
@@ -255,20 +234,16 @@ class Proposals:
 
     def register_worker(self, worker: str, host: str | None = None, device: str | None = None) -> None:
         """Store a worker, or what is new about it."""
-        participants.beat(self._connection, worker, host=host, device=device)
+        workers.beat(self._connection, worker, host=host, device=device)
 
     def worker_heartbeat(self, worker: str) -> None:
         """Store that a worker is alive, whether or not it holds a proposal."""
-        participants.beat(self._connection, worker)
+        workers.beat(self._connection, worker)
 
-    def workers(self) -> builtins.list[Worker]:
-        """Return all workers, the one heard of last first."""
-        return participants.workers(self._connection)
-
-    def _claim(self, wish: claims.Wish, *, again: bool) -> builtins.list[Claim]:
+    def _claim(self, wish: claims.Wish) -> builtins.list[Claim]:
         many, runs, seen = wish.count > LONG, count(), None
-        if many and not again:
-            # Whoever asks for many asks often, and in vain most of the time: that is to cost little.
+        if many:
+            # Callers that claim many poll often and usually find nothing: a cheap read comes first.
             lost = time.monotonic() - self._lost_at.get(wish.study, -math.inf) > LOST_SECONDS
             seen = self._connection.read(lambda tx: claims.look(tx, wish, lost=lost))
             if wish.whole and lost and not seen.waiting:
@@ -279,9 +254,9 @@ class Proposals:
         def work(tx: ManagedTransaction) -> builtins.list[claims.Taken]:
             # A second run means that the first one's acknowledgement may be what was lost.
             repeated = next(runs) > 0
-            return claims.claim(tx, wish, again=repeated or again, seen=None if repeated else seen)
+            return claims.claim(tx, wish, again=repeated, seen=None if repeated else seen)
 
-        # All who claim many collide: everyone wants the head of the queue.
+        # Callers that claim many collide: all of them want the head of the queue.
         taken = self._connection.write(work, lane="claims" if many else None)
         # The leases of those that cannot be read here run out.
         networks = self._architectures.get_readable(one.proposal.architecture_key for one in taken)

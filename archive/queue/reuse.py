@@ -13,15 +13,14 @@ on a part of the protocol or lacks the study's objective answers nothing. Where 
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from archive.queue.admission import Request, Suggestion, admit
+from archive.queue.admission import Suggestion
 from archive.store.evaluations import task_id
 from archive.store.properties import CURVE, METRIC, from_json, to_json, with_prefix
-from archive.store.records import Checkpoint, Proposal, Result, State, Study
+from archive.store.records import Checkpoint, Result, State, Study
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -52,7 +51,7 @@ RETURN count(e) AS answered
 
 
 class Answers:
-    """Finds what is known of suggestions, and adds them to a study together with that."""
+    """Finds the known results of suggestions; `Proposals.create` adds both to a study."""
 
     def __init__(self, connection: Connection) -> None:
         """Read and write through this connection."""
@@ -75,50 +74,6 @@ class Answers:
                 settings = to_json(from_json(row["hyperparameters"]))
                 found.setdefault((row["key"], settings), (row["architecture"], result))
         return [_answer(found, suggestion) for suggestion in suggestions]
-
-    def create(
-        self,
-        study: str,
-        agent_id: str,
-        suggestions: Sequence[Suggestion],
-        outcomes: Sequence[Result | None],
-        budget: int | None = None,
-        *,
-        basis: Mapping[str, Any] | None = None,
-        seconds: float | None = None,
-        most: int | None = None,
-    ) -> list[Proposal]:
-        """Add suggestions to a study, those with a result as finished ones, in one transaction.
-
-        Args:
-            study: Name of the study.
-            agent_id: What `Proposals.register_agent` returned.
-            suggestions: What to evaluate.
-            outcomes: What is known of each.
-            budget: The caller's own limit on the study's proposals that have not failed.
-            basis: What the agent knew when it suggested, JSON-able.
-            seconds: What the agent took to suggest.
-            most: How many suggestions to add at most, the first ones that are new; None for all.
-
-        Returns:
-            The new proposals; fewer where the budget or a repeat forbids.
-
-        Raises:
-            UnknownNameError: There is no such study or agent.
-        """
-        request = Request(
-            study,
-            agent_id,
-            list(suggestions),
-            budget,
-            unique=True,
-            token=uuid.uuid4().hex,
-            basis=basis,
-            seconds=seconds,
-            outcomes=list(outcomes),
-            most=most,
-        )
-        return admit(self._connection, request)
 
     def count(self, study: str) -> int:
         """Return how many evaluations of a study were answered from the archive."""

@@ -25,12 +25,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from archive.database.statements import write_all
+from archive.database.statements import lock as lock_nodes
 from archive.errors import UsageError
 from archive.queue import leases
 from archive.queue.leases import Change
-from archive.store import evaluations
-from archive.store.properties import from_json, result_properties
+from archive.store.properties import from_json
 from archive.store.records import Result, State, Study
 
 if TYPE_CHECKING:
@@ -39,12 +38,11 @@ if TYPE_CHECKING:
 REDUCTION = 3
 """One of so many goes on, unless a study says otherwise."""
 
-LOCK = """
+CONFIGS = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
 USING INDEX SEEK s:Study(name)
-SET s.revision = coalesce(s.revision, 0) + 1
-RETURN s.name AS name, s.config AS config, s.direction AS direction
+RETURN name, s.config AS config, s.direction AS direction
 """
 
 STANDINGS = """
@@ -53,22 +51,6 @@ USING INDEX SEEK s:Study(name)
 WHERE p.rung_values IS NOT NULL
 RETURN p.id AS id, p.number AS number, p.state AS state, coalesce(p.rung, 0) AS rung, p.rung_values AS rung_values,
        coalesce(p.priority, 0.0) AS priority
-"""
-
-# A dump of an earlier release leaves out the results of those that go on.
-BEFORE = """
-UNWIND $ids AS id
-MATCH (e:Evaluation {id: id})
-USING INDEX SEEK e:Evaluation(id)
-RETURN collect(e.id) AS found
-"""
-
-AGAIN = """
-UNWIND $rows AS row
-MATCH (e:Evaluation {id: row.id})
-USING INDEX SEEK e:Evaluation(id)
-SET e += row.properties, e.created = timestamp()
-RETURN count(*) AS written
 """
 
 # Each step starts from what is bound: in one pattern, the embedded server visits the claims of all workers.
@@ -237,21 +219,16 @@ def lock(tx: ManagedTransaction, studies: Iterable[str]) -> dict[str, tuple[Rung
     Everyone who adds to a study locks it first, too: what is locked in one order cannot wait for each other.
     """
     names = sorted({*studies})
-    rows = tx.run(LOCK, studies=names).data() if names else []
+    if not names:
+        return {}
+    lock_nodes(tx, "Study", names)
+    rows = tx.run(CONFIGS, studies=names)
     found = {row["name"]: (Rungs.of(from_json(row["config"])), row["direction"] == "maximise") for row in rows}
     return {name: (rungs, maximise) for name, (rungs, maximise) in found.items() if rungs is not None}
 
 
-def record(tx: ManagedTransaction, ended: Sequence[Ended]) -> None:
-    """Store results of locked proposals, each in the place of the one at the rung before, if there was one."""
-    ids = [one.id for one in ended if one.before]
-    there = set(tx.run(BEFORE, ids=ids).single(strict=True)["found"]) if ids else set()
-    evaluations.record(tx, [(one.id, one.result) for one in ended if one.id not in there])
-    later = [one for one in ended if one.id in there]
-    if later:
-        rows = [{"id": one.id, "properties": result_properties(one.result)} for one in later]
-        write_all(tx, AGAIN, rows)
-        evaluations.save(tx, [(one.id, one.result) for one in later])
+def pause(tx: ManagedTransaction, ended: Sequence[Ended]) -> None:
+    """Note on the claims of results at a rung how far the training came."""
     paused = [
         {"id": one.id, "token": one.token, "rung": one.rung, "value": one.result.value, "epochs": one.result.epochs}
         for one in ended

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
 from archive.queue import leases, successive_halving
+from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, Row
 from archive.queue.successive_halving import Ended
-from archive.store import evaluations
-from archive.store.evaluations import Finished
 from archive.store.properties import curve_properties, result_properties, study_of
 from archive.store.records import Curve, Result, State
 
@@ -108,33 +107,33 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     """
     if _at_once(tx, notices):
         return [True] * len(notices)
-    # Those that are not held any more are told so, one by one.
+    # Senders that hold their proposal no longer get an answer of their own.
     racing = successive_halving.lock(
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
+    answers: list[Answer] = []
     changes: list[Change] = []
     ended: list[Ended] = []
-    answers: list[Answer] = []
+    results: list[ProposalResult] = []
     for notice in notices:
-        row = rows.get(notice.id)
-        if row is None:
-            answers.append(UnknownNameError("proposal", notice.id, ()))
+        answer, change = _decide(rows.get(notice.id), notice, limit)
+        answers.append(answer)
+        if change is None:
             continue
-        try:
-            change = _change(row, notice, limit)
-        except ArchiveError as error:
-            answers.append(error)
-            continue
-        answers.append(row["token"] == notice.token if change is None else True)
-        if change is not None:
-            if isinstance(notice, Completion):
-                ended.append(_ended(row, notice))
-                change = ended[-1].change(change, racing.get(_study(notice)))
+        if isinstance(notice, Completion):
+            one = _ended(rows[notice.id], notice)
+            change = one.change(change, racing.get(_study(notice)))
+            ended.append(one)
+            results.append(
+                ProposalResult(one.id, _state(notice), one.result, change.properties, again=bool(one.before))
+            )
+        else:
             changes.append(change)
-            rows[notice.id] = leases.after(row, change)
+        rows[notice.id] = leases.after(rows[notice.id], change)
     leases.apply(tx, changes)
-    successive_halving.record(tx, ended)
+    complete(tx, results)
+    successive_halving.pause(tx, ended)
     for study in sorted({_study(one) for one in ended} & racing.keys()):
         successive_halving.promote(tx, study, *racing[study])
     return answers
@@ -146,16 +145,29 @@ def _at_once(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
     if len(reports) == len(notices):
         renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
         return leases.renew_held(tx, renewals) == len(notices)
-    results = {one.id: _finished(one) for one in notices if isinstance(one, Completion) and one.rung is None}
-    return len(results) == len(notices) == evaluations.finish(tx, [*results.values()])
+    results = {one.id: _held(one) for one in notices if isinstance(one, Completion) and one.rung is None}
+    return len(results) == len(notices) == complete_held(tx, [*results.values()])
 
 
-def _finished(notice: Completion) -> Finished:
-    return Finished(notice.id, notice.token, _state(notice), notice.result, notice.architecture)
+def _held(notice: Completion) -> ProposalResult:
+    return ProposalResult(
+        notice.id, _state(notice), notice.result, holder=notice.token, architecture=notice.architecture
+    )
 
 
 def _state(notice: Completion) -> State:
     return State.PRUNED if notice.pruned else State.COMPLETE
+
+
+def _decide(row: Row | None, notice: Notice, limit: int) -> tuple[Answer, Change | None]:
+    """Return the answer to a notice, and the change of the locked proposal; None where nothing is left to change."""
+    if row is None:
+        return UnknownNameError("proposal", notice.id, ()), None
+    try:
+        change = _change(row, notice, limit)
+    except ArchiveError as error:
+        return error, None
+    return (row["token"] == notice.token if change is None else True), change
 
 
 def _change(row: Row, notice: Notice, limit: int) -> Change | None:

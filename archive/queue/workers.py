@@ -1,13 +1,13 @@
-"""Which trainers there are, what each of them runs, and since when.
+"""Workers: trainers and other evaluators, their heartbeats, and the trials that each of them runs.
 
 | state   | meaning                                                                               |
 |---------|---------------------------------------------------------------------------------------|
-| working | heard of lately, with proposals in its hands                                           |
-| idle    | heard of lately, with none                                                             |
-| stale   | silent without a farewell: killed, hung, or cut off; its leases run out by themselves   |
-| left    | ended in order                                                                         |
+| working | a recent heartbeat, and proposals that it holds                                       |
+| idle    | a recent heartbeat, and no proposal                                                   |
+| stale   | silent without having left: killed, hung or cut off; its leases expire by themselves  |
+| left    | ended in order                                                                        |
 
-Every span of time is measured by the server's clock, so that machines whose clocks disagree are judged alike.
+Every span of time is measured by the server's clock, so that machines with different clocks are treated alike.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ STALE_SECONDS = 60.0
 """Silence after which a worker counts as stale: it is heard of every few seconds while all is well."""
 RECENT_SECONDS = 86_400.0
 """Workers that have been silent for longer are history, and not shown unless asked for."""
+
+BEAT = """
+MERGE (w:Worker {id: $id})
+SET w += $properties, w.heartbeat = timestamp()
+"""
 
 ARRIVE = """
 MERGE (w:Worker {id: $id})
@@ -107,6 +112,11 @@ class WorkerStatus:
     def alive(self) -> bool:
         """Whether it is at work, or ready to be."""
         return self.state in ("working", "idle")
+
+
+def beat(connection: Connection, worker: str, **properties: str | None) -> None:
+    """Store that a worker is alive, with its properties as far as they are given."""
+    connection.write(lambda tx: tx.run(BEAT, id=worker, properties=properties).consume())
 
 
 def arrive(connection: Connection, worker: str, **properties: str | int | None) -> None:

@@ -16,8 +16,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
-from archive.architecture.graph import Architecture, Layer
+from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import total_mass
+from archive.database.statements import lock
 from archive.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
@@ -59,24 +60,9 @@ MATCH (a:Architecture {key: key})
 RETURN collect([a.key, a.space, a.functional_key, a.code]) AS found
 """
 
-# What was stored before there were codes.
-READ_LAYERS = """
-UNWIND $keys AS key
-MATCH (a:Architecture {key: key})
-RETURN a.key AS key, a.space AS space,
-       [(a)-[:HAS_LAYER]->(l) | [l.index, l.op, l.units, l.stride, [(l)-[:FEEDS]->(m) | m.index]]] AS layers
-"""
-
 FIND = """
 MATCH (a:Architecture) WHERE a.key STARTS WITH $prefix
 RETURN a.key AS key ORDER BY key LIMIT $limit
-"""
-
-LOCK = """
-UNWIND $keys AS key
-MATCH (a:Architecture {key: key})
-USING INDEX SEEK a:Architecture(key)
-SET a.revision = coalesce(a.revision, 0) + 1
 """
 
 MORPH = """
@@ -244,19 +230,7 @@ def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]
     """Read architectures within a transaction, by key."""
     # One list: the driver takes longer over a row than over what is in it.
     rows = tx.run(READ, keys=list(keys)).single(strict=True)["found"]
-    found = {row[0]: compact.decode(*row) for row in rows if row[3] is not None}
-    old = [row[0] for row in rows if row[3] is None]
-    if old:
-        found.update({row["key"]: _architecture(row["space"], row["layers"]) for row in tx.run(READ_LAYERS, keys=old)})
-    return found
-
-
-def lock(tx: ManagedTransaction, keys: Iterable[str]) -> None:
-    """Let no other transaction that locks one of these commit before this one, on either server.
-
-    A changed property is a write lock on Neo4j and a conflict at commit on the embedded server.
-    """
-    tx.run(LOCK, keys=sorted(set(keys))).consume()
+    return {row[0]: compact.decode(*row) for row in rows}
 
 
 def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]]]) -> None:
@@ -264,7 +238,7 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
     named = sorted((parent, child, list(operations)) for parent, child, operations in morphs if parent != child)
     rows = [{"parent": parent, "child": child, "operations": operations} for parent, child, operations in named]
     if rows:
-        lock(tx, {parent for parent, _, _ in named})
+        lock(tx, "Architecture", {parent for parent, _, _ in named})
         tx.run(MORPH, rows=rows).consume()
 
 
@@ -286,10 +260,3 @@ def _row(architecture: Architecture) -> dict[str, Any]:
         ],
         "edges": [list(edge) for edge in architecture.edges],
     }
-
-
-def _architecture(space: str, rows: Iterable[Sequence[Any]]) -> Architecture:
-    ordered = sorted(rows, key=lambda row: int(row[0]))
-    layers = [Layer(op, units, stride) for _, op, units, stride, _ in ordered]
-    edges = [(index, head) for index, *_, heads in ordered for head in heads]
-    return Architecture(space, layers, edges)

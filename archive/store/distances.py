@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from archive.database.statements import lock
 from archive.errors import UsageError
 from archive.store import architectures
 from archive.store.architectures import batched
@@ -96,12 +97,6 @@ class Distances:
         for part in batched(sorted(_rows(pairs, values).items()), BATCH):
             self._connection.write(partial(_write, rows=dict(part)), alone=True)
 
-    def missing(self, keys: Iterable[str], kind: str) -> list[Pair]:
-        """Return the unordered pairs of keys, smaller first, that have no distance of this kind."""
-        wanted = sorted(set(keys))
-        there = {(a, b) for a, b, _ in self._read(wanted, kind)}
-        return [pair for place, a in enumerate(wanted) for b in wanted[place + 1 :] if (pair := (a, b)) not in there]
-
     def matrix(self, keys: Sequence[str], kind: str) -> NDArray[np.float64]:
         """Return all distances of one kind between architectures.
 
@@ -184,7 +179,7 @@ def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, 
 
 def _write(tx: ManagedTransaction, rows: Mapping[Pair, Mapping[str, Any]]) -> None:
     keys = sorted({a for a, _ in rows})
-    architectures.lock(tx, keys)
+    lock(tx, "Architecture", keys)
     wanted = dict.fromkeys((b for _, b in rows), True)
     there = {(row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, wanted=wanted)}
     written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in there})

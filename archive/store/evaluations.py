@@ -1,4 +1,4 @@
-"""Results: each written once with its neighbours, read as columns (`archive.store.result_columns`)."""
+"""Evaluations: read with their architectures, or as columns (`archive.store.result_columns`), and imported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive import gc_pause
-from archive.database.statements import write_all
 from archive.errors import UsageError
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
-from archive.store.properties import CURVE, curve_properties, evaluation_from, plain, result_properties, study_of
-from archive.store.records import Direction, Evaluation, Result, State
+from archive.store.properties import CURVE, evaluation_from, plain, result_properties
+from archive.store.records import Direction, Evaluation, Result
 from archive.store.result_columns import StudyResults
 
 if TYPE_CHECKING:
@@ -23,63 +22,12 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-__all__ = ["Evaluation", "Evaluations", "Result", "record", "task_id"]
+__all__ = ["Evaluation", "Evaluations", "Result", "task_id"]
 
 BATCH = 500
 
 _WHOLE = ("number", "agent", "architecture", "hyperparameters", "evaluation")
 _SCALARS = ("id", "value", "epochs", "answered_from", "partial", "created")
-
-# By way of the study, to which everybody writes: what is missed is counted below (`archive.database.statements`).
-STUDIES = """
-UNWIND $studies AS name
-MATCH (s:Study {name: name})
-USING INDEX SEEK s:Study(name)
-MATCH (s)-[:ON]->(t:Task)
-RETURN name, t.id AS task
-"""
-
-_NEIGHBOURS = """
-UNWIND $rows AS row
-MATCH (p:Proposal {id: row.id})
-USING INDEX SEEK p:Proposal(id)
-MATCH (a:Architecture {key: p.architecture})
-USING INDEX SEEK a:Architecture(key)
-MATCH (t:Task {id: row.task})
-USING INDEX SEEK t:Task(id)
-"""
-
-_EVALUATION = """
-CREATE (e:Evaluation {id: row.id})
-SET e += row.properties, e.created = timestamp()
-CREATE (p)-[:RESULTED_IN]->(e)
-CREATE (e)-[:OF]->(a)
-CREATE (e)-[:ON]->(t)
-"""
-
-# The caller holds the proposals' locks and has seen that they have no result, so nothing here can be there twice.
-RECORD = f"{_NEIGHBOURS}{_EVALUATION}RETURN count(*) AS written"
-
-# Locks, tests, changes and records in one step. What it passes over, for whatever reason, stays as it was: nothing is
-# written before everything is found.
-FINISH = f"""{_NEIGHBOURS}SET p.touched = timestamp()
-WITH p, a, t, row
-WHERE p.state = 'RUNNING' AND p.token = row.token AND p.rung_values IS NULL
-  AND p.architecture = coalesce(row.architecture, p.architecture)
-  AND none(name IN keys(p) WHERE name STARTS WITH 'curve_' AND NOT name IN row.curve)
-SET p += row.changes, p.finished = timestamp()
-{_EVALUATION}RETURN collect(p.id) AS finished
-"""
-
-CHECKPOINT = """
-UNWIND $rows AS row
-MATCH (e:Evaluation {id: row.id})
-USING INDEX SEEK e:Evaluation(id)
-MERGE (c:Checkpoint {uri: row.uri})
-SET c.sha256 = row.sha256, c.bytes = row.bytes
-CREATE (e)-[:SAVED]->(c)
-RETURN count(*) AS written
-"""
 
 OF_TASK = """
 MATCH (t:Task) WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
@@ -93,9 +41,10 @@ ORDER BY study, number, e.id
 """
 
 TASK = """
-MERGE (t:Task {id: $id})
-ON CREATE SET t.name = $name, t.protocol = $protocol
-SET t.direction = coalesce(t.direction, $direction)
+UNWIND $rows AS row
+MERGE (t:Task {id: row.id})
+ON CREATE SET t.name = row.task, t.protocol = row.protocol
+SET t.direction = coalesce(t.direction, row.direction)
 RETURN t.direction AS direction
 """
 
@@ -111,25 +60,6 @@ SET e += row.properties, e.created = timestamp()
 CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """What the holder of a proposal found, where no rungs are concerned.
-
-    Attributes:
-        id: Of the proposal.
-        token: Of the claim.
-        state: What the proposal becomes.
-        result: What was found.
-        architecture: Key of the network that was trained; None where the sender does not know.
-    """
-
-    id: str
-    token: str
-    state: State
-    result: Result
-    architecture: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +183,8 @@ def _rows_of(found: StudyResults, columns: Sequence[str]) -> list[dict[str, Any]
 
 
 def _task(tx: ManagedTransaction, at: str, name: str, protocol: str, direction: Direction | None) -> None:
-    stored = tx.run(TASK, id=at, name=name, protocol=protocol, direction=direction).single(strict=True)["direction"]
+    row = {"id": at, "task": name, "protocol": protocol, "direction": direction}
+    stored = tx.run(TASK, rows=[row]).single(strict=True)["direction"]
     if direction not in (None, stored):
         raise UsageError(
             f"the archive has the task {name!r} under the protocol {protocol!r} with direction {stored}, "
@@ -263,50 +194,6 @@ def _task(tx: ManagedTransaction, at: str, name: str, protocol: str, direction: 
 
 def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.run(IMPORT, task=task, rows=rows).consume()
-
-
-def record(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
-    """Store the results of proposals, by id, that the caller has locked and that have none yet."""
-    if results:
-        tasks = _tasks(tx, [id_ for id_, _ in results])
-        rows = [{"id": id_, "task": tasks.get(id_), "properties": result_properties(result)} for id_, result in results]
-        write_all(tx, RECORD, rows)
-    save(tx, results)
-
-
-def finish(tx: ManagedTransaction, several: Sequence[Finished]) -> int:
-    """Store in one step the results of proposals that are still held, each of them once; return how many those are.
-
-    The others stay as they are: those that are not held any more, and those whose reports had curves that the result
-    has not.
-    """
-    tasks = _tasks(tx, [one.id for one in several])
-    rows = [_finished(one, tasks.get(one.id)) for one in sorted(several, key=lambda one: one.id)]
-    done = set(tx.run(FINISH, rows=rows).single(strict=True)["finished"])
-    save(tx, [(one.id, one.result) for one in several if one.id in done])
-    return len(done)
-
-
-def save(tx: ManagedTransaction, results: Sequence[tuple[str, Result]]) -> None:
-    """Store where the weights of evaluations are, by id, as far as any were kept."""
-    saved = [{"id": id_, **vars(result.checkpoint)} for id_, result in results if result.checkpoint]
-    if saved:
-        write_all(tx, CHECKPOINT, saved)
-
-
-def _tasks(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, str]:
-    """Return the id of the task of each proposal, without those of which it could not be read."""
-    studies = {id_: study_of(id_) for id_ in ids}
-    found = {row["name"]: row["task"] for row in tx.run(STUDIES, studies=sorted(set(studies.values())))}
-    return {id_: found[study] for id_, study in studies.items() if study in found}
-
-
-def _finished(one: Finished, task: str | None) -> dict[str, Any]:
-    # The curve moves to the evaluation.
-    curve = list(curve_properties(one.result.curve))
-    changes = {"state": one.state.value, "reason": None, "open": None, "suspected": None, **dict.fromkeys(curve)}
-    told = {"id": one.id, "token": one.token, "architecture": one.architecture, "task": task}
-    return {**told, "curve": curve, "changes": changes, "properties": result_properties(one.result)}
 
 
 def task_id(task: str, protocol: str) -> str:

@@ -146,11 +146,6 @@ class Lineage:
                 break
         return found[:limit]
 
-    def nearest(self, key: str, task: str, protocols: Sequence[str], *, maximise: bool = True) -> Ancestor | None:
-        """Return the nearest ancestor whose weights are kept, or None; see `with_weights`."""
-        found = self.with_weights(key, task, protocols, maximise=maximise, limit=1)
-        return found[0] if found else None
-
     def reserve(self, checkpoint: Checkpoint) -> bool:
         """Note that weights are about to be used, which keeps them from being collected for a while.
 

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from archive.database.statements import lock
 from archive.errors import UsageError
 from archive.store.lineage import ancestors
 from archive.store.records import Checkpoint
@@ -44,12 +45,6 @@ ORDER BY uri, evaluation
 UNDER_WAY = """
 MATCH (p:Proposal) WHERE p.state IN ['WAITING', 'RUNNING']
 RETURN DISTINCT p.architecture AS key
-"""
-
-LOCK = """
-UNWIND $uris AS uri
-MATCH (c:Checkpoint {uri: uri})
-SET c.revision = coalesce(c.revision, 0) + 1
 """
 
 FORGET = """
@@ -112,7 +107,7 @@ class Retention:
         """Forget weights that may be let go, and return their addresses; those that may not, any more, stay."""
 
         def work(tx: ManagedTransaction) -> list[str]:
-            tx.run(LOCK, uris=sorted(uris)).consume()
+            lock(tx, "Checkpoint", uris)
             free = {one.checkpoint.uri for one in _holdings(tx, policy, "") if not one.reason}
             chosen = sorted(free & {*uris})
             tx.run(FORGET, uris=chosen).consume()

@@ -47,11 +47,11 @@ USING INDEX SEEK p:Proposal(id)
 REREAD_SECONDS = 5.0
 """A follower reads all of a study again after so many seconds at least."""
 
-# `next` is the first free number, unless a writer has changed the study without counting.
+# The next free number is unknown after a load or a user's query (`archive.queue.admission`).
 EXTENT = """
 MATCH (s:Study {name: $name})
 USING INDEX SEEK s:Study(name)
-RETURN CASE WHEN s.counted = s.revision THEN s.next END AS next, s.rewritten AS rewritten
+RETURN s.next_number AS next, s.rewritten AS rewritten
 """
 
 

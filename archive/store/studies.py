@@ -6,8 +6,9 @@ import builtins
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+from archive.database.statements import lock, revised
 from archive.errors import UnknownNameError
 from archive.store import study_creation, study_deletion
 from archive.store.architectures import Architectures
@@ -52,15 +53,10 @@ MATCH (:Study {name: $name})-[:WARM_STARTED_FROM]->(source:Study)
 RETURN source.name AS name ORDER BY name
 """
 
-SET_BUDGET = """
-MATCH (s:Study {name: $name})
-SET s.budget = $budget, s.revision = coalesce(s.revision, 0) + 1
+SET_BUDGET = f"""
+MATCH (s:Study {{name: $name}})
+SET s.budget = $budget, {revised("s")}
 RETURN s.name AS name
-"""
-
-LOCK = """
-MATCH (s:Study {name: $name})
-SET s.revision = coalesce(s.revision, 0) + 1
 """
 
 WARM_START = """
@@ -143,32 +139,27 @@ class Studies:
         if row is None:
             raise UnknownNameError("study", name, self.names(), "the archive has none yet")
 
-    def warm_start(self, study: str, sources: Sequence[str] | Literal["all"]) -> builtins.list[str]:
-        """Let a study know what others found, and return the names of all its sources.
+    def warm_start(self, study: str, sources: Sequence[str]) -> builtins.list[str]:
+        """Let a study start from the results of others, and return the names of all its sources.
 
         Args:
             study: Name of the study that starts warm.
-            sources: Names of other studies, or `"all"` of the same task, protocol and space.
+            sources: Names of other studies.
 
         Raises:
             UnknownNameError: A name is not that of another study.
         """
-        own = self.get(study)
-        others = [other for other in _read(self._connection, None) if other.name != study]
-        if sources == "all":
-            chosen = [other.name for other in others if _comparable(own, other)]
-        else:
-            chosen = list(sources)
-        names = [other.name for other in others]
-        for name in chosen:
+        self.get(study)
+        names = [name for name in self.names() if name != study]
+        for name in sources:
             if name not in names:
                 raise UnknownNameError(f"study other than {study!r}", name, names, "there is no other one")
 
         def work(tx: ManagedTransaction) -> None:
-            tx.run(LOCK, name=study).consume()
-            tx.run(WARM_START, name=study, sources=sorted(set(chosen))).consume()
+            lock(tx, "Study", [study])
+            tx.run(WARM_START, name=study, sources=sorted(set(sources))).consume()
 
-        if chosen:
+        if sources:
             self._connection.write(work)
         return self.sources(study)
 
@@ -280,10 +271,6 @@ def read(connection: Connection, name: str) -> Study:
 
 def _read(connection: Connection, name: str | None) -> list[Study]:
     return connection.read(lambda tx: [study_from(row.data()) for row in tx.run(READ, name=name)])
-
-
-def _comparable(one: Study, other: Study) -> bool:
-    return (one.task, one.protocol, one.space) == (other.task, other.protocol, other.space)
 
 
 def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
 from archive.store.evaluations import task_id
 from archive.store.properties import to_json
@@ -14,17 +15,18 @@ from archive.store.records import Study
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-CREATE = """
-MERGE (s:Study {name: $name})
+CREATE = f"""
+MERGE (s:Study {{name: $name}})
 ON CREATE SET s += $properties, s.created = timestamp()
-SET s.revision = coalesce(s.revision, 0) + 1
+SET {revised("s")}
 """
 
 PLACE = """
-MATCH (s:Study {name: $name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
-MERGE (t:Task {id: $task_id}) ON CREATE SET t.name = $task, t.protocol = $protocol
-SET t.direction = coalesce(t.direction, $direction)
-MERGE (space:Space {id: $space_id}) ON CREATE SET space.name = $space, space.config = $space_config
+UNWIND $rows AS row
+MATCH (s:Study {name: row.name}) WHERE NOT EXISTS { (s)-[:ON]->(:Task) }
+MERGE (t:Task {id: row.task_id}) ON CREATE SET t.name = row.task, t.protocol = row.protocol
+SET t.direction = coalesce(t.direction, row.direction)
+MERGE (space:Space {id: row.space_id}) ON CREATE SET space.name = row.space, space.config = row.space_config
 CREATE (s)-[:ON]->(t)
 CREATE (s)-[:IN]->(space)
 """
@@ -45,7 +47,7 @@ def check(study: Study) -> None:
 def create(tx: ManagedTransaction, study: Study) -> None:
     """Store a study within a transaction; one of the same name stays as it is."""
     tx.run(CREATE, name=study.name, properties=_properties(study)).consume()
-    tx.run(PLACE, _place(study)).consume()
+    tx.run(PLACE, rows=[_place(study)]).consume()
 
 
 def check_same(asked: Study, stored: Study) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from archive.database.statements import revised, rewritten
+
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
@@ -45,10 +47,10 @@ MATCH (s:Study {name: $study})<-[:WARM_STARTED_FROM]-(other:Study)
 RETURN other.name AS name ORDER BY name
 """
 
-CLOSE = """
-MATCH (s:Study {name: $study})
+CLOSE = f"""
+MATCH (s:Study {{name: $study}})
 USING INDEX SEEK s:Study(name)
-SET s.budget = 0, s.revision = coalesce(s.revision, 0) + 1, s.rewritten = coalesce(s.rewritten, 0) + 1
+SET s.budget = 0, {revised("s")}, {rewritten("s")}
 """
 
 BATCH_OF_PROPOSALS = """

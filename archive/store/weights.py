@@ -16,12 +16,6 @@ MATCH (:Evaluation {id: $id})-[:SAVED]->(c:Checkpoint)
 RETURN c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes
 """
 
-OF_ARCHITECTURE = """
-MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:SAVED]->(c:Checkpoint)
-RETURN e.id AS evaluation, c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes
-ORDER BY evaluation
-"""
-
 
 class Checkpoints:
     """Finds checkpoints; `Proposals.complete` is what stores them, together with their evaluation."""
@@ -34,8 +28,3 @@ class Checkpoints:
         """Return the weights that an evaluation saved, or None."""
         row = self._connection.read(lambda tx: tx.run(OF_EVALUATION, id=evaluation).single())
         return None if row is None else Checkpoint(row["uri"], row["sha256"], row["bytes"])
-
-    def of_architecture(self, key: str) -> dict[str, Checkpoint]:
-        """Return all weights of one architecture, by the id of the evaluation that saved them."""
-        rows = self._connection.read(lambda tx: tx.run(OF_ARCHITECTURE, key=key).data())
-        return {row["evaluation"]: Checkpoint(row["uri"], row["sha256"], row["bytes"]) for row in rows}

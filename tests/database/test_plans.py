@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-from archive.exchange import statements
-from archive.queue import admission, claims, leases, successive_halving
+from archive.database import statements
+from archive.exchange import statements as load_statements
+from archive.queue import admission, claims, completion, leases, successive_halving, workers
 from archive.store import (
     architectures,
     costs,
     distances,
     evaluations,
     lineage,
-    participants,
     result_columns,
     retention,
     snapshots,
@@ -26,9 +26,7 @@ from tests.support.stores import cells, propose
 
 pytestmark = pytest.mark.dialect
 
-LOADED = (
-    "REWRITTEN NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS CREATE_PAIRS UPDATE_PAIRS".split()
-)
+LOADED = "REWRITTEN NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS".split()
 STATEMENTS = {
     "lock a study": admission.LOCK,
     "known networks of a study": admission.KNOWN,
@@ -43,20 +41,19 @@ STATEMENTS = {
     "what waits of a study": claims.OF_STUDY + claims.WAITING,
     "a claim": claims.TAKE,
     "what a claim was granted": claims.HELD,
-    "tasks of studies": evaluations.STUDIES,
-    "results of those that go on": successive_halving.BEFORE,
+    "tasks of studies": completion.TASKS,
+    "results of those that go on": completion.RECORDED,
     "costs": costs.SET,
     "weights that are gone": retention.FORGET,
     "lock proposals": leases.LOCK,
     "change proposals": leases.APPLY,
     "longer leases": leases.RENEW,
     "how claims ended": leases.PART,
-    "results": evaluations.RECORD,
-    "results of what is held": evaluations.FINISH,
+    "results": completion.COMPLETE,
     "known networks": architectures.KNOWN,
     "operations": architectures.MORPH,
-    "lock networks": architectures.LOCK,
-    "weights": evaluations.CHECKPOINT,
+    **{f"lock: {label.lower()}": statements.lock_statement(label) for label in statements.KEYS},
+    "weights": completion.CHECKPOINT,
     "imported results": evaluations.IMPORT,
     "results of a study": result_columns._query(["value", "space"]),
     "a study as it stands": snapshots.SNAPSHOT,
@@ -66,13 +63,13 @@ STATEMENTS = {
     "new distances": distances.CREATE,
     "further distances": distances.UPDATE,
     "where a trial began": lineage.RESERVE,
-    "lock races": successive_halving.LOCK,
+    "configurations of races": successive_halving.CONFIGS,
     "how a race stands": successive_halving.STANDINGS,
-    "results of a longer training": successive_halving.AGAIN,
+    "results of a longer training": completion.COMPLETE_AGAIN,
     "paused trainings": successive_halving.PAUSED,
     "promoted ones": successive_halving.PROMOTED,
-    "a worker": participants.WORKER,
-    **{f"load: {name.lower()}": getattr(statements, name) for name in LOADED},
+    "a worker": workers.BEAT,
+    **{f"load: {name.lower()}": getattr(load_statements, name) for name in LOADED},
 }
 
 

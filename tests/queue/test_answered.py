@@ -6,7 +6,7 @@ import pytest
 
 from archive.errors import UnknownNameError
 from archive.store.records import Checkpoint, Result, State
-from tests.support.stores import Suggestion, cells, count, study, suggest
+from tests.support.stores import Suggestion, answer, cells, count, study, suggest
 
 pytestmark = pytest.mark.every_server
 
@@ -26,7 +26,7 @@ def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
         (Suggestion(b), "no value"),
         (Suggestion(c, parent=a), Result(0.75)),
     ]
-    ids = archive.proposals.create_answered("study", agent, answered, after=0, basis=basis, seconds=1.5)
+    ids = answer(archive, "study", agent, answered, after=0, basis=basis, seconds=1.5)
     assert ids == ["study#00000", "study#00001", "study#00002"]
     first, failed, last = archive.proposals.list("study")
     assert [one.state for one in (first, failed, last)] == [State.COMPLETE, State.FAILED, State.COMPLETE]
@@ -52,10 +52,10 @@ def test_each_keeps_its_own_result_where_repeats_are_left_out(archive, agent):
     a, b = cells(2)
     archive.proposals.create("study", agent, suggest([a]))
     answered = [(Suggestion(a), Result(1.0)), (Suggestion(b), Result(2.0)), (Suggestion(b), Result(3.0))]
-    (id_,) = archive.proposals.create_answered("study", agent, answered, after=1)
+    (id_,) = answer(archive, "study", agent, answered, after=1)
     assert [(one.id, one.value) for one in archive.studies.evaluations("study")] == [(id_, 2.0)]
     # Asked for, a repeat is one more evaluation of the same architecture.
-    (again,) = archive.proposals.create_answered("study", agent, answered[2:], after=2, unique=False)
+    (again,) = answer(archive, "study", agent, answered[2:], after=2, unique=False)
     assert [one.value for one in archive.studies.evaluations("study")] == [2.0, 3.0]
     assert again == "study#00002"
 
@@ -64,9 +64,9 @@ def test_the_budget_and_other_searches_come_first(archive, agent):
     a, b, c, d, e = cells(5)
     archive.proposals.create("study", agent, suggest([a, b]))
     answered = [(Suggestion(one), Result(1.0)) for one in (c, d, e)]
-    assert archive.proposals.create_answered("study", agent, answered, after=1) == []
+    assert answer(archive, "study", agent, answered, after=1) == []
     assert len(archive.proposals.list("study")) == 2
-    assert archive.proposals.create_answered("study", agent, answered, after=2) == ["study#00002", "study#00003"]
-    assert archive.proposals.create_answered("study", agent, [], after=4) == []
+    assert answer(archive, "study", agent, answered, after=2) == ["study#00002", "study#00003"]
+    assert answer(archive, "study", agent, [], after=4) == []
     with pytest.raises(UnknownNameError, match="study"):
-        archive.proposals.create_answered("other", agent, answered, after=0)
+        answer(archive, "other", agent, answered, after=0)

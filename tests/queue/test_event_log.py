@@ -6,7 +6,7 @@ from archive.errors import UnknownNameError
 from archive.queue import event_log
 from archive.store.records import Result
 from tests.support import wait_until
-from tests.support.stores import cells, propose, study, suggest
+from tests.support.stores import answer, cells, propose, study, suggest
 
 pytestmark = pytest.mark.every_server
 
@@ -110,7 +110,7 @@ def test_what_was_answered_without_a_worker_has_no_claim(archive, read):
     archive.studies.create(study())
     agent = archive.proposals.register_agent("random", {}, "1")
     first, second = suggest(cells(2))
-    archive.proposals.create_answered("study", agent, [(first, Result(0.5)), (second, "no such row")], after=0)
+    answer(archive, "study", agent, [(first, Result(0.5)), (second, "no such row")], after=0)
     assert sorted(told(read())) == [
         (0, "complete", None),
         (0, "proposed", agent),

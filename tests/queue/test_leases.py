@@ -119,15 +119,6 @@ def test_a_lost_acknowledgement_claims_nothing_twice(archive, connection, queue)
     assert count(connection, "(:Worker)-[:CLAIMED]->(:Proposal)") == 3
 
 
-def test_the_same_token_gets_the_same_proposal(archive, queue):
-    first = archive.proposals.claim_with("token", "w", study="study", lease_seconds=LONG)
-    again = archive.proposals.claim_with("token", "w", study="study", lease_seconds=LONG)
-    other = archive.proposals.claim_with("other", "w", study="study", lease_seconds=LONG)
-    assert first.id == again.id != other.id
-    archive.proposals.fail(first.id, "token", "NaN")
-    assert archive.proposals.claim_with("token", "w", study="study").id != first.id
-
-
 def test_heartbeats_keep_a_lease(archive, queue):
     claim = archive.proposals.claim("w", study="study", lease_seconds=MOMENT)
     archive.proposals.heartbeat(claim.id, claim.token, LONG)

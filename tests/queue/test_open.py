@@ -9,7 +9,7 @@ from archive.queue.updates import Completion, Report
 from archive.store.architectures import Architectures
 from archive.store.records import Result, State
 from tests.support import wait_until
-from tests.support.stores import STRAYS, Suggestion, cells, count, propose
+from tests.support.stores import STRAYS, Suggestion, answer, cells, count, propose
 
 pytestmark = pytest.mark.every_server
 
@@ -42,7 +42,7 @@ def test_whatever_happens_to_a_proposal(archive, connection):
     same()
     agent = archive.proposals.register_agent("table", {}, "1")
     more = [(Suggestion(cell), outcome) for cell, outcome in zip(cells(11)[9:], (Result(1.0), "none"), strict=True)]
-    assert len(archive.proposals.create_answered("study", agent, more, after=9)) == 2
+    assert len(answer(archive, "study", agent, more, after=9)) == 2
     same()
 
 

@@ -51,7 +51,7 @@ def test_an_answer_repeats_the_evaluation_and_points_to_it(archive, source):
     suggestions = suggest([second, first])
     outcomes = known(archive, suggestions)
     assert outcomes[0] is None and outcomes[1].answered_from == source.id
-    made = archive.answers.create("new", agent, suggestions, outcomes, basis={"wanted": 2}, seconds=0.5)
+    made = archive.proposals.create("new", agent, suggestions, outcomes=outcomes, basis={"wanted": 2}, seconds=0.5)
     assert [each.id for each in made] == ["new#00000", "new#00001"]
     waiting, answered = archive.proposals.list("new")
     assert (waiting.state, answered.state, answered.reason) == (State.WAITING, State.COMPLETE, None)

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from archive.database.user_query import run_query
 from archive.errors import LeaseLostError
 from archive.exchange import dump, load
 from archive.queue import event_log
@@ -238,7 +239,7 @@ def test_a_result_that_an_earlier_release_left_out_of_its_dump_is_no_obstacle(ar
     race(4)
     for value in (0.5, 0.9, 0.7):
         ends(archive, claim(archive), value)
-    connection.query("MATCH (e:Evaluation {value: 0.9}) DETACH DELETE e", write=True)
+    run_query(connection, "MATCH (e:Evaluation {value: 0.9}) DETACH DELETE e", write=True)
     ends(archive, claim(archive), 0.92)
     assert values(archive) == [0.5, 0.92, 0.7]
 

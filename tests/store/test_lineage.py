@@ -32,8 +32,8 @@ def grow(archive, *networks, operations=("deepen",)):
 
 
 def nearest(archive, network, protocols=("digits/1",), **options):
-    found = archive.lineage.nearest(network.key, "digits", protocols, **options)
-    return None if found is None else (found.architecture, found.hops, found.evaluation, found.checkpoint)
+    found = archive.lineage.with_weights(network.key, "digits", protocols, limit=1, **options)
+    return (found[0].architecture, found[0].hops, found[0].evaluation, found[0].checkpoint) if found else None
 
 
 def test_a_proposal_notes_what_its_network_came_from(archive):

@@ -8,14 +8,15 @@ import pytest
 
 from archive import frames
 from archive.agents import provenance
+from archive.database.user_query import run_query
 from archive.errors import QueryError
 from archive.exchange import load
 from archive.exchange.dump import dump
-from archive.queries import columnar, saved
+from archive.queries import catalogue, columnar, saved
 from archive.store import result_columns
 from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
-from tests.support.stores import Suggestion, cells, study, suggest
+from tests.support.stores import Suggestion, answer, cells, study, suggest
 
 pytestmark = pytest.mark.dialect
 
@@ -52,7 +53,7 @@ def fill(archive, name="one", total=25, first=0, **settings):
         answered.append((suggestion, "no value" if at == 4 else result(at)))
     for at in range(0, total, 10):
         provenance = {"observations": {"one": f"0-{at}"}, "wanted": 1}
-        archive.proposals.create_answered(name, agent, answered[at : at + 10], after=at, basis=provenance)
+        answer(archive, name, agent, answered[at : at + 10], after=at, basis=provenance)
     return networks
 
 
@@ -90,7 +91,7 @@ def test_a_metric_of_any_name_is_a_column(archive):
     agent = archive.proposals.register_agent("random", {}, "1")
     name = "a `b` {c}"
     answered = [(Suggestion(cells(1)[0]), Result(1.0, {name: 0.5}))]
-    archive.proposals.create_answered("one", agent, answered, after=0)
+    answer(archive, "one", agent, answered, after=0)
     (found,) = result_columns.read(archive.connection, ["one"], [f"metric_{name}"])
     assert found.columns[f"metric_{name}"] == [0.5]
 
@@ -179,10 +180,10 @@ def test_every_question_has_the_answer_of_its_text(archive):
     # What a task's studies want is what is best, here and in the text.
     fill(archive, "three", 12, first=40, task="errors", protocol="errors/1", direction="minimise")
     for name, every in QUESTIONS.items():
-        query = saved.get(name)
+        query = catalogue.get(name)
         for given in every:
             values = {each.name: given.get(each.name, each.default) for each in query.parameters.values()}
-            text = archive.connection.query(query.cypher, values)
+            text = run_query(archive.connection, query.cypher, values)
             finish = saved.FINISHING.get(name, lambda rows: rows)
             answer = saved.run(archive.connection, name, given)
             assert answer.columns == finish(text).columns or not text.rows
@@ -220,7 +221,9 @@ def test_a_question_that_takes_too_long_is_given_up(archive):
 def test_a_load_that_changes_results_is_seen(archive, tmp_path):
     fill(archive)
     dump(archive.connection, tmp_path / "one.gz")
-    archive.connection.query("MATCH (e:Evaluation {id: 'one#00002'}) REMOVE e.seconds, e.metric_accuracy", write=True)
+    run_query(
+        archive.connection, "MATCH (e:Evaluation {id: 'one#00002'}) REMOVE e.seconds, e.metric_accuracy", write=True
+    )
     assert archive.studies.evaluations("one")[2].seconds is None
     load.load(archive.connection, tmp_path / "one.gz")
     assert archive.studies.evaluations("one")[2].seconds == 2.0

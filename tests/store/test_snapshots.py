@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from archive.database.user_query import run_query
 from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.records import Result
 from archive.store.snapshots import Follower
-from tests.support.stores import cells, evaluate, propose, study, suggest
+from tests.support.stores import answer, cells, evaluate, propose, study, suggest
 
 pytestmark = pytest.mark.every_server
 
-EARLIER = """
+BY_HAND = """
 MATCH (s:Study {name: 'study'})
-SET s.revision = s.revision + 1
 CREATE (s)-[:PROPOSED]->(:Proposal {id: 'study#00012', study: 'study', number: 12, state: 'WAITING', attempts: 0,
                                     architecture: $key, functional_key: $key, created: 0})
 """
@@ -49,15 +49,14 @@ def test_each_look_is_a_snapshot(archive, tmp_path):
     same()
     agent = archive.proposals.register_agent("another", {}, "1")
     answered = [(one, Result(0.1 * at, {})) for at, one in enumerate(suggest(cells(12)[8:]))]
-    archive.proposals.create_answered("study", agent, answered, after=8)
+    answer(archive, "study", agent, answered, after=8)
     archive.studies.set_budget("study", 7)
     same()
     assert look().study.budget == 7
     dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
     load(archive.connection, tmp_path / "a.jsonl.gz")
     same()
-    # Somebody who does not count: an earlier release.
-    archive.connection.query(EARLIER, {"key": "0" * 32}, write=True)
+    run_query(archive.connection, BY_HAND, {"key": "0" * 32}, write=True)
     same()
     assert look().proposals[-1].number == 12
 

@@ -185,15 +185,6 @@ class TestWarmStart:
         assert [each.value for each in archive.studies.history("a")] == [0.1, 0.2]
         assert count(archive.connection, "(:Study {name: 'z'})-[:WARM_STARTED_FROM]->(:Study {name: 'a'})") == 1
 
-    def test_all_means_every_other_comparable_study(self, archive):
-        for name in ("one", "two", "three"):
-            archive.studies.create(study(name))
-        archive.studies.create(study("elsewhere", task="mnist"))
-        archive.studies.create(study("later", protocol="digits/2"))
-        archive.studies.create(study("wide", space="cnn"))
-        assert archive.studies.warm_start("two", "all") == ["one", "three"]
-        assert archive.studies.warm_start("elsewhere", "all") == []
-
     def test_sources_may_be_of_another_task(self, archive):
         archive.studies.create(study("one"))
         archive.studies.create(study("elsewhere", task="mnist"))

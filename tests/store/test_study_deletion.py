@@ -10,7 +10,7 @@ from archive.exchange.load import load
 from archive.store import study_deletion
 from archive.store.records import Checkpoint, Result, Study
 from archive.store.retention import Policy
-from tests.support.stores import cells, count, evaluate, propose, study, suggest
+from tests.support.stores import answer, cells, count, evaluate, propose, study, suggest
 
 pytestmark = pytest.mark.every_server
 
@@ -21,7 +21,7 @@ def fill(archive, name, values=(0.5, 0.75, 0.25)):
     answered = [
         (one, Result(value, {"accuracy": value})) for one, value in zip(suggest(cells(9)), values, strict=False)
     ]
-    archive.proposals.create_answered(name, agent, answered, after=0)
+    answer(archive, name, agent, answered, after=0)
 
 
 def test_a_deleted_study_is_gone_and_its_name_is_free(archive):
@@ -50,7 +50,7 @@ def test_results_that_repeat_a_deleted_one_stay_and_say_so(archive):
     agent = archive.proposals.register_agent("random", {}, "1")
     suggestions = suggest(cells(2))
     answers = archive.answers.known(archive.studies.get("two"), suggestions)
-    archive.answers.create("two", agent, suggestions, answers)
+    archive.proposals.create("two", agent, suggestions, outcomes=answers)
     archive.studies.warm_start("two", ["one"])
     planned = archive.studies.deletion("one")
     assert (planned.repeated, planned.learners) == (2, ("two",))

@@ -24,7 +24,6 @@ def test_weights_are_found_by_evaluation_and_architecture(archive):
         propose(archive, [network], name)
         checkpoint = Checkpoint(f"file:///{name}", name * 8, 10)
         saved[complete(archive, name, checkpoint=checkpoint)] = checkpoint
-    assert archive.checkpoints.of_architecture(network.key) == saved
     for evaluation, checkpoint in saved.items():
         assert archive.checkpoints.of_evaluation(evaluation) == checkpoint
 
@@ -33,7 +32,6 @@ def test_what_saved_nothing_has_none(archive):
     (proposal,) = evaluate(archive, [0.5])
     assert archive.checkpoints.of_evaluation(proposal.id) is None
     assert archive.checkpoints.of_evaluation("study#00077") is None
-    assert archive.checkpoints.of_architecture(proposal.architecture_key) == {}
 
 
 def test_two_evaluations_may_share_one_file(archive):

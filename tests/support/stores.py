@@ -11,6 +11,7 @@ from typing import Any
 
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
+from archive.database.user_query import run_query
 from archive.store.records import Result, Study
 
 OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "none")
@@ -57,6 +58,14 @@ def study(name: str = "study", **settings: Any) -> Study:
     return Study(name, **given)
 
 
+def answer(archive, study: str, agent: str, answered, **settings: Any) -> list[str]:
+    """Add suggestions together with their results or reasons, and return the ids of the proposals."""
+    suggestions, outcomes = [suggestion for suggestion, _ in answered], [outcome for _, outcome in answered]
+    made = archive.proposals.create(study, agent, suggestions, outcomes=outcomes, **settings)
+    assert all(archive.proposals.get(one.id) == one for one in made[:2])
+    return [one.id for one in made]
+
+
 def propose(archive, architectures: Iterable[Architecture], name: str = "study", **settings: Any):
     """Make the study where there is none, and propose these networks in it."""
     archive.studies.create(study(name, **settings))
@@ -82,7 +91,7 @@ def everywhere(work: Callable[[int], Any], threads: int = 8) -> list[Any]:
 
 def count(connection, pattern: str) -> int:
     """Count the matches of a pattern."""
-    ((found,),) = connection.query(f"MATCH {pattern} RETURN count(*) AS found").rows
+    ((found,),) = run_query(connection, f"MATCH {pattern} RETURN count(*) AS found").rows
     return int(found)
 
 

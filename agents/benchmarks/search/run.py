@@ -62,15 +62,16 @@ def search(
         if not suggestions:
             return
         answered = [(suggestion, _answer(job, suggestion)) for suggestion in suggestions]
-        made = archive.proposals.create_answered(
-            *(study.name, ids[who], answered),
+        made = archive.proposals.create(
+            *(study.name, ids[who], suggestions),
+            outcomes=[outcome for _, outcome in answered],
             after=past.total,
             # Repeats stay visible, so that they are counted.
             unique=False,
             basis={**past.basis, "wanted": wanted, **provenance.coupling(suggestions)},
             seconds=seconds,
         )
-        past.add(made, answered, ids[who])
+        past.add([proposal.id for proposal in made], answered, ids[who])
         progress(len(made))
 
 

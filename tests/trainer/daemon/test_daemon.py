@@ -86,7 +86,7 @@ def test_proposals_become_evaluations(archive, run):
         saved = weights_file.load(archive.checkpoints.of_evaluation(evaluation.id))
         assert saved.architecture.key == evaluation.architecture.key
         assert saved.about["proposal"] == evaluation.id
-    (worker,) = archive.proposals.workers()
+    (worker,) = workers.statuses(archive.connection)
     assert worker.host
     assert worker.device.startswith("cpu")
     assert str(os.getpid()) in worker.id

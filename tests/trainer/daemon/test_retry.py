@@ -76,4 +76,4 @@ def test_a_daemon_that_finds_nobody_begins_when_somebody_is_there(archive, monke
     daemon = Trainer(archive, Options(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
     daemon.run()
     assert "waiting until it answers" in caplog.text
-    assert [worker.id for worker in archive.proposals.workers()] == [daemon.worker]
+    assert [worker.id for worker in workers.statuses(archive.connection)] == [daemon.worker]

@@ -71,7 +71,7 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
     expected = {str(path): 8 for path in (*written[old.id], rotated)}
 
     def known():
-        return {worker.id for worker in archive.proposals.workers()}
+        return {worker.id for worker in workers.statuses(archive.connection, recent_seconds=1e9)}
 
     before = known()
     # Two of them have claimed what is still open, or may be tried again.
@@ -113,4 +113,4 @@ def test_a_user_says_for_how_many_days(archive, past, store_settings, tmp_path):
         told = user.types("db", "gc", "--dry-run")
         assert (told.stdout, "0.0 MiB, 1 workers" in told.stderr) == ("would remove worker gone\n", True)
         assert "removed worker gone" in user.types("db", "gc").stdout
-    assert archive.proposals.workers() == []
+    assert workers.statuses(archive.connection, recent_seconds=1e9) == []

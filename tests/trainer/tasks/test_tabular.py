@@ -10,6 +10,7 @@ import pytest
 from archive import spaces
 from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError, UnknownNameError, UsageError
+from archive.queue import workers
 from archive.spaces.tables.reader import Table
 from archive.store.records import State, Study
 from archive.trainer.daemon.trainer import Options, Trainer
@@ -155,7 +156,7 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
     assert "has no accuracy for" in failed[0].reason
     assert "does not hold the architecture" in failed[1].reason
     assert all(each.attempts == 0 for each in failed)
-    assert archive.proposals.workers()[0].device == "table (no training)"
+    assert workers.statuses(archive.connection)[0].device == "table (no training)"
 
 
 def test_a_table_has_no_choice_of_hyperparameters(archive, table, tmp_path):

@@ -1,0 +1,171 @@
+"""Completion: the one way in which a proposal gets its result.
+
+A result may come from the worker that holds the proposal, from a worker that has lost it, from a rung, or together with
+the proposal itself. Each of them is a `ProposalResult`, and one statement writes any number of them: the proposal's
+state and whatever follows from it, the Evaluation, and its relationships.
+
+    (:Proposal {state: COMPLETE | PRUNED}) -[:RESULTED_IN]-> (:Evaluation) -[:OF]-> (:Architecture)
+                                                                   ├-[:ON]-> (:Task)
+                                                                   └-[:SAVED]-> (:Checkpoint)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from archive.database.statements import follows_from_state, write_all
+from archive.store.properties import curve_properties, result_properties, study_of
+from archive.store.records import Result, State
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+# This goes through the study node, which many transactions write to: a row that is missed is counted below
+# (`archive.database.statements`).
+TASKS = """
+UNWIND $studies AS name
+MATCH (s:Study {name: name})
+USING INDEX SEEK s:Study(name)
+MATCH (s)-[:ON]->(t:Task)
+RETURN name, t.id AS task
+"""
+
+# Locks, tests, changes and records in one step. Rows that do not match are left unchanged: every MATCH precedes the
+# first CREATE.
+COMPLETE = f"""
+UNWIND $rows AS row
+MATCH (p:Proposal {{id: row.id}})
+USING INDEX SEEK p:Proposal(id)
+MATCH (a:Architecture {{key: p.architecture}})
+USING INDEX SEEK a:Architecture(key)
+MATCH (t:Task {{id: row.task}})
+USING INDEX SEEK t:Task(id)
+SET p.touched = timestamp()
+WITH p, a, t, row
+WHERE row.holder IS NULL
+   OR (p.state = 'RUNNING' AND p.token = row.holder AND p.rung_values IS NULL
+       AND p.architecture = coalesce(row.architecture, p.architecture)
+       AND none(name IN keys(p) WHERE name STARTS WITH 'curve_' AND NOT name IN row.curve))
+SET p += row.changes
+{follows_from_state("coalesce(row.finished, timestamp())")}
+CREATE (e:Evaluation {{id: row.id}})
+SET e += row.properties, e.created = timestamp()
+CREATE (p)-[:RESULTED_IN]->(e)
+CREATE (e)-[:OF]->(a)
+CREATE (e)-[:ON]->(t)
+RETURN count(*) AS written, collect(p.id) AS done
+"""
+
+# The proposal went on from a rung, and has a result already.
+COMPLETE_AGAIN = f"""
+UNWIND $rows AS row
+MATCH (p:Proposal {{id: row.id}})
+USING INDEX SEEK p:Proposal(id)
+MATCH (e:Evaluation {{id: row.id}})
+USING INDEX SEEK e:Evaluation(id)
+SET p += row.changes
+{follows_from_state("timestamp()")}
+SET e += row.properties, e.created = timestamp()
+RETURN count(*) AS written
+"""
+
+# A user may have deleted the result of a rung.
+RECORDED = """
+UNWIND $ids AS id
+MATCH (e:Evaluation {id: id})
+USING INDEX SEEK e:Evaluation(id)
+RETURN collect(e.id) AS ids
+"""
+
+CHECKPOINT = """
+UNWIND $rows AS row
+MATCH (e:Evaluation {id: row.id})
+USING INDEX SEEK e:Evaluation(id)
+MERGE (c:Checkpoint {uri: row.uri})
+SET c.sha256 = row.sha256, c.bytes = row.bytes
+CREATE (e)-[:SAVED]->(c)
+RETURN count(*) AS written
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalResult:
+    """The result of a proposal.
+
+    Attributes:
+        id: Of the proposal, and of its evaluation.
+        state: The proposal's new state.
+        result: The result.
+        changes: Further properties of the proposal to set; None removes one. Its curve always goes.
+        finished: Time of the result, in milliseconds of the server's clock; None for now.
+        again: Whether the proposal may have a result of an earlier rung, which this one replaces.
+        holder: Token of the claim that has to hold the proposal; None where the caller has created or locked it.
+        architecture: With a holder, key of the network that was trained; None where the sender does not know.
+    """
+
+    id: str
+    state: State
+    result: Result
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    finished: int | None = None
+    again: bool = False
+    holder: str | None = None
+    architecture: str | None = None
+
+
+def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
+    """Store the results of proposals that the caller has created or locked, and that may have a result now.
+
+    Raises:
+        IncompleteWriteError: Something that belongs to a proposal was not found.
+    """
+    candidates = sorted(one.id for one in results if one.again)
+    recorded = set(tx.run(RECORDED, ids=candidates).single(strict=True)["ids"]) if candidates else set()
+    first = [one for one in results if one.id not in recorded]
+    later = [one for one in results if one.id in recorded]
+    if first:
+        write_all(tx, COMPLETE, _rows(tx, first))
+    if later:
+        write_all(tx, COMPLETE_AGAIN, [_row(one, None) for one in later])
+    _save(tx, results)
+
+
+def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> int:
+    """Store in one step the results of those proposals that their holders still hold; return how many those are.
+
+    The other proposals stay as they are. So do proposals whose reports had curves that the result lacks.
+    """
+    rows = _rows(tx, sorted(results, key=lambda one: one.id))
+    done = set(tx.run(COMPLETE, rows=rows).single(strict=True)["done"])
+    _save(tx, [one for one in results if one.id in done])
+    return len(done)
+
+
+def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
+    """Store where the weights of evaluations are, as far as any were kept."""
+    saved = [{"id": one.id, **vars(one.result.checkpoint)} for one in results if one.result.checkpoint]
+    if saved:
+        write_all(tx, CHECKPOINT, saved)
+
+
+def _rows(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> list[dict[str, Any]]:
+    studies = {one.id: study_of(one.id) for one in results}
+    tasks = {row["name"]: row["task"] for row in tx.run(TASKS, studies=sorted(set(studies.values())))}
+    return [_row(one, tasks.get(studies[one.id])) for one in results]
+
+
+def _row(one: ProposalResult, task: str | None) -> dict[str, Any]:
+    # The curve moves to the evaluation.
+    curve = list(curve_properties(one.result.curve))
+    return {
+        "id": one.id,
+        "task": task,
+        "holder": one.holder,
+        "architecture": one.architecture,
+        "curve": curve,
+        "changes": {"state": one.state.value, "reason": None, **dict.fromkeys(curve), **one.changes},
+        "finished": one.finished,
+        "properties": result_properties(one.result),
+    }
