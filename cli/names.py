@@ -1,0 +1,173 @@
+"""Names as parameters, which a shell completes: agents, tasks, spaces, kernels, protocols, studies, saved queries.
+
+A completion never starts a server, never waits long for one, and never writes an error into the shell: where a name
+cannot be looked up, nothing is offered. The commands check the names; these types accept any text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from archive.settings import Settings
+
+    TextType = click.ParamType[str]
+else:
+    # Generic from click 8.4 on.
+    TextType = click.ParamType
+
+REACH_SECONDS = 0.5
+"""Longest wait for a server that may be away."""
+QUERY_SECONDS = 2.0
+"""Longest time that the names of studies may take a server."""
+MOST_STUDIES = 200
+"""Number of studies that are offered at most."""
+
+STUDIES = """
+MATCH (s:Study)
+WHERE s.name STARTS WITH $prefix
+RETURN s.name AS name
+ORDER BY name
+"""
+
+
+class Name(TextType):
+    """A name that a shell completes.
+
+    Args:
+        candidates: Returns the names for a command line and the beginning of a name; may raise anything.
+        separator: What separates several names in one value; None means that a value is one name.
+    """
+
+    name = "name"
+
+    def __init__(self, candidates: Callable[[click.Context, str], Iterable[str]], separator: str | None = None) -> None:
+        self.candidates, self.separator = candidates, separator
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return NAME for an option; None leaves an argument its name."""
+        return None if isinstance(param, click.Argument) else "NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text unchanged: the command checks the name, and reports an unknown one."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin like the word; none where they cannot be looked up."""
+        before, separator, last = incomplete.rpartition(self.separator) if self.separator else ("", "", incomplete)
+        names: list[str] = []
+        with _silence():
+            names = [name for name in self.candidates(ctx, last) if name.startswith(last) and _is_plain(name)]
+        return [CompletionItem(f"{before}{separator}{name}") for name in names]
+
+
+def _agents(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive import agents
+
+    return agents.names()
+
+
+def _tasks(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive.trainer.tasks import registry
+
+    return registry.names()
+
+
+def _spaces(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive import spaces
+
+    return spaces.names()
+
+
+def _kernels(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive import kernels
+
+    return kernels.names()
+
+
+def _protocols(ctx: click.Context, prefix: str) -> Iterable[str]:
+    """Return the protocols of the task on the command line, or of all tasks."""
+    from archive.trainer.tasks import registry
+
+    task = ctx.params.get("task_name") or ctx.params.get("task")
+    tasks = registry.names() if task is None else [task]
+    return sorted({protocol.name for name in tasks for protocol in registry.get(name).protocols})
+
+
+def _queries(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive.database import driver
+
+    driver.load()
+    from archive.queries import saved
+
+    return saved.names()
+
+
+def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
+    """Return the names of studies, if the archive's server is running."""
+    from archive import settings
+
+    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
+    reachable = _reachable(settings.load(**options))
+    if reachable is None:
+        return []
+    from archive.database import driver
+
+    driver.load()
+    from archive.database.connection import Connection
+
+    with Connection.open(reachable) as connection:
+        answer = connection.query(STUDIES, {"prefix": prefix}, limit=MOST_STUDIES, timeout=QUERY_SECONDS)
+    return [str(name) for (name,) in answer.rows]
+
+
+def _reachable(settings: Settings) -> Settings | None:
+    """Return settings that lead to a running server and never start one; None where none answers."""
+    from archive.server import embedded
+
+    if settings.embedded:
+        server = embedded.find(settings)
+        if server is None:
+            return None
+        # By its address: a connection that is opened by the folder would start the server if it ended just now.
+        found = replace(settings, uri=server.uri, user=server.user, password=server.password, database=server.database)
+        return replace(found, patience=0.0)
+    address = urlsplit(str(settings.uri))
+    with socket.create_connection((str(address.hostname), address.port or 7687), REACH_SECONDS):
+        return replace(settings, patience=0.0)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Swallow errors, and what libraries would write to the terminal that the user is typing on."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stderr(nowhere),
+        contextlib.suppress(Exception),
+    ):
+        yield
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether a shell takes a name as one word; others may come from anybody, and could be commands."""
+    return name.isprintable() and shlex.quote(name) == name
+
+
+AGENT = Name(_agents)
+TASK = Name(_tasks)
+SPACE = Name(_spaces)
+KERNEL = Name(_kernels)
+PROTOCOL = Name(_protocols)
+STUDY = Name(_studies)
+STUDY_LIST = Name(_studies, separator=",")
+QUERY = Name(_queries)

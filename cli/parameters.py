@@ -1,0 +1,99 @@
+"""Parameter types that commands share: counts, durations with units, options with old spellings."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    SecondsType = click.ParamType[float]
+else:
+    # Generic from click 8.4 on.
+    SecondsType = click.ParamType
+
+UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+"""Units of a duration, in seconds."""
+
+_PART = r"(\d+(?:\.\d*)?|\.\d+)(min|[smhdw])"
+
+
+class Count(click.IntRange):
+    """An integer in a range, shown as N in help texts."""
+
+    name = "integer"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return N for an option; None leaves an argument its name."""
+        return None if isinstance(param, click.Argument) else "N"
+
+
+class Duration(SecondsType):
+    """A length of time: `90s`, `15min`, `2h`, `30d`, a sum such as `1h30m`, or a plain number. Gives seconds.
+
+    Args:
+        minimum: The shortest duration, in seconds.
+        open_minimum: Whether the minimum itself is too short.
+        unit: Unit of a plain number.
+    """
+
+    name = "duration"
+
+    def __init__(self, minimum: float = 0.0, *, open_minimum: bool = False, unit: str = "s") -> None:
+        self.minimum, self.open_minimum, self.unit = minimum, open_minimum, unit
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return TIME."""
+        return "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds of a duration.
+
+        Raises:
+            BadParameter: The text is no duration, or the duration is too short.
+        """
+        seconds = self._seconds(str(value))
+        if seconds is None or math.isnan(seconds):
+            plain = f"a plain number counts {_PLURALS[self.unit]}"
+            self.fail(f"{value!r} is no duration: write 90s, 15min, 2h or 30d ({plain})", param, ctx)
+        if seconds < self.minimum or (self.open_minimum and seconds == self.minimum):
+            bound = f"{'>' if self.open_minimum else '>='} {self.minimum:g}s"
+            self.fail(f"a duration must be {bound}, got {value!r}", param, ctx)
+        return seconds
+
+    def _seconds(self, text: str) -> float | None:
+        try:
+            return float(text) * UNIT_SECONDS[self.unit]
+        except ValueError:
+            pass
+        if not re.fullmatch(rf"(?:{_PART}\s*)+", text.strip()):
+            return None
+        return sum(float(number) * UNIT_SECONDS[unit] for number, unit in re.findall(_PART, text))
+
+
+class AliasedOption(click.Option):
+    """An option with further spellings that work, but stand neither in help texts nor in completions.
+
+    Args:
+        declarations: As of `click.Option`.
+        aliases: The further spellings.
+        **attributes: As of `click.Option`.
+    """
+
+    def __init__(self, declarations: list[str], *, aliases: list[str], **attributes: Any) -> None:
+        super().__init__(declarations, **attributes)
+        self.aliases = aliases
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Let the parser know all spellings."""
+        shown = self.opts
+        self.opts = [*shown, *self.aliases]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
+_PLURALS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
