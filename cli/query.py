@@ -1,16 +1,20 @@
-"""`archive query`: Cypher over the archive, or a saved query; read-only unless --write."""
+"""`archive query`: queries in Cypher and saved queries, read-only unless --write is given."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archive.assignments import assignments
+from archive.cli.groups import DefaultGroup
+from archive.cli.names import QUERY
+from archive.cli.parameters import Count, Duration
 from archive.cli.render import (
     json_option,
     open_archive,
@@ -27,25 +31,62 @@ if TYPE_CHECKING:
     from archive.database.user_query import QueryResult
 
 
-@click.command()
-@click.argument("cypher", required=False)
-@click.option("--named", metavar="NAME", help="Ask a saved query instead.")
-@click.option("--list", "listed", is_flag=True, help="List the saved queries with their parameters.")
-@click.option("--show", is_flag=True, help="Show the text of the saved query; ask nothing.")
-@click.option("--param", "-p", "parameters", multiple=True, metavar="NAME=VALUE", help="A $NAME in the query; JSON.")
-@click.option("--write", is_flag=True, help="Let the query change the archive.")
-@click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help="Rows to show at most.")
-@click.option("--skip", type=click.IntRange(0), default=0, help="Rows to leave out first: the next page.")
-@click.option("--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, help="Seconds to wait.")
-@click.option("--csv", "as_csv", is_flag=True, help="CSV on stdout instead of a table.")
+_NAME = re.compile(r"[\w-]+")
+
+
+@click.group(cls=DefaultGroup, default="run")
+def query() -> None:
+    """Query the archive in Cypher, or by a saved query.
+
+    `archive query "CYPHER"` is `archive query run "CYPHER"`.
+
+    Example: archive query "MATCH (a:Architecture)-[:HAS_LAYER]->(l) RETURN a.key, count(l) LIMIT 5"
+
+    Example: archive query run lineage --param study=nasbot-cnn-digits
+    """
+
+
+@query.command("list")
+@json_option
+def list_queries(as_json: bool) -> None:
+    """List the saved queries with their parameters."""
+    _list(as_json)
+
+
+@query.command("show")
+@click.argument("name", type=QUERY)
+@json_option
+def show_query(name: str, as_json: bool) -> None:
+    """Show the Cypher text of a saved query."""
+    _show(name, as_json)
+
+
+@query.command()
+@click.argument("question", metavar="NAME|CYPHER", type=QUERY, required=False)
+@click.option("--named", type=QUERY, hidden=True, help="Name of a saved query: the argument NAME.")
+@click.option("--list", "listed", is_flag=True, hidden=True, help="Run `archive query list`.")
+@click.option("--show", "shown", is_flag=True, hidden=True, help="Run `archive query show`.")
+@click.option(
+    "--param",
+    "-p",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value of $NAME in the query, as JSON or text. May be repeated.",
+)
+@click.option("--write", is_flag=True, help="Allow a Cypher query to change the archive.")
+@click.option("--limit", type=Count(1), default=1000, help="Maximum number of rows.")
+@click.option("--skip", type=Count(0), default=0, help="Skip the first N rows, for the next page.")
+@click.option("--timeout", type=Duration(0.1), default="60s", help="Give up on a query after this long.")
+@click.option("--csv", "as_csv", is_flag=True, help="Write CSV to stdout instead of a table.")
 @json_option
 @click.pass_context
-def query(
+def run(
     ctx: click.Context,
-    cypher: str | None,
+    question: str | None,
     named: str | None,
     listed: bool,
-    show: bool,
+    shown: bool,
     parameters: tuple[str, ...],
     write: bool,
     limit: int,
@@ -54,20 +95,23 @@ def query(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Ask the archive in Cypher, or ask a saved query.
+    """Run a saved query by its NAME, or a query in CYPHER.
 
-    Example: archive query "MATCH (a:Architecture)-[:HAS_LAYER]->(l) RETURN a.key, count(l) LIMIT 5"
+    A single word is the name of a saved query; anything else is Cypher. Queries are read-only unless --write is given.
 
-    Example: archive query --named lineage --param study=nasbot-cnn-digits
+    Example: archive query run frontier --param task=nb201-cifar10 --param cost=flops --csv
+
+    Example: archive query run "MATCH (e:Evaluation) RETURN count(e)"
     """
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")
     if listed:
         _list(as_json)
         return
-    if (cypher is None) == (named is None):
-        raise UsageError("give a query in CYPHER or --named NAME; --list shows the saved queries")
-    if show:
+    cypher, named = _question(question, named)
+    if shown:
+        if named is None:
+            raise UsageError("only a saved query can be shown: archive query show NAME")
         _show(named, as_json)
         return
     if named is not None and write:
@@ -88,6 +132,15 @@ def query(
         print_message((f"cut off after {limit} rows: {page}", "yellow"))
 
 
+def _question(question: str | None, named: str | None) -> tuple[str | None, str | None]:
+    """Return the Cypher text, or the name of a saved query; the other one is None."""
+    if (question is None) == (named is None):
+        raise UsageError("give the NAME of a saved query, or a query in CYPHER; archive query list shows the names")
+    if question is None or not _NAME.fullmatch(question):
+        return question, named
+    return None, question
+
+
 def _answer(
     ctx: click.Context,
     cypher: str | None,
@@ -96,7 +149,7 @@ def _answer(
     write: bool,
     options: Mapping[str, Any],
 ) -> tuple[QueryResult, str | None]:
-    """Return the answer and, if it has no rows, why, as far as anybody knows."""
+    """Return the answer and, if it has no rows, the reason where it is known."""
     from archive.queries import catalogue, saved
 
     if named is not None:
@@ -130,15 +183,13 @@ def _list(as_json: bool) -> None:
         print_line((each.name, "bold"))
         print_line(f"    {each.summary}")
         for parameter in each.parameters.values():
-            default = "needed" if parameter.needed else json.dumps(parameter.default)
+            default = "required" if parameter.needed else json.dumps(parameter.default)
             print_line(f"    {parameter.name} [{default}]  {parameter.help}")
 
 
-def _show(named: str | None, as_json: bool) -> None:
+def _show(named: str, as_json: bool) -> None:
     from archive.queries import catalogue
 
-    if named is None:
-        raise UsageError("--show goes with --named NAME")
     cypher = catalogue.get(named).cypher
     if as_json:
         print_json({"name": named, "cypher": cypher})
@@ -148,11 +199,11 @@ def _show(named: str | None, as_json: bool) -> None:
 
 def _print_csv(answer: QueryResult) -> None:
     if not answer.columns:
-        return  # an empty line would be read as a column without a name
+        return  # readers of CSV take an empty line for a column without a name
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(answer.columns)
     for row in answer.rows:
-        # What has no form of its own in CSV is JSON; nothing is left empty.
+        # CSV has no form for lists, maps and truth values: they are written as JSON. None is an empty field.
         writer.writerow([json.dumps(value) if isinstance(value, list | dict | bool) else value for value in row])
     print_data(written.getvalue())

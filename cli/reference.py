@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from archive.cli.groups import DefaultGroup
 from archive.cli.main import archive
 
 HEAD = """# Commands
@@ -28,11 +29,11 @@ def reference() -> str:
 
 
 def _commands(ctx: click.Context) -> Iterator[click.Context]:
-    """Yield the context of every command that does something by itself, as if each had been typed."""
+    """Yield the context of every command that runs by itself, and of groups with a default command."""
     if not isinstance(ctx.command, click.Group):
         yield ctx
         return
-    if ctx.command.invoke_without_command:
+    if isinstance(ctx.command, DefaultGroup):
         yield ctx
     for name in ctx.command.list_commands(ctx):
         child = ctx.command.get_command(ctx, name)

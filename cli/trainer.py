@@ -1,4 +1,4 @@
-"""`archive trainer`: trains what agents propose, and says who does."""
+"""`archive trainer`: starts a trainer, and shows the trainers of an archive."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
-from click.core import ParameterSource
 
+from archive.cli.groups import DefaultGroup
+from archive.cli.names import STUDY
+from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
-from archive.errors import StoreUnavailableError, UsageError
+from archive.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -23,90 +25,98 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.trainer")
 
 
-@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND]")
-@click.option("--study", help="Serve this study alone [any].")
-@click.option("--slots", type=click.IntRange(1), default=1, show_default=True, help="Trials at a time.")
-@click.option(
-    "--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 …; auto takes a GPU if there is one."
-)
-@click.option("--threads", type=click.IntRange(1), help="CPU threads of each trial [cores / slots].")
+@click.group(cls=DefaultGroup, default="start")
+def trainer() -> None:
+    """Run a trainer, or show the trainers of an archive.
+
+    `archive trainer [OPTIONS]` without a command is `archive trainer start [OPTIONS]`.
+    """
+
+
+@trainer.command()
+@click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
+@click.option("--slots", type=Count(1), default=1, help="Number of trials at a time.")
+@click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
+@click.option("--threads", type=Count(1), show_default="cores / slots", help="CPU threads of each trial.")
 @click.option(
     "--precision",
     type=click.Choice(["auto", "float32", "bf16", "tf32"]),
     default="auto",
-    show_default=True,
     help="Training precision. auto: bf16 on a GPU that supports it, otherwise float32.",
 )
 @click.option(
     "--checkpoint",
     "checkpoint_seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds between two saves of a trial: the most that a kill loses of it.",
+    type=Duration(open_minimum=True),
+    default="60s",
+    help="Time between two checkpoints of a running trial: the most training that a kill can lose.",
 )
 @click.option(
     "--stall",
     "stall_seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=1800.0,
-    show_default=True,
-    help="Seconds without progress after which a trial is taken to hang.",
+    type=Duration(open_minimum=True),
+    default="30min",
+    help="End a trial that has reported no progress for this long.",
 )
 @click.option(
     "--scale",
     type=click.FloatRange(0),
+    metavar="FACTOR",
     default=0.0,
-    show_default=True,
-    help="A table's answer takes its recorded cost times this.",
+    help="Tabular tasks: wait FACTOR x the recorded training time before answering; 0 answers at once.",
 )
-@click.option("--once", is_flag=True, help="Leave after one trial, or when nothing waits.")
-@click.option("--idle", "idle_seconds", type=click.FloatRange(0), help="Leave after so many seconds without work.")
+@click.option("--once", is_flag=True, help="Exit after one trial, or if no proposal is waiting.")
+@click.option(
+    "--idle", "idle_seconds", type=Duration(), show_default="never", help="Exit after this long without work."
+)
 @click.option(
     "--wait",
     "wait_seconds",
-    type=click.FloatRange(0),
-    help="Seconds to wait for an archive that is away at the start [until it answers].",
+    type=Duration(),
+    show_default="forever",
+    help="At startup, wait this long for a database that does not answer.",
 )
-@click.option("--drain", is_flag=True, help="Finish running trials on SIGTERM or Ctrl-C; a second one hands them back.")
+@click.option(
+    "--drain", is_flag=True, help="On SIGTERM or Ctrl-C, finish running trials first; a second signal returns them."
+)
 @click.option(
     "--data-folder",
     "data_folders",
     multiple=True,
-    metavar="PATH",
+    metavar="DIR",
     type=click.Path(exists=True, file_okay=False),
-    help="Folder with files that studies may name as csv:, npz: or table:, beside ARCHIVE_DATA_DIR and those that a "
-    "search on this machine named; may be repeated.",
+    help="Folder with files that studies may name as csv:, npz: or table:, in addition to ARCHIVE_DATA_DIR and to the "
+    "files of searches on this machine. May be repeated.",
 )
 @click.option(
     "--weights-from",
     multiple=True,
-    metavar="PLACE",
-    help="Folder or fsspec URL with weights of other trainers that networks may begin with, beside this trainer's "
-    "own; may be repeated.",
+    metavar="DIR|URL",
+    help="Folder or fsspec URL with weights of other trainers that networks may inherit, in addition to this "
+    "trainer's own. May be repeated.",
 )
 @click.option(
     "--grace",
     "parting_seconds",
-    type=click.FloatRange(0),
-    default=8.0,
-    show_default=True,
-    help="Seconds that running trials may take to save their state when the trainer is told to stop; keep it below "
-    "what the system allows before it kills (docker stop: 10, Slurm: 30).",
+    type=Duration(),
+    default="8s",
+    help="Time for running trials to save a checkpoint when the trainer is stopped. Keep it below the time that the "
+    "system allows before it kills (docker stop: 10s, Slurm: 30s).",
 )
-@click.option("--parent", type=int, hidden=True, help="Leave when the process of this id is gone.")
+@click.option("--parent", type=int, hidden=True, help="Exit when the process of this id has ended.")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
     default="text",
-    show_default=True,
-    help="Lines for people, or one JSON object a line, on stderr.",
+    help="Form of the log on stderr: lines of text, or one JSON object a line.",
 )
-@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve metrics for Prometheus here; 0 takes any.")
-@click.option("--metrics-address", default="127.0.0.1", show_default=True, help="Where the metrics are served.")
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve Prometheus metrics; 0: any free port."
+)
+@click.option("--metrics-address", metavar="ADDRESS", default="127.0.0.1", help="Address that serves the metrics.")
 @json_option
 @click.pass_context
-def trainer(
+def start(
     ctx: click.Context,
     /,
     log_format: Literal["text", "json"],
@@ -115,14 +125,13 @@ def trainer(
     as_json: bool,
     **chosen: Any,
 ) -> None:
-    """Train what agents propose, until stopped.
+    """Start a trainer: train the proposals of search agents until stopped.
 
-    Claims proposals, trains each in a process of its own, and writes results back. Any number of trainers may serve
-    one archive, on any number of machines. With the command status, say which there are.
+    The trainer claims proposals, trains each in a process of its own, and stores the results. Any number of trainers
+    can serve one archive, from any number of machines.
+
+    A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.
     """
-    if ctx.invoked_subcommand is not None:
-        _refuse_options(ctx)
-        return
     from archive.trainer.daemon import logs
     from archive.trainer.daemon.options import Options
     from archive.trainer.daemon.trainer import Trainer
@@ -142,32 +151,20 @@ def trainer(
 
 
 def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:
-    """Return the archive, once it answers.
+    """Connect to the archive as soon as its database answers.
 
     Raises:
-        StoreUnavailableError: It does not.
+        StoreUnavailableError: The database has not answered in time.
     """
     from archive.trainer.daemon.retry import until_it_answers
     from archive.trainer.daemon.shutdown import Lifetime
 
-    # The trainer rides outages out itself, and must not be deaf to signals for as long as a connection would wait.
+    # The trainer rides out outages itself, and must react to signals while a connection would still be waiting.
     gone = Lifetime(parent).parent_gone
-    found = until_it_answers(lambda: open_archive(ctx, patience=5.0), seconds, print_message, gone)
-    if found is None:
+    archive = until_it_answers(lambda: open_archive(ctx, patience=5.0), seconds, print_message, gone)
+    if archive is None:
         sys.exit(0)
-    return found
-
-
-def _refuse_options(ctx: click.Context) -> None:
-    """See that nothing was asked of a daemon that is not started.
-
-    Raises:
-        UsageError: An option stands before the command.
-    """
-    for parameter in ctx.command.params:
-        if ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
-            name = f"archive trainer {ctx.invoked_subcommand}"
-            raise UsageError(f"options of {name} come after its name, got {parameter.opts[0]} before it")
+    return archive
 
 
 def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
@@ -180,56 +177,55 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
 
 
 @trainer.command()
-@click.option("--all", "everyone", is_flag=True, help="Also those who left, or fell silent, more than a day ago.")
+@click.option("--all", "everyone", is_flag=True, help="Include trainers that ended, or fell silent, over a day ago.")
 @click.option(
     "--stale",
     "stale_seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Seconds of silence after which a trainer counts as stale.",
+    type=Duration(open_minimum=True),
+    default="60s",
+    help="Call a trainer stale after this long without a heartbeat.",
 )
-@click.option("--healthcheck", is_flag=True, help="Exit 1 unless a trainer of this machine is at work or ready.")
+@click.option("--healthcheck", is_flag=True, help="Exit with 1 unless a trainer of this machine is working or ready.")
 @json_option
 @click.pass_context
 def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck: bool, as_json: bool) -> None:
-    """Show the trainers: what each of them runs, since when, and which have fallen silent.
+    """Show the trainers: state, device, last heartbeat, and running trials.
 
-    The clock of the database decides, whatever the machines' own say. An archive that does not answer is no fault
-    of a trainer's, which rides that out: --healthcheck then finds it healthy.
+    Times are those of the database's clock. With --healthcheck, an unreachable database counts as healthy: trainers
+    survive outages.
     """
     from archive.queue import workers
 
     recent = 10 * 365 * 86_400.0 if everyone else workers.RECENT_SECONDS
     try:
         with open_archive(ctx, patience=5.0) as archive:
-            found = workers.statuses(archive.connection, stale_seconds=stale_seconds, recent_seconds=recent)
+            statuses = workers.statuses(archive.connection, stale_seconds=stale_seconds, recent_seconds=recent)
     except StoreUnavailableError as error:
         if not healthcheck:
             raise
-        print_message(f"nothing is known: {error}")
+        print_message(f"the state of the trainers is unknown: {error}")
         return
     if healthcheck:
-        found = [worker for worker in found if worker.host == platform.node()]
-    _print_workers(found, as_json)
-    if healthcheck and not any(worker.alive for worker in found):
-        print_message(f"no trainer of {platform.node()} is at work")
+        statuses = [worker for worker in statuses if worker.host == platform.node()]
+    _print_workers(statuses, as_json)
+    if healthcheck and not any(worker.alive for worker in statuses):
+        print_message(f"no trainer is running on {platform.node()}")
         sys.exit(1)
 
 
-def _print_workers(found: list[WorkerStatus], as_json: bool) -> None:
+def _print_workers(statuses: list[WorkerStatus], as_json: bool) -> None:
     if as_json:
-        print_json([{**asdict(worker), "trials": [asdict(trial) for trial in worker.trials]} for worker in found])
+        print_json([{**asdict(worker), "trials": [asdict(trial) for trial in worker.trials]} for worker in statuses])
         return
-    if not found:
-        print_message("no trainer was heard of within a day; start one with: archive trainer")
+    if not statuses:
+        print_message("no trainer has been active within a day; start one with: archive trainer")
         return
-    columns = ("worker", "state", "device", "for", "silent", "proposal", "attempt", "epochs", "trains for")
-    print_table(columns, [row for worker in found for row in _rows(worker)])
+    columns = ("worker", "state", "device", "uptime", "last heartbeat", "proposal", "attempt", "epochs", "training for")
+    print_table(columns, [row for worker in statuses for row in _rows(worker)])
 
 
 def _rows(worker: WorkerStatus) -> Iterator[list[Any]]:
-    """Yield a row a trial, with the worker in the first of them."""
+    """Yield one row a trial; the first row of a worker describes the worker, too."""
     own = [worker.id, worker.state, worker.device, span(worker.seconds), span(worker.silent_seconds)]
     if not worker.trials:
         yield [*own, None, None, None, None]

@@ -87,7 +87,7 @@ def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, t
     daemon.wait()
     wait_until(lambda: workers(user, "--stale", "0.2")[0]["state"] == "stale")
     complaint = user.types("trainer", "status", "--healthcheck", "--stale", "0.2", code=1).stderr
-    assert complaint.splitlines() == [f"no trainer of {platform.node()} is at work"]
+    assert complaint.splitlines() == [f"no trainer is running on {platform.node()}"]
     assert len(proposals) == 3
 
 
@@ -123,12 +123,23 @@ def test_options_of_the_command_reach_the_trainer(archive, user, tmp_path, monke
 
     monkeypatch.setattr("archive.trainer.daemon.trainer.Trainer", trainer)
     places = ("--data-folder", str(tmp_path), "--weights-from", "s3://a/b", "--weights-from", "/c")
-    user.types("trainer", "--grace", "110", "--precision", "tf32", *places, code=2)
-    user.types("trainer", code=2)
-    (given, default) = taken
-    assert (given.parting_seconds, given.precision) == (110, "tf32")
-    assert (given.data_folders, given.weights_from) == ((str(tmp_path),), ("s3://a/b", "/c"))
-    assert default == Options()
+    times = ("--grace", "110", "--stall", "2h", "--checkpoint", "5min", "--idle", "1d", "--wait", "0")
+    for name in (["trainer"], ["trainer", "start"]):
+        user.types(*name, "--precision", "tf32", *times, *places, code=2)
+        user.types(*name, code=2)
+        (given, default) = taken
+        assert (given.parting_seconds, given.precision) == (110, "tf32")
+        assert (given.stall_seconds, given.checkpoint_seconds) == (7200, 300)
+        assert (given.idle_seconds, given.wait_seconds) == (86_400, 0)
+        assert (given.data_folders, given.weights_from) == ((str(tmp_path),), ("s3://a/b", "/c"))
+        assert default == Options()
+        taken.clear()
+
+
+def test_help_of_the_group_names_its_commands(user):
+    shown = user.types("trainer", "--help").stdout
+    assert "\n  start " in shown and "\n  status " in shown
+    assert "--slots" in user.types("trainer", "start", "--help").stdout
 
 
 def test_an_archive_without_trainers(user):
@@ -141,7 +152,7 @@ def test_a_server_that_is_away_is_no_illness_of_the_trainer(tmp_path):
     away = load(home=tmp_path, uri="bolt://127.0.0.1:9", environment={})
     with shell(away, tmp_path) as user:
         said = user.types("trainer", "status", "--healthcheck").stderr
-        assert "nothing is known" in said and "127.0.0.1:9" in said
+        assert "the state of the trainers is unknown" in said and "127.0.0.1:9" in said
 
 
 @pytest.mark.parametrize(
@@ -155,7 +166,8 @@ def test_a_server_that_is_away_is_no_illness_of_the_trainer(tmp_path):
         (["--data-folder", "/nowhere"], ["--data-folder", "/nowhere"]),
         (["--study", "nowhere"], ["unknown study 'nowhere'"]),
         (["statsu"], ["statsu"]),
-        (["--slots", "2", "status"], ["--slots", "archive trainer status", "after"]),
+        (["--slots", "2", "status"], ["unexpected", "status"]),
+        (["--stall", "2 parsecs"], ["--stall", "'2 parsecs'", "2h"]),
         (["status", "--stale", "0"], ["--stale", "0"]),
     ],
 )
