@@ -1,4 +1,4 @@
-"""The entry point `archive`: finds a command, loads only that one, and turns errors into one red line."""
+"""The entry point `archive`: loads only the command that is called, and turns errors into one red line."""
 
 from __future__ import annotations
 
@@ -19,24 +19,29 @@ COMMANDS = {
     "search": (
         "archive.cli.search.command",
         "search",
-        "Search for architectures: agent, trainer and archive in one command.",
+        "Search for architectures: agent, trainers and archive in one command.",
     ),
-    "trainer": ("archive.cli.trainer", "trainer", "Train what agents propose, until stopped."),
-    "query": ("archive.cli.query", "query", "Ask the archive in Cypher; read-only unless --write."),
-    "study": ("archive.cli.study.command", "study", "List studies, show one, or tell what happened in it."),
-    "arch": ("archive.cli.architecture.command", "arch", "Show architectures, and how far apart they are."),
+    "trainer": ("archive.cli.trainer", "trainer", "Run a trainer, or show the trainers of an archive."),
+    "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
+    "study": ("archive.cli.study.command", "study", "List, show and delete studies; follow their logs."),
+    "arch": ("archive.cli.architecture.command", "arch", "Show architectures, their distances and neighbours."),
     "agents": ("archive.cli.agents", "agents", "List the search agents, and when to choose which."),
+    "tasks": ("archive.cli.tasks", "tasks", "List the tasks."),
+    "protocols": ("archive.cli.tasks", "protocols", "List the training protocols of the tasks."),
+    "spaces": ("archive.cli.spaces", "spaces", "List the search spaces."),
+    "kernels": ("archive.cli.kernels", "kernels", "List the kernels, which measure distances of architectures."),
     "dump": ("archive.cli.dump", "dump", "Write the archive, or some studies, to one file."),
-    "load": ("archive.cli.dump", "load", "Merge a file that dump wrote into the archive."),
-    "import": ("archive.cli.imports", "imports", "Add results of others: tables, benchmark files, studies of Optuna."),
-    "bench": ("archive.cli.bench", "bench", "Measure the product on this machine."),
-    "db": ("archive.cli.db.command", "db", "Start, stop or look at the database server."),
-    "doctor": ("archive.cli.doctor", "doctor", "Say what is installed, which server is used, and what to do."),
+    "load": ("archive.cli.dump", "load", "Merge a dumped file into the archive."),
+    "import": ("archive.cli.imports", "imports", "Import external results: tables, benchmark files, Optuna studies."),
+    "bench": ("archive.cli.bench", "bench", "Measure speed and search quality on this machine."),
+    "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),
+    "doctor": ("archive.cli.doctor", "doctor", "Check the installation and the server, and suggest remedies."),
+    "completion": ("archive.cli.completion", "completion", "Print the completion script of a shell."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called: `archive --help` loads none of them."""
+    """A group that imports a command when it is called; `archive --help` imports none of them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -46,7 +51,7 @@ class LazyGroup(click.Group):
         """Import and return one command."""
         if cmd_name not in COMMANDS:
             if ctx.resilient_parsing:
-                # A shell asks how a line goes on; click then expects no error.
+                # A shell asks for completions: click expects None, not an error.
                 return None
             raise UnknownNameError("command", cmd_name, COMMANDS)
         module, name, _ = COMMANDS[cmd_name]
@@ -59,12 +64,32 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
+"""Settings of click for every command."""
+
+
+@click.group(cls=LazyGroup, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="archive")
-@click.option("--home", metavar="DIR", help="Folder of the embedded archive and of weights [ARCHIVE_HOME, ~/.archive].")
-@click.option("--db", "uri", metavar="URI", help="A Neo4j server, neo4j://host:7687 [ARCHIVE_DB; embedded if unset].")
-@click.option("--user", metavar="NAME", help="User of the Neo4j server [ARCHIVE_USER, neo4j].")
-@click.option("--database", metavar="NAME", help="Database on the Neo4j server [ARCHIVE_DATABASE].")
+@click.option(
+    "--home",
+    metavar="DIR",
+    show_default="ARCHIVE_HOME, else ~/.archive",
+    help="Folder of the embedded archive and of weights.",
+)
+@click.option(
+    "--db",
+    "uri",
+    metavar="URI",
+    show_default="ARCHIVE_DB, else the embedded server",
+    help="Neo4j server, neo4j://host:7687.",
+)
+@click.option("--user", metavar="NAME", show_default="ARCHIVE_USER, else neo4j", help="User of the Neo4j server.")
+@click.option(
+    "--database",
+    metavar="NAME",
+    show_default="ARCHIVE_DATABASE, else the user's own",
+    help="Database on the Neo4j server.",
+)
 @click.pass_context
 def archive(ctx: click.Context, /, **settings: str | None) -> None:
     """A graph database of every neural architecture ever evaluated, and search agents that live on it.
@@ -78,7 +103,7 @@ def archive(ctx: click.Context, /, **settings: str | None) -> None:
 
 @contextmanager
 def _environment(name: str, value: str) -> Iterator[None]:
-    """Set a variable while a command runs: data sets and caches follow it to the folder of the archive."""
+    """Set a variable while a command runs: data sets and caches are looked up in the archive's folder by it."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -91,7 +116,7 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; a known error is one red line on stderr and a non-zero exit code."""
+    """Run the command line, and exit; a known error is one red line on stderr and a non-zero exit code."""
     sys.exit(_run(arguments))
 
 
@@ -101,7 +126,7 @@ def _run(arguments: list[str] | None) -> int:
     except (KeyboardInterrupt, click.exceptions.Abort) as error:
         from archive.cli.search.interruption import caused
 
-        # Click makes an Abort of a KeyboardInterrupt.
+        # Click turns a KeyboardInterrupt into an Abort.
         return _interrupted(caused(error) or error)
     except click.exceptions.NoArgsIsHelpError as error:
         from archive.cli.render import printable
@@ -111,7 +136,7 @@ def _run(arguments: list[str] | None) -> int:
     except click.ClickException as error:
         return _complain(error.format_message(), error.exit_code)
     except BrokenPipeError:
-        # The reader of our output has gone (`archive query … | head`): not an error of ours.
+        # The reader of the output has ended (`archive query … | head`), which is no error.
         sys.stdout = open(os.devnull, "w")
         return 0
     except Exception as error:
@@ -120,14 +145,14 @@ def _run(arguments: list[str] | None) -> int:
         if (interrupt := caused(error)) is not None:
             return _interrupted(interrupt)
         if isinstance(error, ArchiveError):
-            # A server's message about a query points into it, on a line of its own.
+            # The server's message points at a place in the query's text, on a separate line.
             return _complain(str(error), error.exit_code, lines=isinstance(error, QueryError))
         raise
 
 
 def _interrupted(error: BaseException) -> int:
-    click.echo("interrupted: nothing that finished is lost; the same command goes on", err=True)
-    # As a shell counts an end by a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
+    click.echo("interrupted: finished results are kept; the same command continues", err=True)
+    # The exit code by which shells report a signal, so that a job manager can tell its own SIGTERM from a Ctrl-C.
     return 128 + int(getattr(error, "signal", signal.SIGINT))
 
 
@@ -139,7 +164,7 @@ def _complain(message: str, code: int, *, lines: bool = False) -> int:
 
 
 def settings_of(ctx: click.Context) -> dict[str, Any]:
-    """Return the settings given before the command's name."""
+    """Return the settings that stand before the command's name."""
     return dict(ctx.find_root().obj or {})
 
 

@@ -1,0 +1,36 @@
+"""Helpers of the commands that list registered things: tasks, spaces, kernels."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from archive.cli.render import print_message
+from archive.errors import SettingsError
+
+T = TypeVar("T")
+
+
+def loaded(names: Iterable[str], get: Callable[[str], T]) -> Iterator[T]:
+    """Yield what the names stand for; report what cannot be loaded on stderr, and leave it out.
+
+    One broken package must not hide everything that the others have registered.
+    """
+    for name in names:
+        try:
+            yield get(name)
+        except SettingsError as error:
+            print_message((f"{name} is left out: {error}", "yellow"))
+
+
+def summary(kind: type) -> str:
+    """Return the first line of a class's docstring."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0]
+
+
+def cell(value: Any) -> Any:
+    """Return a value as a table shows it: lists and settings as text, separated by commas."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={default}" for name, default in value.items())
+    return ", ".join(value) if isinstance(value, list) else value

@@ -1,0 +1,40 @@
+"""`archive spaces`: the sets of architectures that can be searched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.registered import cell, loaded, summary
+from archive.cli.render import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from archive.spaces.base import Space
+
+COLUMNS = ("space", "summary", "cells", "operations", "settings")
+
+
+@click.command()
+@json_option
+def spaces(as_json: bool) -> None:
+    """List the search spaces: their networks, whether these are cells, their operations and settings."""
+    from archive import spaces as registry
+
+    rows = [_described(space) for space in loaded(registry.names(), registry.get)]
+    if as_json:
+        print_json({"spaces": rows})
+    else:
+        print_table(COLUMNS, [[cell(row[column]) for column in COLUMNS] for row in rows])
+
+
+def _described(space: Space) -> dict[str, Any]:
+    from archive.architecture.operations import INPUT, OUTPUT, vocabulary
+
+    return {
+        "space": space.name,
+        "summary": summary(type(space)),
+        "cells": space.is_cell,
+        "operations": [label for label in vocabulary(space.name).operations if label not in (INPUT, OUTPUT)],
+        "settings": space.config,
+    }
