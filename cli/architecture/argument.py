@@ -1,4 +1,4 @@
-"""An architecture as an argument: a key of the archive, a file of JSON, or a NAS-Bench-201 string."""
+"""Architectures as arguments: a key of the archive, a JSON file, or a NAS-Bench-201 string."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 def is_key(text: str) -> bool:
-    """Return whether an argument is a key of the archive, or the beginning of one."""
+    """Return whether an argument is a key of the archive or the prefix of a key."""
     return not text.startswith("|") and not Path(text).suffix and not Path(text).is_file()
 
 
 def architecture_of(ctx: click.Context, text: str) -> Architecture:
-    """Return what an argument describes; the archive is opened for a key only.
+    """Return the architecture that an argument describes; only a key opens the archive.
 
     Args:
         ctx: The command's context.
-        text: `|…|+|…|+|…|`, the path of a file, or a key or its beginning.
+        text: A NAS-Bench-201 string `|…|+|…|+|…|`, the path of a file, or a key or its prefix.
 
     Raises:
         CodecError: The string or the file describes no graph.
         InvalidArchitectureError: The graph is no network.
         UnknownNameError: The archive has no such key.
-        UsageError: Several keys begin so, or the file cannot be read.
+        UsageError: The prefix is that of several keys, or the file cannot be read.
     """
     from archive.architecture import codec
 

@@ -1,4 +1,4 @@
-"""`archive arch`: look at architectures."""
+"""`archive arch`: architectures, their distances and neighbours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import click
 
 from archive.assignments import assignments
 from archive.cli.architecture.argument import architecture_of, is_key
+from archive.cli.names import KERNEL, STUDY
+from archive.cli.parameters import AliasedOption, Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
 from archive.errors import InvalidArchitectureError, UsageError
 
@@ -21,14 +23,18 @@ RETURN e.id AS evaluation, t.name AS task, t.protocol AS protocol, e.value AS va
 ORDER BY task, evaluation
 """
 
-
 DISTANCE_COLUMNS = ("kernel", "component", "distance")
 NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations")
 
 
+setting_option = click.option(
+    "--set", "assigned", multiple=True, metavar="NAME=VALUE", help="Setting of the kernel. May be repeated."
+)
+
+
 @click.group()
 def arch() -> None:
-    """Show and compare architectures."""
+    """Show architectures, their distances and neighbours."""
 
 
 @arch.command()
@@ -36,7 +42,10 @@ def arch() -> None:
 @json_option
 @click.pass_context
 def show(ctx: click.Context, key: str, as_json: bool) -> None:
-    """Show one architecture by its key, or the beginning of it: layers, edges, evaluations, relatives."""
+    """Show an architecture: layers, edges, evaluations, parents and children.
+
+    KEY is the key of the architecture, or a prefix of it.
+    """
     from archive.architecture import codec
 
     with open_archive(ctx) as archive:
@@ -61,25 +70,34 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
 @arch.command()
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option("--kind", "kinds", multiple=True, help="A kernel's name; may be repeated [all of them].")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting of the kernel; may be repeated.")
+@click.option(
+    "--kernel",
+    "names",
+    cls=AliasedOption,
+    aliases=["--kind"],
+    type=KERNEL,
+    multiple=True,
+    show_default="all kernels",
+    help="Kernel (archive kernels). May be repeated.",
+)
+@setting_option
 @json_option
 @click.pass_context
 def distance(
-    ctx: click.Context, first: str, second: str, kinds: tuple[str, ...], given: tuple[str, ...], as_json: bool
+    ctx: click.Context, first: str, second: str, names: tuple[str, ...], assigned: tuple[str, ...], as_json: bool
 ) -> None:
-    """Show how far apart two architectures are, by any kernel.
+    """Show the distance between two architectures.
 
-    A and B are keys of the archive or their beginnings, files of JSON, or NAS-Bench-201 strings.
+    A and B are keys of the archive or their prefixes, JSON files, or NAS-Bench-201 strings.
     """
     from archive import kernels
 
-    settings = assignments(given, "a setting")
-    if settings and len(kinds) != 1:
-        raise UsageError(f"--set needs one --kind, got {len(kinds)}")
-    chosen = [kernels.get(kind, **settings) for kind in kinds or kernels.names()]
+    settings = assignments(assigned, "a setting")
+    if settings and len(names) != 1:
+        raise UsageError(f"--set needs one --kernel, got {len(names)}")
+    chosen = [kernels.get(name, **settings) for name in names or kernels.names()]
     pair = (architecture_of(ctx, first), architecture_of(ctx, second))
-    rows = [row for kernel in chosen for row in _distances(kernel, *pair, asked=bool(kinds))]
+    rows = [row for kernel in chosen for row in _distances(kernel, *pair, named=bool(names))]
     if as_json:
         print_json([dict(zip(DISTANCE_COLUMNS, row, strict=True)) for row in rows])
     else:
@@ -88,51 +106,64 @@ def distance(
 
 @arch.command()
 @click.argument("key")
-@click.option("-k", "--k", type=click.IntRange(1), default=10, show_default=True, help="How many.")
-@click.option("--kind", default="otmann", show_default=True, help="A kernel's name.")
-@click.option("--component", help="The component that counts [the mean of those not normalised].")
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting of the kernel; may be repeated.")
-@click.option("--study", help="Only what this study has evaluated.")
+@click.option("-k", "--k", type=Count(1), default=10, help="Number of neighbours.")
+@click.option(
+    "--kernel",
+    cls=AliasedOption,
+    aliases=["--kind"],
+    type=KERNEL,
+    default="otmann",
+    help="Kernel (archive kernels).",
+)
+@click.option(
+    "--component",
+    metavar="NAME",
+    show_default="mean of those not normalised",
+    help="Component of the kernel to compare by.",
+)
+@setting_option
+@click.option(
+    "--study", type=STUDY, show_default="whole archive", help="Search only architectures that this study evaluated."
+)
 @json_option
 @click.pass_context
 def nearest(
     ctx: click.Context,
     key: str,
     k: int,
-    kind: str,
+    kernel: str,
     component: str | None,
-    given: tuple[str, ...],
+    assigned: tuple[str, ...],
     study: str | None,
     as_json: bool,
 ) -> None:
-    """Show the architectures of the archive that are nearest to one, by any kernel.
+    """Show the nearest neighbours of an architecture, all of its space.
 
-    KEY is a key of the archive or its beginning, a file of JSON, or a NAS-Bench-201 string. All studies are searched,
-    for architectures of the same space: others have no distance.
+    KEY is a key of the archive or its prefix, a JSON file, or a NAS-Bench-201 string.
     """
     from archive.agents.nearest.search import Nearest
 
-    settings = assignments(given, "a setting")
+    settings = assignments(assigned, "a setting")
     network = key if is_key(key) else architecture_of(ctx, key)
     with open_archive(ctx) as archive:
         search = Nearest(archive, notify=print_message)
-        found = search.similar(network, k, kind, component=component, study=study, **settings)
-    rows = [vars(neighbour) for neighbour in found.neighbours]
+        result = search.similar(network, k, kernel, component=component, study=study, **settings)
+    rows = [vars(neighbour) for neighbour in result.neighbours]
     if as_json:
-        print_json({"neighbours": rows, **{name: getattr(found, name) for name in ("certain", "compared", "among")}})
+        print_json({"neighbours": rows, **{name: getattr(result, name) for name in ("certain", "compared", "among")}})
         return
     print_table(NEIGHBOUR_COLUMNS, [list(row.values()) for row in rows])
-    if not found.exact:
-        certain = f"the first {found.certain} are certain, others may be nearer than the rest"
-        print_message((f"{found.compared} of {found.among} architectures were compared: {certain}", "yellow"))
+    if not result.exact:
+        certain = f"the first {result.certain} are certain; others may be nearer than the rest"
+        print_message((f"{result.compared} of {result.among} architectures were compared: {certain}", "yellow"))
 
 
-def _distances(kernel: Any, first: Architecture, second: Architecture, *, asked: bool) -> list[tuple[str, str, float]]:
-    """Return rows; a kernel that was not asked for by name and cannot compare the two says so and is left out."""
+def _distances(kernel: Any, first: Architecture, second: Architecture, *, named: bool) -> list[tuple[str, str, float]]:
+    """Return rows; a kernel that was not named and cannot compare the two is reported and left out."""
     try:
         stack = kernel.distances([first], [second]).stack
     except InvalidArchitectureError as error:
-        if asked or first.space != second.space:
+        if named or first.space != second.space:
             raise
         print_message((f"{kernel.name} is left out: {error}", "yellow"))
         return []
@@ -140,6 +171,6 @@ def _distances(kernel: Any, first: Architecture, second: Architecture, *, asked:
 
 
 def _describe(details: dict[str, Any]) -> None:
-    told = {name: value for name, value in details.items() if name != "revision" and value not in (None, [])}
-    # Numbers as they are stored.
-    print_fields({name: value if isinstance(value, list) else str(value) for name, value in told.items()}, 16)
+    shown = {name: value for name, value in details.items() if name != "revision" and value not in (None, [])}
+    # Numbers are shown as they are stored.
+    print_fields({name: value if isinstance(value, list) else str(value) for name, value in shown.items()}, 16)

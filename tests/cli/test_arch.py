@@ -36,9 +36,11 @@ def test_files_and_settings(tmp_path):
     for at, network in enumerate(networks):
         files.append(tmp_path / f"{at}.json")
         files[-1].write_text(codec.to_json(network))
-    asked = distance(*map(str, files), "--kind", "otmann", "--set", "nu_str=[0.5]", "--json")
     expected = kernels.get("otmann", nu_str=[0.5]).distances(networks).stack[:, 0, 1]
-    np.testing.assert_allclose([row["distance"] for row in json.loads(asked.stdout)], expected)
+    # --kind is the former name.
+    for option in ("--kernel", "--kind"):
+        asked = distance(*map(str, files), option, "otmann", "--set", "nu_str=[0.5]", "--json")
+        np.testing.assert_allclose([row["distance"] for row in json.loads(asked.stdout)], expected)
 
 
 def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_all(tmp_path):
@@ -49,7 +51,7 @@ def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_al
     asked = distance(str(long), str(long), "--json")
     assert {row["distance"] for row in json.loads(asked.stdout)} <= {0.0}
     with pytest.raises(ArchiveError, match="layers"):
-        distance(str(long), str(long), "--kind", "gromov-wasserstein")
+        distance(str(long), str(long), "--kernel", "gromov-wasserstein")
     assert "gromov-wasserstein" in asked.stderr
 
 
@@ -69,9 +71,9 @@ def test_a_file_that_describes_no_network_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((FIRST, SECOND, "--kind", "otman"), "unknown kernel 'otman'"),
-        ((FIRST, SECOND, "--set", "nu=1"), "--set needs one --kind"),
-        ((FIRST, SECOND, "--kind", "otmann", "--set", "nu"), "NAME=VALUE"),
+        ((FIRST, SECOND, "--kernel", "otman"), "unknown kernel 'otman'"),
+        ((FIRST, SECOND, "--set", "nu=1"), "--set needs one --kernel"),
+        ((FIRST, SECOND, "--kernel", "otmann", "--set", "nu"), "NAME=VALUE"),
         ((FIRST, "nothing.json"), "nothing.json"),
         (("|a|", SECOND), "NAS-Bench-201"),
     ],
