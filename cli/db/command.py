@@ -16,7 +16,7 @@ from archive.settings import Settings, load
 
 @click.group()
 def db() -> None:
-    """Start, stop or look at the database server."""
+    """Start, stop and inspect the database server."""
 
 
 db.add_command(gc)
@@ -26,7 +26,7 @@ db.add_command(gc)
 @json_option
 @click.pass_context
 def start(ctx: click.Context, as_json: bool) -> None:
-    """Start the embedded server, unless it runs."""
+    """Start the embedded server, unless it is running."""
     from archive.server import embedded
 
     _show(asdict(embedded.start(_embedded(ctx))), as_json)
@@ -36,7 +36,7 @@ def start(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def stop(ctx: click.Context, as_json: bool) -> None:
-    """Stop the embedded server; everything in it is kept."""
+    """Stop the embedded server; its data are kept."""
     from archive.server import embedded
 
     stopped = embedded.stop(_embedded(ctx))
@@ -50,7 +50,7 @@ def stop(ctx: click.Context, as_json: bool) -> None:
 @json_option
 @click.pass_context
 def status(ctx: click.Context, as_json: bool) -> None:
-    """Say which server is used and how it is; starts nothing."""
+    """Show which server is used, and its state; never starts a server."""
     from archive.server import embedded
 
     settings = load(**settings_of(ctx))
@@ -66,7 +66,7 @@ def status(ctx: click.Context, as_json: bool) -> None:
 def _embedded(ctx: click.Context) -> Settings:
     settings = load(**settings_of(ctx))
     if not settings.embedded:
-        raise UsageError(f"the archive is on {settings.uri}: that server is not ours to start or stop")
+        raise UsageError(f"only the embedded server can be started and stopped, and the archive is on {settings.uri}")
     return settings
 
 
@@ -74,8 +74,8 @@ def _show(status: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(status)
         return
-    told = {name: value for name, value in status.items() if value not in (None, "", 0) or name == "running"}
-    print_fields({name: _readable(name, value) for name, value in told.items()}, 16)
+    shown = {name: value for name, value in status.items() if value not in (None, "", 0) or name == "running"}
+    print_fields({name: _readable(name, value) for name, value in shown.items()}, 16)
 
 
 def _readable(name: str, value: Any) -> str:

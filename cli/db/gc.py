@@ -1,4 +1,4 @@
-"""`archive db gc`: removes trained weights that nobody needs, and what is long past."""
+"""`archive db gc`: deletes unneeded weights and expired history."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message
 
 if TYPE_CHECKING:
@@ -14,32 +15,35 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted; delete nothing.")
 @click.option(
     "--keep-best",
-    type=click.IntRange(0),
+    type=Count(0),
     default=5,
-    show_default=True,
-    help="Keep the weights of so many of the best evaluations of each study.",
+    help="Keep the weights of the N best evaluations of each study.",
 )
 @click.option(
     "--grace",
     "grace_seconds",
-    type=click.FloatRange(0),
-    default=86400.0,
-    show_default=True,
-    help="Keep weights that were saved, or used, less than so many seconds ago.",
+    type=Duration(),
+    default="1d",
+    help="Keep weights that were saved or used less than this long ago. A plain number counts seconds.",
 )
-@click.option("--orphans", is_flag=True, help="Also remove old files that this archive does not know.")
+@click.option("--orphans", is_flag=True, help="Also delete old files that this archive does not know.")
 @click.option(
     "--history",
-    "days",
-    type=click.FloatRange(0),
-    default=90.0,
-    show_default=True,
-    help="Keep gone workers, logs and states of ended trials for so many days.",
+    "history_seconds",
+    type=Duration(unit="d"),
+    default="90d",
+    help="Keep records of ended trainers, and logs and checkpoints of ended trials, for this long. A plain number "
+    "counts days.",
 )
-@click.option("--weights", metavar="PLACE", help="A folder or an fsspec URL [where trainers keep them].")
+@click.option(
+    "--weights",
+    metavar="DIR|URL",
+    show_default="that of the trainers",
+    help="Folder or fsspec URL of the weights.",
+)
 @json_option
 @click.pass_context
 def gc(
@@ -48,18 +52,18 @@ def gc(
     keep_best: int,
     grace_seconds: float,
     orphans: bool,
-    days: float,
+    history_seconds: float,
     weights: str | None,
     as_json: bool,
 ) -> None:
-    """Remove trained weights that nobody needs, and what is long past.
+    """Delete unneeded weights and expired history.
 
-    Weights stay if they are among the best of a study, if a waiting or running proposal may begin with them, or if
-    they are young. Everything else about an evaluation stays in any case. --orphans is for a place that no
-    other archive keeps weights in.
+    Weights are kept if they are among the best of a study, if a waiting or running proposal may inherit them, or if
+    they are recent. Evaluations are never deleted, only their weights. Use --orphans only where no other archive keeps
+    its weights in the same place.
 
-    Trainers that were not heard of for --history days are forgotten, and with them what the log of a study tells of
-    attempts; logs and states of trials that ended as long ago are removed from this machine.
+    Records of trainers whose last heartbeat is older than --history are deleted, and with them the attempts that the
+    log of a study shows; so are the logs and checkpoints on this machine of trials that ended before.
     """
     from archive.store.retention import Policy
     from archive.trainer.storage.history_gc import clear
@@ -67,24 +71,24 @@ def gc(
 
     with open_archive(ctx) as archive:
         place = weights or archive.connection.settings.place_of_weights
-        found = collect(archive, place, Policy(keep_best, grace_seconds), dry_run=dry_run, orphans=orphans)
-        past = clear(archive, archive.connection.settings.home, 86_400.0 * days, dry_run=dry_run)
+        weights_gone = collect(archive, place, Policy(keep_best, grace_seconds), dry_run=dry_run, orphans=orphans)
+        past = clear(archive, archive.connection.settings.home, history_seconds, dry_run=dry_run)
     if as_json:
-        freed = found.freed + past.freed
-        print_json({"dry_run": dry_run, "freed_bytes": freed, **vars(found), "history": vars(past)})
+        freed = weights_gone.freed + past.freed
+        print_json({"dry_run": dry_run, "freed_bytes": freed, **vars(weights_gone), "history": vars(past)})
     else:
-        _show(found, past, dry_run)
+        _show(weights_gone, past, dry_run)
 
 
-def _show(found: Collected, past: Cleared, dry_run: bool) -> None:
+def _show(collected: Collected, past: Cleared, dry_run: bool) -> None:
     would = "would remove" if dry_run else "removed"
     for worker in past.workers:
         print_line(f"{would} worker {worker}")
-    for what, gone in (("weights", found.removed), ("orphan", found.orphans), ("past", past.files)):
+    for what, gone in (("weights", collected.removed), ("orphan", collected.orphans), ("past", past.files)):
         for uri, size in gone.items():
             print_line(f"{would} {what} {uri} ({size / 2**20:.1f} MiB)")
-    kept = ", ".join(f"{count} {reason}" for reason, count in sorted(found.kept.items())) or "none"
-    count = len(found.removed) + len(found.orphans) + len(past.files)
+    kept = ", ".join(f"{count} {reason}" for reason, count in sorted(collected.kept.items())) or "none"
+    count = len(collected.removed) + len(collected.orphans) + len(past.files)
     workers = f", {len(past.workers)} workers" if past.workers else ""
-    freed = (found.freed + past.freed) / 2**20
+    freed = (collected.freed + past.freed) / 2**20
     print_message(f"{would} {count} files, {freed:.1f} MiB{workers}; kept: {kept}")

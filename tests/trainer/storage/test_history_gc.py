@@ -109,7 +109,9 @@ def test_a_user_says_for_how_many_days(archive, past, store_settings, tmp_path):
     workers.arrive(archive.connection, "gone", host="h")
     past()
     with shell(store_settings, tmp_path) as user:
-        assert "worker" not in user.types("db", "gc", "--history", "120").stdout
+        for age in ("120", "120d", "18w"):
+            assert "worker" not in user.types("db", "gc", "--history", age).stdout
+        assert user.types("db", "gc", "--dry-run", "--history", "90 seconds", code=2).stderr.count("counts days") == 1
         told = user.types("db", "gc", "--dry-run")
         assert (told.stdout, "0.0 MiB, 1 workers" in told.stderr) == ("would remove worker gone\n", True)
         assert "removed worker gone" in user.types("db", "gc").stdout
