@@ -1,4 +1,4 @@
-"""`archive search`: a whole search in one command."""
+"""`archive search`: agent, trainers and archive in one command."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from archive import __version__
+from archive.cli.names import AGENT, PROTOCOL, SPACE, STUDY, STUDY_LIST, TASK
+from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
 from archive.cli.search.report import evaluated
-from archive.cli.search.request import Asked, Given, asked, named
+from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
@@ -21,50 +23,73 @@ if TYPE_CHECKING:
     from archive.store.snapshots import Snapshot
 
 TABLE_PAUSE = 0.01
-"""Seconds between two looks at a study that a table answers."""
+"""Seconds between two polls of a study on a tabular task."""
 
 
 @click.command()
-@click.option("--agent", "agent_name", help="Who proposes [who began the study, else nasbot].")
+@click.option("--agent", "agent_name", type=AGENT, show_default="the study's, else nasbot", help="Search agent.")
 @click.option(
     "--task",
     "task_name",
-    help="What is learned: a name, csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN [the study's, else digits].",
+    type=TASK,
+    show_default="the study's, else digits",
+    help="Task: a name (archive tasks), csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.",
 )
 @click.option(
-    "--protocol", "protocol_name", help="How it is trained and measured [the study's, else the task's first]."
+    "--protocol",
+    "protocol_name",
+    type=PROTOCOL,
+    show_default="the study's, else the task's first",
+    help="Training protocol of the task (archive protocols).",
 )
-@click.option("--space", "space_name", help="Where to search [the study's, else the task's first].")
+@click.option(
+    "--space",
+    "space_name",
+    type=SPACE,
+    show_default="the study's, else the task's first",
+    help="Search space (archive spaces).",
+)
 @click.option(
     "--study",
     "study_name",
-    help="Name of the study; one that exists is resumed, and what is not given is its own [AGENT-SPACE-TASK].",
+    type=STUDY,
+    show_default="AGENT-SPACE-TASK",
+    help="Name of the study. A study that exists is resumed with its own settings.",
 )
 @click.option(
     "--budget",
     type=int,
-    help="Evaluations in total, those of earlier runs included; fewer than there are change nothing "
-    "[the study's, else 20].",
+    metavar="N",
+    show_default="the study's, else 20",
+    help="Total number of evaluations, including those of earlier runs.",
 )
-@click.option("--batch", type=click.IntRange(1), help="Proposals kept open at a time [one a trainer].")
+@click.option(
+    "--batch", type=Count(1), show_default="one per local trainer", help="Maximum number of pending proposals."
+)
 @click.option(
     "--warm-start",
+    type=STUDY_LIST,
     metavar="STUDY[,STUDY…]|all",
-    help="Begin with what these studies found; those of other tasks count as far as they foretell this one.",
+    help="Warm-start from these studies. Studies of other tasks are weighted by how well they predict this one.",
 )
-@click.option("--trainers", type=click.IntRange(0), default=1, show_default=True, help="Local trainers to start.")
-@click.option("--device", help="Where they train [auto].")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the study [the study's, else 0].")
+@click.option("--trainers", type=Count(0), default=1, help="Number of local trainers to start.")
+@click.option(
+    "--device", metavar="DEVICE", show_default="auto", help="Device of the local trainers: cpu, cuda, cuda:1 …"
+)
+@click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
 @click.option(
     "--rungs",
-    metavar="EPOCHS,…|COUNT",
-    help="Pause trainings at these epochs, or at so many rungs; only the best of each rung go on "
-    "[the study's, else none].",
+    metavar="EPOCHS,…|N",
+    show_default="the study's, else none",
+    help="Pause trainings after these numbers of epochs, or at N rungs; only the best at each rung continue.",
 )
 @click.option(
-    "--reduction", type=click.IntRange(2), help="One of so many goes on from each rung [the study's, else 3]."
+    "--reduction",
+    type=Count(2),
+    show_default="the study's, else 3",
+    help="At each rung, one of N trainings continues.",
 )
-@click.option("--retrain", is_flag=True, help="Train networks too whose result other studies have.")
+@click.option("--retrain", is_flag=True, help="Retrain architectures that another study has already evaluated.")
 @json_option
 @click.pass_context
 def search(
@@ -85,48 +110,49 @@ def search(
     retrain: bool,
     as_json: bool,
 ) -> None:
-    """Search for architectures: an agent proposes, a trainer trains, the archive keeps everything.
+    """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
-    The same command again resumes the study, and so does its name alone, --study NAME: what is not given is then the
-    study's own, and what is given and differs is refused, but for the agent and the budget. --budget is the total
-    number of evaluations; a search also ends when all networks of a small space are evaluated. Nothing that finished is
-    lost when a process is killed. Networks that any study evaluated on the same task and protocol are answered from the
-    archive, unless --retrain is given.
+    The same command again resumes the study, and so does --study NAME alone. Options that are left out take the study's
+    values. An option that contradicts the study is refused; only the agent and the budget may change. Finished results
+    survive a killed process.
 
-    With --rungs (asynchronous successive halving), each training pauses after the first number of epochs, and goes on
-    from where it was to the next one if it is among the best third there; the last rung is the whole training. What
-    never goes on is pruned, and counts as evaluated.
+    A search ends after --budget evaluations, or when every network of a small space is evaluated. A network that any
+    study has evaluated on the same task and protocol gets that result without training, unless --retrain is given.
+
+    --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung, and continues to the
+    next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Trainings that never
+    continue are pruned, and count as evaluations.
     """
     from archive.agents.study_setup import open_study
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.file_access import Access
 
-    given = Given(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
+    options = SearchOptions(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
     sources = _sources(warm_start)
-    # What can be refused without the archive is refused before a server is started.
-    chosen = asked(given) if study_name is None else None
+    # Mistakes that show without the archive are refused before a server is started.
+    request = request_of(options) if study_name is None else None
     if task_name is not None:
         registry.get(task_name)
     with open_archive(ctx) as archive:
-        if chosen is None:
+        if request is None:
             access = Access.of(archive.connection.settings.home)
-            chosen = asked(given, named(archive, given.study or ""), access)
-        more = _has_more(archive, chosen.study.name, budget)
+            request = request_of(options, named(archive, options.study or ""), access)
+        more = _has_more(archive, request.study.name, budget)
         study = open_study(
-            archive, chosen.study, budget=None if more else budget, seed=seed, sources=sources, agent=chosen.agent
+            archive, request.study, budget=None if more else budget, seed=seed, sources=sources, agent=request.agent
         )
         if task_name is not None:
-            # Trainers read no file on the database's word alone.
-            registry.name_file(chosen.task, archive.connection.settings.home)
+            # Trainers open no file only because a study in the database names it.
+            registry.name_file(request.task, archive.connection.settings.home)
         if more:
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)
         else:
-            last = _search(ctx, archive, study, chosen, trainers, batch or max(1, trainers), device, retrain)
-        reason = report.nothing_left(archive, last, chosen.agent, searched=not more)
+            last = _search(ctx, archive, study, request, trainers, batch or max(1, trainers), device, retrain)
+        reason = report.nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:
             print_message(reason)
-        result = report.outcome(archive, last, str(chosen.study.config["agent"]), chosen.task, reason)
+        result = report.outcome(archive, last, str(request.study.config["agent"]), request.task, reason)
     if as_json:
         print_json(result)
     else:
@@ -138,12 +164,12 @@ def _sources(text: str | None) -> list[str] | Literal["all"]:
         return "all"
     names = [name.strip() for name in (text or "").split(",") if name.strip()]
     if text is not None and not names:
-        raise UsageError(f"--warm-start takes names of studies, or all, got {text!r}")
+        raise UsageError(f"--warm-start takes the names of studies, or all, got {text!r}")
     return names
 
 
 def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
-    """Return whether a study has more evaluations than are asked for: a total that cannot be had changes nothing."""
+    """Return whether a study has more evaluations than --budget allows; such a search changes nothing."""
     if budget is None or budget < 1 or named(archive, name) is None:
         return False
     return evaluated(archive.studies.counts(name)) > budget
@@ -153,13 +179,13 @@ def _search(
     ctx: click.Context,
     archive: Archive,
     study: Study,
-    chosen: Asked,
+    request: SearchRequest,
     trainers: int,
     batch: int,
     device: str | None,
     retrain: bool,
 ) -> Snapshot:
-    """Run the loop with its trainers and its view, and return the last snapshot."""
+    """Run the search with its trainers and its view, and return the last snapshot."""
     from archive.agents import loop
     from archive.cli.search.interruption import Interruption
     from archive.cli.search.live import LiveView
@@ -167,7 +193,7 @@ def _search(
     from archive.store.records import State
     from archive.trainer.tasks.tabular import Reading
 
-    agent, protocol = chosen.agent, chosen.protocol
+    agent, protocol = request.agent, request.protocol
     counts = archive.studies.counts(study.name)
     own, under_way = evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
     history = loop.history_of(archive, study)
@@ -178,7 +204,7 @@ def _search(
     local = LocalTrainers(0 if own >= study.budget and not under_way else trainers, study.name, settings, device=device)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
-    # A table answers at once: the loop looks as often as it may, to go on as soon as there is something to learn from.
+    # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
     pause = TABLE_PAUSE if isinstance(protocol, Reading) else loop.PAUSE
     with Interruption() as interruption, view, local:
         snapshots = loop.run(
@@ -194,7 +220,7 @@ def _search(
             view.update(snapshot)
             local.keep_alive(evaluated(snapshot.counts))
     if snapshot is None:
-        raise SearchError(f"the study {study.name!r} has nothing to show")
+        raise SearchError(f"the study {study.name!r} has no snapshot to show")
     return snapshot
 
 
@@ -204,18 +230,18 @@ def _announce(study: Study, own: int, warm: int) -> None:
         so_far = f"{own} of {study.budget} evaluations (--budget is the total)"
         print_message(f"study {study.name} {verb} {so_far}")
     if warm:
-        print_message(f"{warm} evaluations of other studies are observations: beside the budget, not trained again")
+        print_message(f"{warm} evaluations of other studies are observations: outside of the budget, not retrained")
 
 
 def _announce_more(study: Study, own: int, budget: int | None) -> None:
     print_message(
-        f"study {study.name} has {own} evaluations already, more than the {budget} asked for: nothing is done, "
+        f"study {study.name} has {own} evaluations already, more than the {budget} asked for: there is nothing to do, "
         f"and its budget stays {study.budget} (--budget is the total)"
     )
 
 
 def _announce_sources(sources: Sequence[Source], agent: Agent) -> None:
-    """Say what becomes of the sources of other tasks."""
+    """Report how the agent uses the source studies of other tasks."""
     from archive.agents.transfer.source_tasks import too_little
 
     for source in sources:
@@ -223,6 +249,6 @@ def _announce_sources(sources: Sequence[Source], agent: Agent) -> None:
         if not agent.transfers:
             print_message(f"{what} are not used: the agent {agent.kind} learns from its own task alone")
         elif reason := too_little(source):
-            print_message(f"{what} tell nothing: {reason}")
+            print_message(f"{what} are not used: {reason}")
         else:
-            print_message(f"{what} count as far as they foretell this task")
+            print_message(f"{what} are weighted by how well they predict this task")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, taken at a moment when nothing is half done."""
+"""Ctrl-C and SIGTERM, deferred to a moment at which no database call is half done."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from types import FrameType, TracebackType
 from archive.cli.render import print_message
 
 
-class Interrupted(KeyboardInterrupt):
+class InterruptedBySignal(KeyboardInterrupt):
     """An interruption by a signal.
 
     Attributes:
-        signal: Its number.
+        signal: Number of the signal.
     """
 
     def __init__(self, signal: int) -> None:
@@ -22,56 +22,56 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Interruption:
-    """Within its block, a first Ctrl-C or SIGTERM is remembered; a second one interrupts at once.
+    """A block in which a first Ctrl-C or SIGTERM is remembered until `check`; a second one interrupts at once.
 
-    An exception in the middle of a call of the database driver would leave its connection in a state that the
-    following calls stumble over.
+    An exception within a call of the database driver would leave the connection in a state in which the next calls
+    fail.
 
     Args:
-        message: What is said when it is asked for.
+        message: Shown when the first signal arrives.
     """
 
-    def __init__(self, message: str = "stopping: trainers hand back what they have not finished …") -> None:
+    def __init__(self, message: str = "stopping: trainers return unfinished proposals …") -> None:
         self.message = message
         self._asked = threading.Event()
         self._signal: int = signal.SIGINT
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
-        """Take the signals over."""
+        """Install the handlers of the two signals."""
         self._before = {number: signal.signal(number, self._ask) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Give the signals back."""
+        """Restore the handlers of the two signals."""
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless and until an interruption is asked for."""
+        """Sleep, at most until a signal arrives."""
         self._asked.wait(seconds)
 
     def check(self) -> None:
-        """Raise the interruption that was asked for, if one was.
+        """Raise the interruption that a signal asked for, if one has arrived.
 
         Raises:
-            Interrupted: One was.
+            InterruptedBySignal: A signal has arrived.
         """
         if self._asked.is_set():
-            raise Interrupted(self._signal)
+            raise InterruptedBySignal(self._signal)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         if self._asked.is_set():
-            raise Interrupted(number)
+            raise InterruptedBySignal(number)
         self._signal = number
         self._asked.set()
         print_message(self.message)
 
 
 def caused(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the interruption that was on its way when an error came up; None where there was none."""
+    """Return the interruption in whose course an error arose; None where there was none."""
     context = error.__context__
     if context is None or isinstance(context, KeyboardInterrupt):
         return context

@@ -1,4 +1,4 @@
-"""What a search shows while it runs: a live table on a terminal, one line an event anywhere else."""
+"""The view of a running search: a live table on a terminal, one line an event elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 
 ROWS = 14
-"""Proposals in the table, the latest ones: a terminal of 24 lines holds them with the head and the foot."""
+"""Number of the latest proposals in the table: a terminal of 24 lines holds them with head and foot."""
 
 COLOURS = {
     State.WAITING: "dim",
@@ -26,14 +26,14 @@ COLOURS = {
 
 
 class LiveView:
-    """Shows a study on stderr, from one snapshot after the other.
+    """Shows a study on stderr, one snapshot after another.
 
     Args:
         study: The study.
         agent: Name of the agent.
-        server: Where the archive is, for the head line.
-        epochs: Most epochs of a training.
-        warm: Observations from other studies.
+        server: Place of the archive, for the head line.
+        epochs: Maximum number of epochs of a training.
+        warm: Number of observations from other studies.
     """
 
     def __init__(self, study: Study, agent: str, server: str, epochs: int, warm: int) -> None:
@@ -43,7 +43,7 @@ class LiveView:
         self._seen: dict[str, State] = {}
 
     def __enter__(self) -> LiveView:
-        """Begin."""
+        """Begin the live table."""
         if self._live:
             self._live.__enter__()
         return self
@@ -51,12 +51,12 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last picture where it is."""
+        """End the live table; its last state stays on the terminal."""
         if self._live:
             self._live.__exit__(kind, error, trace)
 
     def update(self, snapshot: Snapshot) -> None:
-        """Show how the study stands now."""
+        """Show the study as of a snapshot."""
         if self._live:
             self._live.update(Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot)))
         else:
@@ -108,7 +108,7 @@ class LiveView:
         for view in snapshot.proposals:
             if self._seen.get(view.id) is view.state:
                 continue
-            # A first look at a study that is resumed is not an event for each of its proposals.
+            # The first snapshot of a resumed study is no event for each finished proposal.
             new = view.id in self._seen or view.finished is None
             self._seen[view.id] = view.state
             if new:

@@ -1,4 +1,4 @@
-"""Trainers that a search starts beside itself: processes of their own, restarted when they die."""
+"""Local trainers of a search: processes of their own, restarted when they die."""
 
 from __future__ import annotations
 
@@ -16,24 +16,22 @@ from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.history_gc import trainer_logs
 
 RESTART_LIMIT = 5
-"""A trainer that dies this often without an evaluation in between is not started again."""
-
-
+"""Number of deaths without an evaluation in between after which trainers are no longer restarted."""
 MOST_BYTES = 1 << 20
-"""Size of a log beyond which the next trainer begins another one; one older log is kept."""
+"""Size of a log above which the next trainer begins a new one; one older log is kept."""
 
 
 class LocalTrainers:
     """A number of `archive trainer` processes that serve one study and end with this process.
 
-    They run in process groups of their own: Ctrl-C reaches the search only, which then lets each of them hand its
-    proposal back. The password travels in the environment, never in the arguments.
+    They run in sessions of their own: Ctrl-C reaches only the search, which then lets each trainer return its proposal.
+    The password is passed in the environment, never in the arguments.
 
     Args:
-        count: How many trainers.
-        study: The study they serve.
-        settings: Where the archive is; logs go to `home/logs/trainers`.
-        device: Where they train; None lets them choose.
+        count: Number of trainers.
+        study: Study that they serve.
+        settings: Settings of the archive; logs go to `home/logs/trainers`.
+        device: Device of the trainings; None lets the trainers choose.
     """
 
     def __init__(self, count: int, study: str, settings: Settings, *, device: str | None = None) -> None:
@@ -44,7 +42,7 @@ class LocalTrainers:
         self.evaluations = 0
 
     def __enter__(self) -> LocalTrainers:
-        """Start them."""
+        """Start the trainers."""
         if self.processes:
             self.logs.mkdir(parents=True, exist_ok=True)
         self.keep_alive(0)
@@ -53,7 +51,7 @@ class LocalTrainers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let each hand back what it has not finished, then end it."""
+        """End the trainers; each first returns the proposals that it has not finished."""
         running = [process for process in self.processes if process and process.poll() is None]
         for process in running:
             process.terminate()
@@ -66,14 +64,14 @@ class LocalTrainers:
                 process.wait()
 
     def keep_alive(self, evaluations: int) -> None:
-        """Start again what has died.
+        """Restart the trainers that have died.
 
         Args:
-            evaluations: How many evaluations the study has; progress forgives earlier deaths.
+            evaluations: Number of evaluations of the study; progress resets the count of deaths.
 
         Raises:
-            SettingsError: A trainer refused its settings, such as a device that is not there.
-            TrainingError: Trainers die one after the other; the message ends with the log's last lines.
+            SettingsError: A trainer refused its settings, such as a missing device.
+            TrainingError: Trainers die one after another; the message ends with the last lines of the log.
         """
         if evaluations > self.evaluations:
             self.evaluations, self.deaths = evaluations, 0
@@ -82,10 +80,10 @@ class LocalTrainers:
                 continue
             if process is not None:
                 if process.returncode == UsageError.exit_code:
-                    raise SettingsError(f"no trainer can work here; {self._log_tail(slot)}")
+                    raise SettingsError(f"a trainer cannot run on this machine; {self._log_tail(slot)}")
                 self.deaths += 1
                 if self.deaths > RESTART_LIMIT:
-                    raise TrainingError(f"trainers die as soon as they start; {self._log_tail(slot)}")
+                    raise TrainingError(f"trainers end as soon as they start; {self._log_tail(slot)}")
             self.processes[slot] = self._start(slot)
 
     def _start(self, slot: int) -> subprocess.Popen[bytes]:

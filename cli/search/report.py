@@ -1,4 +1,4 @@
-"""What `archive search` says in the end: what was found, why no more was, and the commands that go on from there."""
+"""The report of `archive search`: its result, the reason of its end, and the commands to continue."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.tabular import TabularTask
 
 PASSING = ("batch", "trainers", "device", "retrain")
-"""Options that no study keeps: who goes on has to say them again."""
+"""Options that no study stores: the command that continues a search repeats them."""
 
 
 def evaluated(counts: Mapping[State, int]) -> int:
-    """Return how many proposals have a result for good, or until they go on from a rung."""
+    """Return the number of proposals with a result, final or of the rung at which they pause."""
     return sum(count for state, count in counts.items() if state.evaluated)
 
 
 def place(archive: Archive) -> str:
-    """Return where the archive is, in words that hold tomorrow: the embedded server's port does not."""
+    """Return the place of the archive in words; without the embedded server's port, which changes."""
     settings = archive.connection.settings
     return f"the embedded archive in {settings.home}" if settings.embedded else archive.connection.address
 
 
 def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bool = True) -> str | None:
-    """Return why a larger budget would find nothing more; None where it might.
+    """Return why a larger budget would find nothing more; None where it may.
 
     Args:
-        archive: Where everything is kept.
-        last: How the study stands.
-        agent: Who proposes.
+        archive: The archive of the study.
+        last: The last snapshot of the study.
+        agent: The search agent.
         searched: Whether `last` is the end of the agent's search.
     """
     from archive.agents import loop
@@ -52,22 +52,22 @@ def nothing_left(archive: Archive, last: Snapshot, agent: Agent, *, searched: bo
     # A search that leaves a part of its budget has ended because the agent had no proposal.
     short = searched and own < study.budget
     if not short and "table" not in study.space_config:
-        # To list a large space only to find that there is more of it would be a waste; a table's networks are listed.
+        # Listing a large space would be wasteful; the networks of a table are already listed.
         return None
     so_far = f"{own} of {study.budget} evaluations"
     known, members = loop.history_of(archive, study).known, agent.space.members()
     if members is not None and all(member.functional_key in known for member in members):
         failed = last.counts[State.FAILED]
-        # Networks of a warm start are known without being this study's own.
+        # Networks of a warm start are known, but not evaluations of this study.
         rest = "" if own + failed >= len(members) else ", the others are of the studies that it started warm from"
         return f"all {len(members)} networks of the space are evaluated{' or failed' if failed else ''}: {so_far}{rest}"
-    return f"the agent {agent.kind} has nothing left to propose: {so_far}" if short else None
+    return f"the agent {agent.kind} has no further proposals: {so_far}" if short else None
 
 
 def outcome(
     archive: Archive, last: Snapshot, agent: str, task: Task | TabularTask, exhausted: str | None
 ) -> dict[str, Any]:
-    """Return what was found, as plain values: the JSON document of `archive search`.
+    """Return the result of a search as plain values: the JSON document of `archive search`.
 
     `gain` compares the best network with the best one of the agent's initial design, or is null where the record does
     not tell (`archive.agents.initial_design`): `initial`, the number of initial networks that were evaluated;
@@ -75,11 +75,11 @@ def outcome(
     and 0 where nothing better was found; `found_at`, the position of the best among the evaluations, from 1.
 
     Args:
-        archive: Where everything is kept.
-        last: What the loop saw last.
-        agent: Name of who proposed.
-        task: What was learned.
-        exhausted: Why there is nothing left to evaluate; None where there may be.
+        archive: The archive of the study.
+        last: The last snapshot of the study.
+        agent: Name of the search agent.
+        task: Task of the study.
+        exhausted: Why nothing is left to evaluate; None where something may be.
     """
     from archive.agents.initial_design import gain
     from archive.store.records import State
@@ -117,12 +117,12 @@ def outcome(
 
 
 def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -> None:
-    """Write what was found for people, and the commands that go on from there.
+    """Write the result of a search, and the commands that continue from it.
 
     Args:
-        ctx: Of the search.
-        result: What `outcome` returned.
-        study: The study as it is stored.
+        ctx: Context of the search command.
+        result: The result, from `outcome`.
+        study: The stored study.
     """
     best, archive = result["best"], _command("archive", ctx.find_root())
     if best is None:
@@ -131,7 +131,7 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
         return
     metric = result["objective"].removeprefix("valid_")
     held_out = "–" if best["held_out"] is None else f"{best['held_out']:.4g}"
-    # A column of a user's table may be a latency, which no data set is held out of.
+    # A column of a user's table may be a latency, which has no held-out data.
     trained = result["objective"].startswith("valid_")
     where = f" on validation data, {held_out} on held-out test data" if trained else ""
     print_line()
@@ -155,7 +155,7 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
 
 
 def _gain(gain: Mapping[str, Any], evaluations: int, direction: str) -> str:
-    """Return what was found beyond the initial networks, in words."""
+    """Return the gain over the initial networks, in words."""
     if evaluations <= gain["initial"]:
         return "none yet: only initial networks have been evaluated"
     networks = "initial network" if gain["initial"] == 1 else f"best of the {gain['initial']} initial networks"
@@ -168,7 +168,7 @@ def _gain(gain: Mapping[str, Any], evaluations: int, direction: str) -> str:
 
 
 def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: Study) -> str:
-    """Return the command that goes on with this study, which has its task, protocol and space by itself."""
+    """Return the command that continues this study; the study supplies task, protocol and space."""
     total = 2 * max(result["budget"], result["evaluations"])
     parts = [archive, "search --study", shlex.quote(study.name), f"--budget {total}"]
     if result["agent"] != agent_of(study):
@@ -177,7 +177,7 @@ def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: 
 
 
 def _command(name: str, ctx: click.Context, wanted: Collection[str] | None = None) -> str:
-    """Return a command with the options that were typed for it, all of them or some."""
+    """Return a command with its options from the command line, all of them or the wanted ones."""
     parts = [name]
     for option in ctx.command.params:
         key = str(option.name)

@@ -1,4 +1,4 @@
-"""What a search is asked for: what its options say, and what they leave open from the study that they name."""
+"""The request of a search: its options, completed by the study that they name."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.tabular import Reading, TabularTask
 
 AGENT, TASK = "nasbot", "digits"
-"""Who proposes, and what is learned, where neither the options nor a study say."""
+"""Agent and task of a search where neither the options nor a study name them."""
 
 
 @dataclass(frozen=True)
-class Given:
-    """What was typed; None where it was not. Each is the option of its name."""
+class SearchOptions:
+    """Options of `archive search` that describe the study; None for those left out. Each has the option's name."""
 
     agent: str | None = None
     task: str | None = None
@@ -35,14 +35,14 @@ class Given:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a search is asked for.
+class SearchRequest:
+    """A search to run.
 
     Attributes:
-        study: As it would be stored if it were new.
-        task: What is learned.
-        protocol: How it is trained and measured.
-        agent: Who proposes.
+        study: The study, as it would be stored if it were new.
+        task: Its task.
+        protocol: Its training protocol.
+        agent: Its search agent.
     """
 
     study: Study
@@ -52,7 +52,7 @@ class Asked:
 
 
 def named(archive: Archive, name: str) -> Study | None:
-    """Return the study of a name; None where there is none yet."""
+    """Return the study of a name; None where the archive has none."""
     try:
         return archive.studies.get(name)
     except UnknownNameError:
@@ -60,91 +60,93 @@ def named(archive: Archive, name: str) -> Study | None:
 
 
 def agent_of(study: Study | None) -> str:
-    """Return who searches in a study unless another agent is asked for: the one that began it."""
+    """Return the name of a study's agent, the one that began it; the default agent where there is no study."""
     own = None if study is None else study.config.get("agent")
     return own if isinstance(own, str) else AGENT
 
 
-def asked(given: Given, there: Study | None = None, access: Access | None = None) -> Asked:
-    """Return what a search is asked for, once its data are here.
+def request_of(options: SearchOptions, stored: Study | None = None, access: Access | None = None) -> SearchRequest:
+    """Complete the options of a search, and fetch the data that it needs.
 
-    What differs from the study is left to its opening, which refuses it.
+    Options that contradict the stored study pass: opening the study refuses them.
 
     Args:
-        given: What was typed.
-        there: The study that was named, where it exists: what was not typed is taken from it.
-        access: Which files may be opened where the study names one, and not the user; None means any.
+        options: The options of the command line.
+        stored: The study that they name, where it exists: it supplies the options that were left out.
+        access: Files that may be opened when the study names them, and not the user; None means any.
 
     Raises:
         UnknownNameError: There is no such agent, task, protocol or space.
-        SettingsError: The task's data are not here, and cannot be fetched; or the study's file may not be opened here.
-        UsageError: What was typed does not go together, or the study's task is none that can be searched.
+        SettingsError: The data of the task are missing and cannot be fetched, or the study's file may not be opened.
+        UsageError: The options contradict each other, or the study's task cannot be searched.
     """
     from archive import agents
     from archive.store.records import Study
     from archive.trainer.tasks import registry
 
-    task = _task(given.task, there, access)
-    if there is not None and there.task != task.name:
-        # Its protocol and its space say nothing about another task.
-        there = None
-    protocol = _protocol(given.protocol, task, there)
+    task = _task(options.task, stored, access)
+    if stored is not None and stored.task != task.name:
+        # The protocol and the space of a study do not apply to another task.
+        stored = None
+    protocol = _protocol(options.protocol, task, stored)
     registry.prepare(task, protocol)
-    space = _space(given.space, task, there)
-    agent = agent_of(there) if given.agent is None else given.agent
+    space = _space(options.space, task, stored)
+    agent = agent_of(stored) if options.agent is None else options.agent
     study = Study(
-        name=f"{agent}-{space.name}-{task.label}" if given.study is None else given.study,
+        name=f"{agent}-{space.name}-{task.label}" if options.study is None else options.study,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
         objective=task.objective,
         direction=task.direction,
-        config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(given, there, task, protocol)},
+        config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, stored, task, protocol)},
         space_config=space.config,
     )
-    return Asked(study, task, protocol, agents.get(agent, space))
+    return SearchRequest(study, task, protocol, agents.get(agent, space))
 
 
-def _task(name: str | None, there: Study | None, access: Access | None) -> Task | TabularTask:
+def _task(name: str | None, stored: Study | None, access: Access | None) -> Task | TabularTask:
     from archive.trainer.tasks import registry
 
-    if name is not None or there is None:
+    if name is not None or stored is None:
         return registry.get(TASK if name is None else name)
     try:
-        return registry.get(there.task) if access is None else registry.of_study(there, access)
+        return registry.get(stored.task) if access is None else registry.of_study(stored, access)
     except UnknownNameError:
         raise UsageError(
-            f"the study {there.name!r} has the task {there.task!r}, which no trainer here knows: "
-            "it is one to ask and tell, or of a package that is not installed"
+            f"the study {stored.name!r} has the task {stored.task!r}, which no trainer here knows: "
+            "it belongs to an ask-and-tell study, or to a package that is not installed"
         ) from None
 
 
-def _protocol(name: str | None, task: Task | TabularTask, there: Study | None) -> Protocol | Reading:
-    if name is None and there is not None:
-        # One that the task no longer has, for a user's file that changed, differs from what is there now.
+def _protocol(name: str | None, task: Task | TabularTask, stored: Study | None) -> Protocol | Reading:
+    if name is None and stored is not None:
+        # The task has lost the study's protocol when a user's file has changed: the default then contradicts the study.
         with suppress(UnknownNameError):
-            return task.protocol(there.protocol)
+            return task.protocol(stored.protocol)
     return task.protocol(name)
 
 
-def _space(name: str | None, task: Task | TabularTask, there: Study | None) -> Space:
+def _space(name: str | None, task: Task | TabularTask, stored: Study | None) -> Space:
     from archive import spaces
 
-    space = task.search_space(there.space if name is None and there is not None else name)
-    if there is None or space.name != there.space or space.config == there.space_config:
+    space = task.search_space(stored.space if name is None and stored is not None else name)
+    if stored is None or space.name != stored.space or space.config == stored.space_config:
         return space
-    # Its limits are the study's: it may have been opened with others than the task's.
-    return spaces.get(there.space, **there.space_config)
+    # The limits of the space are the study's, which may differ from those of the task.
+    return spaces.get(stored.space, **stored.space_config)
 
 
-def _rungs(given: Given, there: Study | None, task: Task | TabularTask, protocol: Protocol | Reading) -> dict[str, Any]:
+def _rungs(
+    options: SearchOptions, stored: Study | None, task: Task | TabularTask, protocol: Protocol | Reading
+) -> dict[str, Any]:
     from archive.cli.search.rungs import chosen_rungs
     from archive.queue.successive_halving import Rungs
 
-    text, reduction = given.rungs, given.reduction
-    own = None if there is None else Rungs.of(there.config)
+    text, reduction = options.rungs, options.reduction
+    own = None if stored is None else Rungs.of(stored.config)
     if own is not None and (text is None) != (reduction is None):
-        # One of the two options alone: the other one is the study's.
+        # One of the two options was left out: the study supplies it.
         text = ",".join(map(str, own.epochs)) if text is None else text
         reduction = own.reduction if reduction is None else reduction
     return chosen_rungs(text, reduction, task, protocol)

@@ -1,4 +1,4 @@
-"""What the options --rungs and --reduction of `archive search` mean, and how rungs are shown."""
+"""The options --rungs and --reduction of `archive search`, and how rungs are shown."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ if TYPE_CHECKING:
 def chosen_rungs(
     text: str | None, reduction: int | None, task: Task | TabularTask, protocol: Protocol | Reading
 ) -> dict[str, Any]:
-    """Return what the options add to a study's configuration: nothing where they are not given.
+    """Return the entries that the options add to a study's configuration: none where they were left out.
 
     Args:
         text: Numbers of epochs, or one number of rungs.
-        reduction: One of so many goes on.
-        task: What is learned.
-        protocol: How; its epochs are those of the top rung.
+        reduction: One of this many trainings continues at each rung.
+        task: The task of the study.
+        protocol: Its training protocol, whose epochs are those of the top rung.
 
     Raises:
-        UsageError: They are no rungs of the protocol's, or there is nothing that could pause.
+        UsageError: The rungs do not fit the protocol, or the task has no trainings to pause.
     """
     from archive.trainer.tasks.registry import Protocol
 
     if text is None:
         if reduction is not None:
-            raise UsageError(f"--reduction is about --rungs, which is not given, got {reduction}")
+            raise UsageError(f"--reduction needs --rungs, got --reduction {reduction} alone")
         return {}
     if not isinstance(protocol, Protocol):
-        raise UsageError(f"--rungs pauses trainings, and the task {task.name!r} is answered by a table, got {text}")
+        raise UsageError(f"--rungs pauses trainings, but a table answers the task {task.name!r}, got {text}")
     if protocol.inherited_epochs is not None:
-        raise UsageError(f"--rungs needs trainings of one length, those of {protocol.name} inherit, got {text}")
+        raise UsageError(
+            f"--rungs needs trainings of one length, but those of {protocol.name} inherit weights, got {text}"
+        )
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
@@ -49,6 +51,6 @@ def chosen_rungs(
 
 
 def place(study: Study, view: ProposalView) -> str | None:
-    """Return a proposal's rung among the study's, `2/3`; None where it has none."""
+    """Return a proposal's rung among those of the study, such as `2/3`; None in a study without rungs."""
     rungs = Rungs.of(study.config)
     return None if rungs is None else f"{view.rung + 1}/{len(rungs.epochs)}"

@@ -22,8 +22,8 @@ def user(archive, store_settings, tmp_path):
         (("--rungs", "6,2"), "increasing numbers of epochs, got 6, 2, 60"),
         (("--rungs", "2,100"), "beyond the protocol's 60 epochs, got 100"),
         (("--rungs", "9"), "60 epochs, reduced by 3 at each rung, have no 9 rungs"),
-        (("--rungs", "2,6", "--protocol", "diabetes/1+morph"), "those of diabetes/1+morph inherit, got 2,6"),
-        (("--reduction", "4"), "--reduction is about --rungs, which is not given, got 4"),
+        (("--rungs", "2,6", "--protocol", "diabetes/1+morph"), "those of diabetes/1+morph inherit weights, got 2,6"),
+        (("--reduction", "4"), "--reduction needs --rungs, got --reduction 4 alone"),
     ],
 )
 def test_what_are_no_rungs_is_one_line(user, options, said):
@@ -33,7 +33,7 @@ def test_what_are_no_rungs_is_one_line(user, options, said):
 
 def test_a_table_has_nothing_to_pause(user, tmp_path):
     done = user.types("search", "--task", table(tmp_path), "--agent", "rand", "--rungs", "2,6", code=2)
-    assert "is answered by a table, got 2,6" in done.stderr
+    assert "a table answers the task" in done.stderr and "got 2,6" in done.stderr
 
 
 def test_a_search_with_rungs_and_what_is_shown_of_it(user):

@@ -1,18 +1,18 @@
-"""What the options of `archive search` leave open, and where it is taken from."""
+"""The request of `archive search`: options that were left out are completed from the study, or by the defaults."""
 
 from __future__ import annotations
 
 import pytest
 
 from archive import spaces
-from archive.cli.search.request import Given, asked
+from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import Study
 from tests.support.commands import table
 
 
-def there(**changes):
+def stored(**changes):
     """Return a study of perceptrons with rungs."""
     config = {"agent": "rand", "rungs": {"epochs": [2, 6, 60], "reduction": 2}}
     given = {"task": "diabetes", "protocol": "diabetes/1", "space": "mlp", "config": config}
@@ -20,15 +20,15 @@ def there(**changes):
 
 
 def test_without_a_study_it_is_the_defaults():
-    new = asked(Given())
+    new = request_of(SearchOptions())
     assert (new.study.name, new.study.protocol, new.agent.kind) == ("nasbot-cnn-digits", "digits/small", "nasbot")
-    assert asked(Given(study="mine")).study.name == "mine"
+    assert request_of(SearchOptions(study="mine")).study.name == "mine"
 
 
 def test_the_limits_of_the_space_are_the_studys():
     config = {**spaces.get("mlp").config, "max_layers": 5}
-    for given in (Given(study="mine"), Given(study="mine", space="mlp")):
-        found = asked(given, there(space_config=config))
+    for given in (SearchOptions(study="mine"), SearchOptions(study="mine", space="mlp")):
+        found = request_of(given, stored(space_config=config))
         assert found.study.space_config == config
         assert found.agent.space == spaces.get("mlp", **config)
 
@@ -43,19 +43,19 @@ def test_the_limits_of_the_space_are_the_studys():
     ],
 )
 def test_one_half_of_the_rungs_is_completed_with_the_studys_other_half(options, rungs):
-    assert Rungs.of(asked(Given(study="mine", **options), there()).study.config) == rungs
+    assert Rungs.of(request_of(SearchOptions(study="mine", **options), stored()).study.config) == rungs
 
 
 def test_a_table_that_has_changed_is_another_protocol(tmp_path):
     task = table(tmp_path)
     given = {"task": task, "space": "nasbench201", "space_config": {"table": str(tmp_path / "table.csv")}}
-    study = there(protocol="table/0123456789ab", config={}, **given)
-    now = asked(Given(task=task)).study.protocol
-    assert asked(Given(study="mine", agent="random"), study).study.protocol == now != study.protocol
+    study = stored(protocol="table/0123456789ab", config={}, **given)
+    now = request_of(SearchOptions(task=task)).study.protocol
+    assert request_of(SearchOptions(study="mine", agent="random"), study).study.protocol == now != study.protocol
 
 
 def test_a_task_that_is_gone_is_said_to_be_the_studys():
     with pytest.raises(UsageError, match="the study 'mine' has the task 'gone'"):
-        asked(Given(study="mine"), there(task="gone"))
+        request_of(SearchOptions(study="mine"), stored(task="gone"))
     # With a task that is given, the study is refused for having another one.
-    assert asked(Given(study="mine", task="digits"), there(task="gone")).study.space == "cnn"
+    assert request_of(SearchOptions(study="mine", task="digits"), stored(task="gone")).study.space == "cnn"

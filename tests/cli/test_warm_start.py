@@ -33,13 +33,13 @@ def test_another_task_helps_and_is_shown(archive, types):
     assert archive.studies.names() == ["source"]
     done = types(*task("edges"), "--study", "warm", "--agent", "portfolio", "--budget", "6", "--warm-start", "source")
     told = " ".join(done.stderr.split())
-    assert "12 evaluations of the study source" in told and "count as far as they foretell this task" in told
+    assert "12 evaluations of the study source" in told and "are weighted by how well they predict this task" in told
     shown = json.loads(types("study", "show", "warm", "--json").stdout)
     assert shown["warm_started_from"] == ["source"]
     (row,) = shown["sources"]
     assert (row["study"], row["same_task"], row["evaluations"], row["proposals"]) == ("source", False, 12, 6)
     assert -1.0 <= row["coupling"] <= 1.0
-    assert "started warm from" in " ".join(types("study", "show", "warm").stdout.split())
+    assert "warm-started from" in " ".join(types("study", "show", "warm").stdout.split())
     other = types(*task("edges"), "--study", "warm", "--agent", "random", "--budget", "7")
     assert "are not used: the agent random" in " ".join(other.stderr.split())
 
@@ -47,4 +47,4 @@ def test_another_task_helps_and_is_shown(archive, types):
 def test_a_source_that_tells_nothing_is_named(types):
     types(*task("layers"), "--agent", "random", "--study", "source", "--budget", "3")
     done = types(*task("edges"), "--study", "w", "--agent", "portfolio", "--budget", "1", "--warm-start", "source")
-    assert "tell nothing: only 3 different networks have a finite value" in " ".join(done.stderr.split())
+    assert "are not used: only 3 different networks have a finite value" in " ".join(done.stderr.split())
