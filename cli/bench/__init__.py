@@ -1,4 +1,4 @@
-"""`archive bench`: measures the product on this machine; parses and renders only."""
+"""`archive bench`: measurements of speed and search quality; parses and renders only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from archive.cli.bench.first import first
 from archive.cli.bench.search import search
 from archive.cli.bench.transfer import transfer
 from archive.cli.main import settings_of
+from archive.cli.names import KERNEL, TASK
+from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
 
 
 @click.group()
 def bench() -> None:
-    """Measure the product on this machine, each figure beside its goal or a reference of the same run."""
+    """Measure speed and search quality on this machine, each figure beside its goal or a reference of the same run."""
 
 
 bench.add_command(first)
@@ -28,28 +30,31 @@ bench.add_command(transfer)
 
 @bench.command()
 @click.option(
-    "--table", type=click.Path(path_type=Path), help="NAS-Bench-201 as CSV [nb201.csv.gz of ARCHIVE_DATA_DIR]."
+    "--table",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    show_default="nb201.csv.gz in ARCHIVE_DATA_DIR",
+    help="NAS-Bench-201 as CSV.",
 )
 @click.option(
     "--architectures",
-    type=click.IntRange(10),
-    metavar="N",
-    help="Measure an archive of N evaluated architectures instead: load, disk, memory, questions, histories.",
+    type=Count(10),
+    help="Measure an archive of N evaluated architectures instead: load, disk, memory, queries, histories.",
 )
 @json_option
 @click.pass_context
 def store(ctx: click.Context, table: Path | None, architectures: int | None, as_json: bool) -> None:
     """Measure the embedded server: start, memory, bulk import, claims, whole life cycles.
 
-    With --architectures, the database of --db if there is one, which must be empty and stays filled. 100,000 take
-    minutes, and 2 GB of disk.
+    With --architectures, the database of --db is measured, where one is given. It must be empty, and stays filled:
+    100,000 architectures take minutes and 2 GB of disk.
     """
     if architectures is not None:
         from archive import settings
         from archive.agents.benchmarks.scale import measure as measure_scale
 
         if table is not None:
-            raise UsageError("--architectures makes up its own, got --table as well")
+            raise UsageError("--architectures generates its networks and takes no --table")
         own = settings.load(**settings_of(ctx))
         figures = measure_scale(architectures, None if own.embedded else own, notify=print_message)
         _print({"scale": figures}, as_json)
@@ -60,13 +65,15 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 
 
 @bench.command()
-@click.option("--workers", multiple=True, type=click.IntRange(1), help="Processes; may be repeated [1 and 8].")
+@click.option(
+    "--workers", multiple=True, type=Count(1), show_default="1 and 8", help="Number of processes. May be repeated."
+)
 @json_option
 @click.pass_context
 def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> None:
     """Measure life cycles a second (propose, claim, three reports, complete) beside Optuna's storages.
 
-    On an embedded server of its own, or on the database of --db, which is left as it was but for the networks.
+    Runs on an embedded server of its own, or on the database of --db, which keeps only the networks.
     """
     from archive import settings
     from archive.trainer.benchmarks.throughput import WORKERS, measure
@@ -76,23 +83,23 @@ def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> N
 
 
 @bench.command()
-@click.option("--turns", type=click.IntRange(1), default=8, show_default=True, help="How often each loop trains.")
-@click.option("--device", default="auto", show_default=True, help="cpu, cuda …; auto takes a GPU if there is one.")
+@click.option("--turns", type=Count(1), default=8, help="Number of trainings by each loop.")
+@click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda …; auto: a GPU if there is one.")
 @json_option
 def trainer(turns: int, device: str, as_json: bool) -> None:
-    """Measure trials: inputs a second beside a plain loop, what is spent around it, what a start costs."""
+    """Measure trials: inputs a second beside a plain loop, overhead, and time to start."""
     from archive.trainer.benchmarks.overhead import measure
 
     _print({"trainer": measure(turns, device=device)}, as_json)
 
 
 @bench.command()
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the chain and its trainings.")
+@click.option("--seed", type=Count(0), default=0, help="Random seed of the chain and its trainings.")
 @json_option
 def morphism(seed: int, as_json: bool) -> None:
-    """Train a chain of networks, each from its parent's weights, and each of them from scratch.
+    """Measure weight inheritance: train a chain of networks from their parents' weights, and from scratch.
 
-    On Fashion-MNIST; takes minutes.
+    Trains on Fashion-MNIST, and takes minutes.
     """
     from archive.trainer.benchmarks.morphism import measure
 
@@ -100,10 +107,16 @@ def morphism(seed: int, as_json: bool) -> None:
 
 
 @bench.command()
-@click.option("--golden", type=click.Path(path_type=Path), help="Golden distances [otmann.json near ARCHIVE_DATA_DIR].")
+@click.option(
+    "--golden",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    show_default="otmann.json near ARCHIVE_DATA_DIR",
+    help="Reference distances of OTMANN.",
+)
 @json_option
 def kernels(golden: Path | None, as_json: bool) -> None:
-    """Measure the kernels: golden numbers, axioms, speeds beside naive references."""
+    """Measure the kernels: reference distances, axioms, and speed beside naive implementations."""
     from archive.kernels.benchmarks import arc, axioms, edit, encodings, otmann, tree_wasserstein, wasserstein
 
     subjects = {
@@ -119,12 +132,31 @@ def kernels(golden: Path | None, as_json: bool) -> None:
 
 
 @bench.command()
-@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Repetitions, each split anew.")
-@click.option("--task", "tasks", multiple=True, help="Table to rank; may be repeated [all three].")
-@click.option("--size", "sizes", multiple=True, type=int, help="Networks to learn from; may be repeated [20 to 500].")
-@click.option("--kernel", "chosen", multiple=True, help="Kernel to rank with; may be repeated [all].")
-@click.option("--surrogate", "learners", multiple=True, help="Surrogate to rank with; may be repeated [all].")
-@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="Surrogates at a time.")
+@click.option("--seeds", type=Count(1), default=20, help="Number of repetitions, each with a split of its own.")
+@click.option(
+    "--task", "tasks", type=TASK, multiple=True, show_default="all three", help="Tabular task. May be repeated."
+)
+@click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    type=int,
+    metavar="N",
+    show_default="20 to 500",
+    help="Number of training networks. May be repeated.",
+)
+@click.option(
+    "--kernel", "chosen", type=KERNEL, multiple=True, show_default="all kernels", help="Kernel. May be repeated."
+)
+@click.option(
+    "--surrogate",
+    "learners",
+    multiple=True,
+    metavar="NAME",
+    show_default="all surrogates",
+    help="Surrogate. May be repeated.",
+)
+@click.option("--processes", type=Count(1), default=1, help="Number of surrogates at a time.")
 @json_option
 def surrogates(
     seeds: int,
@@ -135,14 +167,14 @@ def surrogates(
     processes: int,
     as_json: bool,
 ) -> None:
-    """Measure the surrogates: exactness, speeds, and how well each ranks networks it has not seen.
+    """Measure the surrogates: exactness, speed, and rank correlation on held-out networks.
 
-    The tables of NAS-Bench-101 and 201 are looked for in ARCHIVE_DATA_DIR.
+    Needs the tables of NAS-Bench-101 and NAS-Bench-201 in ARCHIVE_DATA_DIR.
     """
     from archive.agents.benchmarks import dpp, ensemble, gp, ranking, table1
 
     wanted = ranking.contestants(kernels=chosen, surrogates=learners)
-    # Asked for first, so that a mistake is not found after minutes of measuring.
+    # First of all, so that a mistake in an option does not show after minutes of measuring.
     standings = ranking.measure(
         tasks or tuple(ranking.TASKS), wanted, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
     )
@@ -159,7 +191,7 @@ def surrogates(
 @bench.command()
 @json_option
 def agents(as_json: bool) -> None:
-    """Measure mutations, and the seconds that agents take to decide."""
+    """Measure mutations, and the seconds that agents take to propose."""
     from archive.agents.benchmarks.proposals import measure
     from archive.benchmarks.spaces import measure as measure_spaces
 
@@ -167,7 +199,7 @@ def agents(as_json: bool) -> None:
 
 
 def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """Measure one subject after the other, saying on stderr which."""
+    """Measure one subject after another, and report each on stderr."""
     found = {}
     for name, measure in subjects.items():
         print_message(f"measuring: {name}")
@@ -176,7 +208,7 @@ def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
 
 
 def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:
-    """Write the figures of each subject, a table or a JSON list each."""
+    """Write the figures: a table or a JSON list for each subject."""
     found = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
     if as_json:
         print_json(found)

@@ -1,4 +1,4 @@
-"""What comparisons on tables share: where they are kept, what they search, and how they run to their ends."""
+"""Comparisons on tables: their archive, their problems, and the execution of their searches."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from archive.settings import Settings
 
 FOLDER = "bench"
-"""Folder in the archive's home with the archive of the comparisons."""
+"""Folder of the comparisons' archive, below the archive's home."""
 
 PAUSE = 30.0
-"""Seconds between two lines of progress."""
+"""Seconds between two progress lines."""
 
 
 def bench_settings(ctx: click.Context) -> Settings:
-    """Return where the comparisons are: beside the user's own studies, not among them, unless a database is named."""
+    """Return the settings of the comparisons' archive, which keeps them apart from the user's studies."""
     from archive import settings
 
     own = settings.load(**settings_of(ctx))
@@ -36,10 +36,10 @@ def bench_settings(ctx: click.Context) -> Settings:
 
 
 def table_problem(name: str) -> Problem:
-    """Return a task as a comparison needs it.
+    """Return a tabular task as the problem of a comparison.
 
     Raises:
-        UsageError: No table answers it.
+        UsageError: The task is not tabular, or its column has no values.
     """
     import numpy as np
 
@@ -49,7 +49,7 @@ def table_problem(name: str) -> Problem:
 
     task = registry.get(name)
     if not isinstance(task, TabularTask):
-        raise UsageError(f"a comparison needs a task that a table answers, got {name!r}")
+        raise UsageError(f"a comparison needs a tabular task, got {name!r}")
     reading = task.protocol()
     values = task.scale * task.table.column(reading.column)
     known = values[np.isfinite(values)]
@@ -76,14 +76,14 @@ def table_problem(name: str) -> Problem:
 def finish(
     settings: Settings, jobs: Sequence[StudyJob], found: Sequence[Trace], processes: int, what: str
 ) -> dict[str, str]:
-    """Search where there is something left to search, and return the reasons of what failed, by study.
+    """Run the unfinished searches, and return the reasons of failures by study.
 
     Args:
-        settings: Where the studies are.
+        settings: Settings of the studies' archive.
         jobs: The studies.
-        found: What each of them holds.
-        processes: How many at a time, at most.
-        what: The jobs in words, for the line that is said first.
+        found: The stored trace of each study.
+        processes: Maximum number of searches at a time.
+        what: The jobs in words, for the first line of the report.
     """
     from archive.agents.benchmarks.search.pool import search_all
     from archive.cli.search.interruption import Interruption
@@ -93,7 +93,7 @@ def finish(
     if not left:
         return {}
     total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in found)
-    ending = "stopping: every search ends with the proposal it is at …"
+    ending = "stopping: every search finishes its current proposal …"
     with Interruption(ending) as interruption, _bar(total) as told:
         failed = search_all(
             settings,
@@ -107,21 +107,21 @@ def finish(
 
 @contextmanager
 def _bar(total: int) -> Iterator[Any]:
-    """Show on stderr how far it is: a bar on a terminal, else a line now and then."""
+    """Show progress on stderr: a bar on a terminal, otherwise occasional lines."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     said = TextColumn("evaluations, {task.fields[studies]} searches done", markup=False)
     columns = [BarColumn(), MofNCompleteColumn(), said]
     if not console().is_terminal:
-        yield _Lines(total)
+        yield _ProgressLines(total)
         return
     with Progress(*columns, TimeRemainingColumn(), console=console()) as bar:
         task = bar.add_task("", total=total, studies=0)
         yield lambda evaluations, studies: bar.update(task, completed=evaluations, studies=studies)
 
 
-class _Lines:
-    """Says how far it is, for logs."""
+class _ProgressLines:
+    """Progress as occasional lines, for logs."""
 
     def __init__(self, total: int) -> None:
         self.total, self.said = total, time.monotonic()

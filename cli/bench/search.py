@@ -1,4 +1,4 @@
-"""`archive bench search`: how well agents search; parses and renders only."""
+"""`archive bench search`: comparison of agents on tables; parses and renders only."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.names import TASK
+from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
 
@@ -28,37 +30,32 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="AGENT[:NAME=VALUE,…][+AGENT…]",
-    help="Who searches, with settings that are not the defaults, or a team that takes turns; may be repeated.",
+    help="Agent, with settings that differ from its defaults, or a team of agents that take turns. May be repeated.",
 )
 @click.option(
     "--task",
     "task_names",
     multiple=True,
+    type=TASK,
     default=["nb201-cifar10"],
-    show_default=True,
-    help="What is searched for: a task that a table answers, or table:PATH#COLUMN; may be repeated.",
+    help="Tabular task, or table:PATH#COLUMN. May be repeated.",
 )
-@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Searches of each agent and task.")
-@click.option(
-    "--budget", type=int, default=200, show_default=True, help="Evaluations of a search, the starts included."
-)
-@click.option("--batch", type=click.IntRange(1), default=1, show_default=True, help="Proposals asked for at a time.")
+@click.option("--seeds", type=Count(1), default=20, help="Number of searches for each agent and task.")
+@click.option("--budget", type=int, metavar="N", default=200, help="Evaluations of a search, including the starts.")
+@click.option("--batch", type=Count(1), default=1, help="Number of proposals at a time.")
 @click.option(
     "--starts",
     default="20",
-    show_default=True,
     metavar="N|own",
-    help="Random networks that come first, the same for every agent of a seed; own: as the agent chooses.",
+    help="Number of random networks at the start, the same for all agents with one seed; own: the agent's choice.",
 )
-@click.option(
-    "--run", "run_name", default=__version__, show_default=True, help="Name of the run; a new one begins anew."
-)
+@click.option("--run", "run_name", metavar="NAME", default=__version__, help="Name of the run; a new name starts over.")
 @click.option(
     "--until-best",
     is_flag=True,
-    help="End a search once it has found the table's best network: its regret stays 0. Spares most of the time.",
+    help="End a search once it has found the best network of the table: its regret stays 0. Saves most of the time.",
 )
-@click.option("--processes", type=click.IntRange(1), help="Searches at a time [one a core].")
+@click.option("--processes", type=Count(1), show_default="one per core", help="Number of searches at a time.")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the regret curves.")
 @json_option
 @click.pass_context
@@ -76,11 +73,11 @@ def search(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Compare agents on tables: regret by queries, over many seeds.
+    """Compare agents on tables: regret by number of queries, over many seeds.
 
-    Every search is a study of an archive, in the folder bench of the archive's home, or in the database of --db. The
-    same command again goes on, and reads what is finished. Seconds are processor time, with one thread. After a
-    change of an agent's code, give the run another name.
+    Every search is a study, in an archive of its own below the home folder, or in the database of --db. The same
+    command again continues an interrupted run, and reuses finished searches. Seconds are processor time on one thread.
+    Name another run after a change of an agent's code.
     """
     from archive.agents.benchmarks.search import plot as plots
     from archive.agents.benchmarks.search.contestants import contestant
@@ -100,7 +97,7 @@ def search(
         run=run_name,
         until_best=until_best,
     )
-    # What an agent refuses is said before a server is started.
+    # Settings that an agent refuses are reported before a server is started.
     agents = list(wanted.agents())
     settings = bench_settings(ctx)
     with connect(settings) as archive:
@@ -119,7 +116,7 @@ def _starts(text: str) -> int:
     if text == "own":
         return 0
     if not text.isdecimal():
-        raise UsageError(f"--starts takes a number of networks, or own, got {text!r}")
+        raise UsageError(f"--starts takes a number of networks or own, got {text!r}")
     return int(text)
 
 
@@ -130,7 +127,7 @@ def _compare(
     known: Mapping[tuple[str, str], set[str]],
     processes: int,
 ) -> tuple[list[ContestantResult], list[str]]:
-    """Search where there is something left to search, and return the rows, and the reasons of what failed."""
+    """Run the unfinished searches; return the rows of the table, and the reasons of failures."""
     from archive.agents.benchmarks.search.regret import standings, traces
 
     found = traces(archive, plan.jobs)
@@ -142,7 +139,7 @@ def _compare(
 
 
 def _check_same_agents(plan: ComparisonPlan, found: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]) -> None:
-    """Refuse to go on with studies of an agent that had other settings, or was of another release."""
+    """Refuse to continue studies of an agent with other settings or of another release."""
     for job, trace in zip(plan.jobs, found, strict=True):
         if trace.agents - known[job.problem.label, job.contestant.name]:
             raise UsageError(

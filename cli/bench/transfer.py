@@ -1,4 +1,4 @@
-"""`archive bench transfer`: what a warm start gains; parses and renders only."""
+"""`archive bench transfer`: gain of warm starts; parses and renders only."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError
 
@@ -21,21 +22,25 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--agent", default="portfolio", show_default=True, metavar="AGENT[:NAME=VALUE,…]", help="Who searches.")
-@click.option("--scenario", "scenarios", multiple=True, metavar="NAME", help="Kind of source; may be repeated [all].")
-@click.option("--seeds", type=click.IntRange(1), default=20, show_default=True, help="Studies of each scenario.")
-@click.option("--budget", type=click.IntRange(1), default=60, show_default=True, help="Evaluations of a study at most.")
+@click.option("--agent", default="portfolio", metavar="AGENT[:NAME=VALUE,…]", help="Search agent.")
+@click.option(
+    "--scenario",
+    "scenarios",
+    multiple=True,
+    metavar="NAME",
+    show_default="all scenarios",
+    help="Scenario: what the source studies hold. May be repeated.",
+)
+@click.option("--seeds", type=Count(1), default=20, help="Number of studies for each scenario.")
+@click.option("--budget", type=Count(1), default=60, help="Maximum number of evaluations of a study.")
 @click.option(
     "--shrink",
-    type=click.IntRange(1),
+    type=Count(1),
     default=1,
-    show_default=True,
-    help="Divide the sizes of the sources by this, for a quick look.",
+    help="Divide the sizes of the source studies by N, for a quick look.",
 )
-@click.option(
-    "--run", "run_name", default=__version__, show_default=True, help="Name of the run; a new one begins anew."
-)
-@click.option("--processes", type=click.IntRange(1), help="Searches at a time [one a core].")
+@click.option("--run", "run_name", metavar="NAME", default=__version__, help="Name of the run; a new name starts over.")
+@click.option("--processes", type=Count(1), show_default="one per core", help="Number of searches at a time.")
 @json_option
 @click.pass_context
 def transfer(
@@ -49,11 +54,11 @@ def transfer(
     processes: int | None,
     as_json: bool,
 ) -> None:
-    """Measure warm starts: CIFAR-100 on NAS-Bench-201 after other tasks, beside cold starts.
+    """Measure warm starts: CIFAR-100 on NAS-Bench-201 after source studies of other tasks, beside cold starts.
 
-    The sources: searched (CIFAR-10, 200 evaluations), sampled (CIFAR-10, 50 random cells), other-space (NAS-Bench-101,
-    1,000 random cells), both of these; and misleading ones: reversed, shuffled, unrelated. Every source and every
-    search is a study, in the same archive as those of bench search. The same command again goes on.
+    Scenarios: searched (CIFAR-10, 200 evaluations), sampled (CIFAR-10, 50 random cells), other-space (NAS-Bench-101,
+    1,000 random cells), both of these; misleading ones: reversed, shuffled, unrelated. Every source and every search is
+    a study, in the same archive as those of bench search. The same command again continues an interrupted run.
     """
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.transfer import COLD, SCENARIOS, TransferPlan, alter, rows
@@ -72,7 +77,7 @@ def transfer(
     with connect(settings) as archive:
         _search(archive, settings, plan.sources(), most, "sources")
         alter(archive, plan)
-        # Seed by seed: what is interrupted has compared all scenarios as far as it has come.
+        # Seed by seed: an interrupted run has compared all scenarios on the seeds that it has finished.
         of_scenarios = [plan.targets(scenario) for scenario in (COLD, *plan.scenarios)]
         targets = [job for of_seed in zip(*of_scenarios, strict=True) for job in of_seed]
         _search(archive, settings, targets, most, "searches")
@@ -81,7 +86,7 @@ def transfer(
 
 
 def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], processes: int, what: str) -> None:
-    """Search where there is something left to search.
+    """Run the unfinished searches.
 
     Raises:
         SearchError: A search failed.
