@@ -1,4 +1,4 @@
-"""`archive agents`: which search agents there are, and when to choose which."""
+"""`archive agents`: the search agents, and when to choose which."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from dataclasses import asdict
 
 import click
 
+from archive.cli.names import AGENT
 from archive.cli.render import json_option, print_fields, print_json, print_table
 
 COLUMNS = ("agent", "summary", "paper", "cost", "when", "transfers")
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", type=AGENT, required=False)
 @json_option
 def agents(name: str | None, as_json: bool) -> None:
-    """List the search agents; with a NAME, show one with its settings."""
+    """List the search agents, or show the agent NAME with its settings."""
     if name is not None:
         _show(name, as_json)
         return

@@ -1,4 +1,4 @@
-"""`archive doctor`: what is installed, which server is used, whether it is healthy, and what to do."""
+"""`archive doctor`: checks of the installation and the server, with remedies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 @json_option
 @click.pass_context
 def doctor(ctx: click.Context, as_json: bool) -> None:
-    """Say what is installed, which server is used, whether it is healthy, and what to do."""
+    """Check the installation and the database server, and suggest remedies. Exit with 1 if a check fails."""
     from archive.doctor import examine
     from archive.settings import load
 

@@ -8,15 +8,23 @@ from typing import Any
 
 import click
 
+from archive.cli.names import STUDY
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
 from archive.errors import UsageError
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--study", "studies", multiple=True, metavar="NAME", help="Only this study; may be repeated.")
-@click.option("--without-distances", is_flag=True, help="Leave out stored distances: they can be computed again.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option(
+    "--study",
+    "studies",
+    type=STUDY,
+    multiple=True,
+    show_default="all studies",
+    help="Dump this study. May be repeated.",
+)
+@click.option("--without-distances", is_flag=True, help="Leave out stored distances, which can be recomputed.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 @click.pass_context
 def dump(
@@ -24,7 +32,7 @@ def dump(
 ) -> None:
     """Write the archive, or some of its studies, to one compressed file.
 
-    A study brings all that it refers to, the studies that it started warm from included. Weights stay where they are.
+    The file holds everything that a study refers to, including the studies of its warm start, but no weights.
     """
     from archive.exchange.dump import dump as write
 
@@ -40,15 +48,17 @@ def dump(
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--rename", "renames", multiple=True, metavar="OLD=NEW", help="Load a study under another name.")
-@click.option("--check", is_flag=True, help="Only see that the file is whole, and say what it holds.")
+@click.option(
+    "--rename", "renames", multiple=True, metavar="OLD=NEW", help="Load the study OLD as NEW. May be repeated."
+)
+@click.option("--check", is_flag=True, help="Verify the file and show its contents; load nothing.")
 @json_option
 @click.pass_context
 def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, as_json: bool) -> None:
-    """Merge a file that `archive dump` wrote into the archive.
+    """Merge a file of `archive dump` into the archive.
 
-    The file is checked as a whole before anything is stored. Loading it twice, or several files in any order, gives
-    the same archive; a study that went on in two copies is refused, and can be loaded under another name.
+    The whole file is verified before anything is stored. Loading a file twice, or several files in any order, gives the
+    same archive. A study that has continued in two copies is refused; --rename loads it under another name.
     """
     from archive.exchange.load import load as read
     from archive.exchange.load import verify
@@ -73,5 +83,5 @@ def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, 
 def _renaming(text: str) -> tuple[str, str]:
     old, separator, new = text.partition("=")
     if not separator or not old or not new:
-        raise UsageError(f"a new name is written OLD=NEW, got {text!r}")
+        raise UsageError(f"--rename takes OLD=NEW, got {text!r}")
     return old, new

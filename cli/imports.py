@@ -1,4 +1,4 @@
-"""`archive import`: results of others as evaluations, or studies, of the archive."""
+"""`archive import`: external results as evaluations and studies of the archive."""
 
 from __future__ import annotations
 
@@ -10,66 +10,72 @@ from typing import Any
 
 import click
 
+from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json
 from archive.errors import UnknownNameError, UsageError
 
 
 @click.group("import")
 def imports() -> None:
-    """Add results of others: tables, official benchmark files, studies of Optuna."""
+    """Import external results: tables, official benchmark files, Optuna studies."""
 
 
 @imports.command()
-@click.argument("task")
-@click.option("--protocol", help="How it was measured [the task's first].")
+@click.argument("task", type=TASK)
+@click.option("--protocol", type=PROTOCOL, show_default="the task's first", help="Protocol: the column to import.")
 @json_option
 @click.pass_context
 def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) -> None:
-    """Add every network of a table as an evaluation of a TASK: nb201-cifar10, nb101, table:PATH#COLUMN.
+    """Import every network of a table as an evaluation.
 
-    Searches on the task then know all of them. Other columns become metrics.
+    TASK is a tabular task: nb201-cifar10, nb101, table:PATH#COLUMN. Searches on the task then know every result. The
+    other columns become metrics.
     """
     from archive.exchange.importers.external import add
     from archive.exchange.importers.table import findings
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
-    found = registry.get(task)
-    if not isinstance(found, TabularTask):
-        raise UsageError(f"the task {task!r} is trained, not answered from a table")
-    reading = found.protocol(protocol).name
+    tabular = registry.get(task)
+    if not isinstance(tabular, TabularTask):
+        raise UsageError(f"only a tabular task can be imported, and networks are trained on {task!r}")
+    column = tabular.protocol(protocol).name
     with open_archive(ctx) as archive:
-        count = add(archive, found.name, reading, findings(found, reading), direction=found.direction)
-    _say({"task": found.name, "protocol": reading, "evaluations": count}, as_json)
+        count = add(archive, tabular.name, column, findings(tabular, column), direction=tabular.direction)
+    _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
 
 
 @imports.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--epochs", type=click.Choice(["4", "12", "36", "108"]), default="108", show_default=True)
+@click.option(
+    "--epochs", type=click.Choice(["4", "12", "36", "108"]), default="108", help="Length of the trainings to import."
+)
 @json_option
 @click.pass_context
 def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> None:
-    """Add the trainings of an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
+    """Import an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
     from archive.exchange.importers.external import add
     from archive.exchange.importers.nasbench101 import TASK, findings
 
     protocol = f"{TASK}/{epochs}"
     with open_archive(ctx) as archive:
         count = add(archive, TASK, protocol, findings(file, int(epochs)), direction="maximise")
-    _say({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
+    _print_counts({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
 
 
 @imports.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--task", default="nb201-cifar10", show_default=True, help="Or nb201-cifar100, nb201-imagenet16.")
-@click.option("--epochs", type=click.Choice(["12", "200"]), default="200", show_default=True)
+@click.option(
+    "--task", metavar="NAME", default="nb201-cifar10", help="nb201-cifar10, nb201-cifar100 or nb201-imagenet16."
+)
+@click.option("--epochs", type=click.Choice(["12", "200"]), default="200", help="Length of the trainings to import.")
 @json_option
 @click.pass_context
 def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json: bool) -> None:
-    """Add the trainings of an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a task.
+    """Import an official NAS-Bench-201 FILE, NAS-Bench-201-v1_1-096897.pth, as evaluations of a task.
 
-    The file is a pickle: it is read without running what it says, and refused if it names more than numbers. It
-    needs some times its size in memory; `archive import table nb201-cifar10` needs little.
+    The file is a pickle. It is read without executing its code, and refused if it holds anything but numbers. Reading
+    takes several times its size in memory; `archive import table nb201-cifar10` takes little.
     """
     from archive.exchange.importers.external import add
     from archive.exchange.importers.nasbench201 import TASKS, findings, read
@@ -80,17 +86,22 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     protocol = f"nb201/{epochs}"
     with open_archive(ctx) as archive:
         count = add(archive, task, protocol, findings(file, content, task, int(epochs)), direction="maximise")
-    _say({"task": task, "protocol": protocol, "evaluations": count}, as_json)
+    _print_counts({"task": task, "protocol": protocol, "evaluations": count}, as_json)
 
 
 @imports.command()
 @click.argument("reference", metavar="URL#STUDY")
-@click.option("--task", required=True, help="What was learned.")
-@click.option("--space", required=True, help="Where its architectures are from.")
-@click.option("--protocol", help="How it was trained and measured [TASK/own].")
-@click.option("--study", help="Name of the study in the archive [that of Optuna].")
-@click.option("--objective", default="value", show_default=True, help="Name of the metric that was optimised.")
-@click.option("--architecture", "function", metavar="MODULE:FUNCTION", help="Reads the parameters of a trial.")
+@click.option("--task", type=TASK, required=True, help="Task of the study.")
+@click.option("--space", type=SPACE, required=True, help="Search space of the architectures.")
+@click.option("--protocol", metavar="NAME", show_default="TASK/own", help="Name of the training protocol.")
+@click.option("--study", metavar="NAME", show_default="that of Optuna", help="Name of the study in the archive.")
+@click.option("--objective", metavar="NAME", default="value", help="Name of the optimised metric.")
+@click.option(
+    "--architecture",
+    "function",
+    metavar="MODULE:FUNCTION",
+    help="Function that returns the architecture for the parameters of a trial.",
+)
 @json_option
 @click.pass_context
 def optuna(
@@ -104,10 +115,10 @@ def optuna(
     function: str | None,
     as_json: bool,
 ) -> None:
-    """Add a study of Optuna, sqlite:///FILE#STUDY, whose trials hold architectures.
+    """Import an Optuna study, sqlite:///FILE#STUDY, whose trials describe architectures.
 
-    A trial's architecture is its user attribute `architecture` (JSON, or a NAS-Bench-201 string), or what the
-    FUNCTION makes of its parameters, or the decisions that `archive search --agent tpe` would make.
+    The architecture of a trial is its user attribute `architecture` (JSON, or a NAS-Bench-201 string), the result of
+    --architecture for its parameters, or the network of its parameters as decisions of `archive search --agent tpe`.
     """
     from archive import spaces
     from archive.agents.encodings.decisions import decisions_of, from_choices
@@ -118,28 +129,28 @@ def optuna(
     own = spaces.get(space)
     choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(own, "tpe"))
     read = reader(own, choose)
-    found = open_study(reference)
-    name = study or found.study_name
-    wanted = Study(name, task, protocol or f"{task}/own", own.name, objective, space_config=own.config)
+    external = open_study(reference)
+    name = study or external.study_name
+    target = Study(name, task, protocol or f"{task}/own", own.name, objective, space_config=own.config)
     with open_archive(ctx) as archive:
-        counts = import_study(archive, found, wanted, read)
-    _say({"study": name, "task": task, **counts}, as_json)
+        counts = import_study(archive, external, target, read)
+    _print_counts({"study": name, "task": task, **counts}, as_json)
 
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:
     module, separator, name = reference.partition(":")
     try:
-        found = getattr(import_module(module), name) if separator else None
+        function = getattr(import_module(module), name) if separator else None
     except (ImportError, AttributeError) as error:
         raise UsageError(f"--architecture {reference} cannot be loaded: {error}") from None
-    if not callable(found):
-        raise UsageError(f"--architecture is written MODULE:FUNCTION, got {reference!r}")
-    read: Callable[[Mapping[str, Any]], Any] = found
+    if not callable(function):
+        raise UsageError(f"--architecture takes MODULE:FUNCTION, got {reference!r}")
+    read: Callable[[Mapping[str, Any]], Any] = function
     return read
 
 
-def _say(found: Mapping[str, Any], as_json: bool) -> None:
+def _print_counts(counts: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
-        print_json(found)
+        print_json(counts)
     else:
-        print_fields(found, 12)
+        print_fields(counts, 12)

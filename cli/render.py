@@ -1,8 +1,8 @@
 """Output of the commands: lines, messages, tables and JSON, and the opening of the archive.
 
-Names, reasons and values come from the archive, and so from anybody: a loaded dump, another team, an agent. Rich reads
-markup (`[red]`) and emoji codes (`:bug:`) in a `str`, and a terminal obeys control characters. Every text is therefore
-drawn by `text`, a style is an argument beside it, and no other module of the command line prints.
+Names, reasons and values in an archive can come from anyone: a loaded dump, another team, an agent. Rich interprets
+markup (`[red]`) and emoji codes (`:bug:`) in a `str`, and a terminal interprets control characters. Every text is
+therefore drawn by `text`, with its style as a separate argument, and no other module of the command line prints.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from archive.api import Archive
 
 Part = str | tuple[str, str]
-"""A text, or a text with its style."""
+"""A text, alone or with its style."""
 
-# Control characters, marks that reverse the direction of writing, and halves of characters, which no stream can encode.
+# Control characters, marks that change the direction of writing, and surrogates, which no stream can encode.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAMED = {"\n": r"\n", "\t": r"\t", "\r": r"\r"}
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout instead of a table.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Write JSON to stdout instead of text.")
 
 
 def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
-    """Connect with the settings given before the command's name; the caller closes it."""
+    """Connect with the settings that stand before the command's name; the caller closes the archive."""
     from archive.database import driver
 
     driver.load()
@@ -45,29 +45,29 @@ def open_archive(ctx: click.Context, **overrides: Any) -> Archive:
 
 
 def console(file: TextIO | None = None) -> Console:
-    """Return a console on stderr or another stream, made when it is used so that tests and pipes are seen.
+    """Return a console on stderr or another stream, made at each use because streams can be redirected.
 
-    For what rich animates (`Live`, `Progress`), which takes `Text` only; all else goes through the functions below.
+    It is for rich's animations (`Live`, `Progress`), which take only `Text`; the functions below print everything else.
     """
     file = sys.stderr if file is None else file
-    # A pipe has no width: its reader is spared lines that are folded at some number of columns.
+    # A pipe has no width: its lines are not folded at the width of some terminal.
     wide = None if file.isatty() else 240
     return Console(file=file, highlight=False, markup=False, emoji=False, width=wide)
 
 
 def text(*parts: Part, lines: bool = False) -> Text:
-    r"""Return texts in a row as one that rich draws character by character.
+    r"""Join texts into one that rich draws literally.
 
     Args:
         parts: Texts, each alone or with its style.
-        lines: Whether line breaks and tabs are drawn as such, instead of as `\n` and `\t`.
+        lines: Whether line breaks and tabs stay, instead of being spelled `\n` and `\t`.
     """
     pairs = [(part, "") if isinstance(part, str) else part for part in parts]
     return Text.assemble(*((printable(each, lines=lines), style) for each, style in pairs))
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """Return a text with its control characters spelled out, which would command the terminal.
+    """Return a text with its control characters spelled out, so that a terminal cannot obey them.
 
     Args:
         text: Any text.
@@ -85,34 +85,34 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def print_line(*parts: Part, wrap: bool = False) -> None:
-    """Write one line to stdout, where results go.
+    """Write one line to stdout, the stream of results.
 
     Args:
         parts: Texts, each alone or with its style.
-        wrap: Whether a terminal breaks a long line between words; a command to copy stays whole.
+        wrap: Whether a long line is folded between words on a terminal; commands to copy are not folded.
     """
     _print(console(sys.stdout), parts, wrap)
 
 
 def print_message(*parts: Part, wrap: bool = False, lines: bool = False) -> None:
-    """Write to stderr, where everything goes that is not a result.
+    """Write to stderr, the stream of everything but results.
 
     Args:
         parts: Texts, each alone or with its style.
-        wrap: Whether a terminal breaks a long line between words.
-        lines: Whether line breaks stay; else it is one line.
+        wrap: Whether a long line is folded between words on a terminal.
+        lines: Whether line breaks stay; otherwise the message is one line.
     """
     _print(console(), parts, wrap, lines)
 
 
 def print_block(content: str) -> None:
-    """Write a text of several lines to stdout as it stands, such as a part of a log."""
+    """Write a text of several lines, such as a part of a log, to stdout."""
     click.echo(printable(content, lines=True), nl=not content.endswith("\n"))
 
 
 def print_data(content: str) -> None:
-    """Write a text of several lines to stdout for a program: every character as it is, but on a terminal."""
-    # click.echo would leave out what it takes for a style.
+    """Write a text of several lines to stdout for a program: unchanged, except on a terminal."""
+    # click.echo would remove escape sequences.
     sys.stdout.write(printable(content, lines=True) if sys.stdout.isatty() else content)
 
 
@@ -122,14 +122,14 @@ def print_json(value: Any) -> None:
 
 
 def print_json_line(value: Any) -> None:
-    """Write one JSON document to stdout as one line, one of many."""
+    """Write one JSON document to stdout as one line of many."""
     click.echo(json_text(_plain(value)))
 
 
 def json_text(value: Any, indent: int | None = None) -> str:
-    """Return JSON that a terminal can show: what JSON leaves of control characters is escaped, too."""
+    """Return JSON that is safe on a terminal: control characters that JSON allows are escaped, too."""
     plain = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
-    # Outside of its strings, JSON holds none but the line breaks of the indentation.
+    # Outside of strings, the only control characters of JSON are the line breaks of the indentation.
     return _UNPRINTABLE.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", plain)
 
 
@@ -143,10 +143,10 @@ def print_table(
     """Write a table to stdout.
 
     Args:
-        columns: Their names.
-        rows: A value for each column.
-        title: Written above.
-        styles: Of the first column's values.
+        columns: Names of the columns.
+        rows: Rows with a value for each column.
+        title: Title above the table.
+        styles: Styles by the value of the first column.
     """
     heading = None if title is None else text(title)
     table = Table(title=heading, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
@@ -162,14 +162,14 @@ def print_table(
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
-    """Write names in bold, each with its value beside it, a line each; the values of a list in a row."""
+    """Write one line a field: the name in bold, then the value; values of a list are separated by commas."""
     for name, value in fields.items():
         shown = ", ".join(map(show, value)) or show(None) if isinstance(value, list | tuple) else show(value)
         print_line((f"{name:<{width}}", "bold"), f" {shown}", wrap=True)
 
 
 def show(value: Any) -> str:
-    """Return a value as a cell of a table shows it; what draws it makes it printable."""
+    """Return a value as the text of a table cell; `text` makes it printable."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -182,7 +182,7 @@ def show(value: Any) -> str:
 
 
 def span(seconds: float | None) -> str | None:
-    """Return a span of time in the two largest units that it fills."""
+    """Return a duration in its two largest units."""
     if seconds is None:
         return None
     whole = round(seconds)

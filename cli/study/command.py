@@ -1,4 +1,4 @@
-"""`archive study`: list studies, show one, tell what happened in it, delete one."""
+"""`archive study`: list, show, delete studies; follow their logs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.names import STUDY
 from archive.cli.render import (
     json_option,
     open_archive,
@@ -24,19 +25,19 @@ if TYPE_CHECKING:
     from archive.store.study_deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
-"""Columns of what the sources contributed, see `archive.agents.transfer.report`."""
+"""Columns of the table of source studies (`archive.agents.transfer.report`)."""
 
 
 @click.group()
 def study() -> None:
-    """List studies, show one, tell what happened in it, or delete it."""
+    """List, show and delete studies; follow their logs."""
 
 
 @study.command("list")
 @json_option
 @click.pass_context
 def list_studies(ctx: click.Context, as_json: bool) -> None:
-    """List all studies, oldest first."""
+    """List the studies, oldest first."""
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
     rows = [
@@ -62,11 +63,11 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 
 
 @study.command()
-@click.argument("name")
+@click.argument("name", metavar="STUDY", type=STUDY)
 @json_option
 @click.pass_context
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
-    """Show one study: what it is, what its sources contributed, its proposals, its incumbent."""
+    """Show a study: settings, source studies, proposals, incumbent."""
     from archive.agents.transfer.report import contributed
     from archive.cli.search.rungs import place
     from archive.queue.successive_halving import Rungs
@@ -117,22 +118,22 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         print_line((f"{'incumbent':<18}", "bold"), about, wrap=True)
     shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
     if sources:
-        print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="started warm from")
+        print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="warm-started from")
     columns = [name for name in shown if name != "rung" or rungs is not None]
     short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
     print_table(columns, [[row[column] for column in columns] for row in short])
 
 
 @study.command()
-@click.argument("name")
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@click.argument("name", metavar="STUDY", type=STUDY)
+@click.option("--yes", is_flag=True, help="Delete without confirmation.")
 @json_option
 @click.pass_context
 def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
-    """Delete a study with its proposals and results, after asking.
+    """Delete a study with its proposals and results, after a confirmation.
 
-    Networks, their distances and how they came from each other stay, and so do the results of other studies. Weights
-    that no result names any more stay until `archive db gc`. To keep a copy: archive dump FILE --study NAME.
+    Networks, their distances and their lineage are kept, and so are the results of other studies. Weights that no
+    result refers to are kept until `archive db gc`. To keep a copy: archive dump FILE --study STUDY.
     """
     with open_archive(ctx) as archive:
         going = archive.studies.deletion(name)
@@ -148,14 +149,14 @@ def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
 
 
 def _consequences(going: Deletion) -> Iterator[str]:
-    """Tell what the deletion of a study removes, and what stays."""
-    yield f"{going.study}: {going.proposals} proposals and {going.evaluations} results go; networks stay."
+    """Yield what the deletion of a study removes, and what stays."""
+    yield f"{going.study}: {going.proposals} proposals and {going.evaluations} results are deleted; networks stay."
     if going.running:
-        yield f"{going.running} proposals are being trained: their results will be refused."
+        yield f"{going.running} proposals are in training: their results will be refused."
     if going.repeated:
-        yield f"{going.repeated} results of other studies repeat one of them; they stay."
+        yield f"{going.repeated} results of other studies repeat one of these; they stay."
     if going.learners:
-        yield f"Started warm from it, and learning from it no longer: {', '.join(going.learners)}."
+        yield f"Warm-started from it, and no longer able to learn from it: {', '.join(going.learners)}."
 
 
 study.add_command(log.log)

@@ -1,4 +1,4 @@
-"""`archive study log`: what happened to each proposal, and what its trial wrote."""
+"""`archive study log`: the events of each proposal, and the log of its trial."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.names import STUDY
 from archive.cli.render import (
     json_option,
     open_archive,
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from archive.queue.event_log import Entry
 
 PAUSE = 1.0
-"""Seconds between two looks of --follow."""
+"""Seconds between two polls of --follow."""
 TAIL = 12
-"""Lines of a failed trial's log that are shown; with --proposal, all that is kept."""
+"""Number of lines of a failed trial's log; with --proposal, the whole log is shown."""
 OVERLAP = 1024
-"""Bytes of a log by which its end is found again after it was cut."""
+"""Number of bytes at the end of a log that mark the place after the log was cut."""
 LATEST = 253_402_214_400_000
-"""Milliseconds from 1970 to the last day but one of the year 9999, which every time zone can say."""
+"""Milliseconds from 1970 to the last day but one of the year 9999, which is valid in every time zone."""
 COLOURS = {
     "complete": "green",
     "pruned": "yellow",
@@ -44,16 +45,18 @@ COLOURS = {
 
 
 @click.command("log")
-@click.argument("name", metavar="STUDY")
-@click.option("--proposal", metavar="ID", help="Only this one, by its id or number, with its trial's own log.")
-@click.option("--follow", is_flag=True, help="Go on with what happens, until the study, or the proposal, is done.")
+@click.argument("name", metavar="STUDY", type=STUDY)
+@click.option(
+    "--proposal", metavar="ID", help="Show only this proposal, by its id or number, with the log of its trial."
+)
+@click.option("--follow", is_flag=True, help="Show new events until the study, or the proposal, has ended.")
 @json_option
 @click.pass_context
 def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_json: bool) -> None:
-    """Show what happened to each proposal of a study, the oldest first.
+    """Show the events of a study, oldest first.
 
-    Who proposed it and on what basis, who claimed it, what came of each attempt: the value, or the reason with the
-    end of the trial's log. With --follow, JSON is one object a line.
+    Every proposal with its agent and basis, every claim with its trainer, and the outcome of every attempt: the value,
+    or the reason of the failure and the end of the trial's log. With --follow, JSON is one object a line.
     """
     from archive.queue import event_log
 
@@ -62,7 +65,7 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
         if as_json and not follow:
             print_json([_as_json(entry) for entry in event_log.read(archive.connection, name, one)])
             return
-        writer = Writer(archive.connection.settings.home, one, as_json)
+        writer = LogWriter(archive.connection.settings.home, one, as_json)
         follower = event_log.Follower(archive.connection, name, one)
         writer.write(follower.look())
         while follow and not follower.done:
@@ -71,20 +74,20 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
 
 
 def _id(study: str, proposal: str | None) -> str | None:
-    """Return the whole id of a proposal that is named by its number."""
+    """Return the id of a proposal that is named by its number or id."""
     from archive.store.properties import proposal_id
 
     number = (proposal or "").removeprefix("#")
     return proposal_id(study, int(number)) if number.isdecimal() else proposal
 
 
-class Writer:
-    """Writes entries, and the log of the one trial that was asked for as far as it has grown.
+class LogWriter:
+    """Writes entries, and the growing log of one trial.
 
     Args:
         home: Folder of the archive on this machine.
-        proposal: Whose log to show; None shows none but what failures have left.
-        as_json: One object a line instead of text.
+        proposal: Proposal whose trial's log is shown; None shows only the ends of the logs of failed trials.
+        as_json: Whether to write one JSON object a line instead of text.
     """
 
     def __init__(self, home: Path, proposal: str | None, as_json: bool) -> None:
@@ -95,7 +98,7 @@ class Writer:
         self._shown, self._last = 0, b""
 
     def write(self, entries: list[Entry]) -> None:
-        """Write entries, then what is new in the trial's own log."""
+        """Write entries, then the new part of the trial's log."""
         for entry in entries:
             if self.as_json:
                 print_json_line(_as_json(entry))
@@ -108,7 +111,7 @@ class Writer:
         at = _time(entry.at)
         when = "–" * 19 if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
         print_line(f"{when}  #{entry.number:<4} ", (f"{entry.event:<8}", colour), f"  {_sentence(entry)}")
-        # With the whole log below, its end would be there twice.
+        # The whole log below would repeat the end.
         if entry.log and not (self.path and self.path.exists()):
             lines = entry.log.splitlines()
             for line in lines if self.proposal else lines[-TAIL:]:
@@ -124,14 +127,14 @@ class Writer:
             for line in text.splitlines():
                 print_json_line({"proposal": self.proposal, "event": "log", "line": line})
         elif text:
-            # A bar of progress returns to the beginning of its line.
+            # Progress bars return to the beginning of their line.
             print_block(text.replace("\r\n", "\n").replace("\r", "\n"))
 
     def _news(self, content: bytes) -> bytes:
-        """Return what a log has beyond what was shown of it."""
+        """Return the part of a log that was not yet shown."""
         at = self._shown
         if len(content) < at:
-            # A log that grew too long has lost its beginning.
+            # A log that has grown too long was cut at its beginning.
             found = content.rfind(self._last)
             at = 0 if found < 0 else found + len(self._last)
         self._shown, self._last = len(content), content[-OVERLAP:]
@@ -147,14 +150,14 @@ def _as_json(entry: Entry) -> dict[str, Any]:
 
 
 def _time(milliseconds: int | None) -> datetime | None:
-    """Return when something happened; None where that is unknown, or a loaded file says what no calendar has."""
+    """Return the time of an event; None where it is unknown, or where a loaded file holds a time of no calendar."""
     if milliseconds is None or not 0 <= milliseconds < LATEST:
         return None
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _sentence(entry: Entry) -> str:
-    """Return what happened, in words."""
+    """Return an event in words."""
     details = entry.details
     who = "" if entry.who is None else f"by {entry.who}"
     if entry.event == "proposed":
@@ -178,7 +181,7 @@ def _sentence(entry: Entry) -> str:
 
 
 def _basis(details: Any) -> Iterator[str]:
-    """Yield what an agent's suggestion rests on."""
+    """Yield the basis of an agent's suggestion."""
     for name in ("acquisition", "mean", "std", "fidelity", "hyperparameters"):
         if name in details:
             yield f"{name} {show(details[name])}"

@@ -109,7 +109,7 @@ def test_commands_about_networks_are_drawn(user, hostile, archive):
     assert_drawn(user.types("arch", "distance", key, other), named=False)
     for name in ("frontier", "cost", "duplicates"):
         given = [f"--param=task={HOSTILE}"] if name == "frontier" else []
-        assert_drawn(user.types("query", "--named", name, *given), named=False)
+        assert_drawn(user.types("query", "run", name, *given), named=False)
 
 
 def test_a_deletion_is_drawn_from_the_question_to_the_answer(user, hostile, archive, monkeypatch):
@@ -125,7 +125,8 @@ def test_a_deletion_is_drawn_from_the_question_to_the_answer(user, hostile, arch
 def test_commands_that_list_what_is_installed_are_drawn(user):
     assert_drawn(user.types("agents", "nasbot"), named=False)
     assert_drawn(user.types("agents"), named=False)
-    assert_drawn(user.types("query", "--list"), named=False)
+    for name in ("tasks", "protocols", "spaces", "kernels", "query list", "query --list"):
+        assert_drawn(user.types(*name.split()), named=False)
 
 
 def test_a_dump_of_hostile_names_is_loaded(user, hostile, archive):
@@ -210,7 +211,7 @@ def test_a_trials_own_log_is_drawn(tmp_path, capsys):
     path.parent.mkdir(parents=True)
     path.write_text(f"1%\r2%\n{HOSTILE}")
     for as_json in (False, True):
-        study_log.Writer(tmp_path, "s#00000", as_json).write([])
+        study_log.LogWriter(tmp_path, "s#00000", as_json).write([])
     text, _, document = capsys.readouterr().out.partition("{")
     assert text.splitlines() == ["1%", "2%", *DRAWN.split("\\n")]
     assert "\x9b" not in document and "\x1b" not in document

@@ -29,7 +29,7 @@ def test_an_entry_that_somebody_made_up_is_told(capsys, tmp_path, at, basis):
     details = {"architecture": "0" * 32, "based_on": basis}
     entry = Entry(at=at, proposal="s#00000", number=0, event="proposed", who="a\x1b[2J", details=details, log="\x1b[2J")
     for as_json in (False, True):
-        log.Writer(tmp_path, None, as_json).write([entry])
+        log.LogWriter(tmp_path, None, as_json).write([entry])
     text, line = capsys.readouterr().out.split("\n{", 1)
     assert "\x1b" not in text and text.startswith("–")
     assert '"time": null' in line
