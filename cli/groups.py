@@ -33,11 +33,11 @@ class DefaultGroup(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the commands of the group, and the options of the default one."""
-        found = super().shell_complete(ctx, incomplete)
+        items = super().shell_complete(ctx, incomplete)
         with self._default_context(ctx) as default:
-            own = default.command.shell_complete(default, incomplete)
-        known = {item.value for item in found}
-        return [*found, *(item for item in own if item.value not in known)]
+            options = default.command.shell_complete(default, incomplete)
+        offered = {item.value for item in items}
+        return [*items, *(option for option in options if option.value not in offered)]
 
     def _is_for_default(self, ctx: click.Context, args: list[str]) -> bool:
         if not args:

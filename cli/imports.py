@@ -126,12 +126,12 @@ def optuna(
     from archive.exchange.importers.optuna_trials import by_function, reader
     from archive.store.records import Study
 
-    own = spaces.get(space)
-    choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(own, "tpe"))
-    read = reader(own, choose)
+    known = spaces.get(space)
+    choose = by_function(_function(function)) if function else partial(from_choices, decisions_of(known, "tpe"))
+    read = reader(known, choose)
     external = open_study(reference)
     name = study or external.study_name
-    target = Study(name, task, protocol or f"{task}/own", own.name, objective, space_config=own.config)
+    target = Study(name, task, protocol or f"{task}/own", known.name, objective, space_config=known.config)
     with open_archive(ctx) as archive:
         counts = import_study(archive, external, target, read)
     _print_counts({"study": name, "task": task, **counts}, as_json)

@@ -140,8 +140,8 @@ def _reachable(settings: Settings) -> Settings | None:
         if server is None:
             return None
         # By its address: a connection that is opened by the folder would start the server if it ended just now.
-        found = replace(settings, uri=server.uri, user=server.user, password=server.password, database=server.database)
-        return replace(found, patience=0.0)
+        login = replace(settings, user=server.user, password=server.password, database=server.database)
+        return replace(login, uri=server.uri, patience=0.0)
     address = urlsplit(str(settings.uri))
     with socket.create_connection((str(address.hostname), address.port or 7687), REACH_SECONDS):
         return replace(settings, patience=0.0)

@@ -55,8 +55,8 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 
         if table is not None:
             raise UsageError("--architectures generates its networks and takes no --table")
-        own = settings.load(**settings_of(ctx))
-        figures = measure_scale(architectures, None if own.embedded else own, notify=print_message)
+        database = settings.load(**settings_of(ctx))
+        figures = measure_scale(architectures, None if database.embedded else database, notify=print_message)
         _print({"scale": figures}, as_json)
         return
     from archive.benchmarks.store import measure
@@ -78,8 +78,8 @@ def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> N
     from archive import settings
     from archive.trainer.benchmarks.throughput import WORKERS, measure
 
-    own = settings.load(**settings_of(ctx))
-    _print({"throughput": measure(own, workers or WORKERS)}, as_json)
+    database = settings.load(**settings_of(ctx))
+    _print({"throughput": measure(database, workers or WORKERS)}, as_json)
 
 
 @bench.command()
@@ -173,10 +173,10 @@ def surrogates(
     """
     from archive.agents.benchmarks import dpp, ensemble, gp, ranking, table1
 
-    wanted = ranking.contestants(kernels=chosen, surrogates=learners)
+    contestants = ranking.contestants(kernels=chosen, surrogates=learners)
     # First of all, so that a mistake in an option does not show after minutes of measuring.
     standings = ranking.measure(
-        tasks or tuple(ranking.TASKS), wanted, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
+        tasks or tuple(ranking.TASKS), contestants, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
     )
     subjects = {
         "gp": gp.measure,
@@ -200,11 +200,11 @@ def agents(as_json: bool) -> None:
 
 def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
     """Measure one subject after another, and report each on stderr."""
-    found = {}
+    figures = {}
     for name, measure in subjects.items():
         print_message(f"measuring: {name}")
-        found[name] = measure()
-    return found
+        figures[name] = measure()
+    return figures
 
 
 def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:

@@ -74,35 +74,35 @@ def table_problem(name: str) -> Problem:
 
 
 def finish(
-    settings: Settings, jobs: Sequence[StudyJob], found: Sequence[Trace], processes: int, what: str
+    settings: Settings, jobs: Sequence[StudyJob], traces: Sequence[Trace], processes: int, what: str
 ) -> dict[str, str]:
     """Run the unfinished searches, and return the reasons of failures by study.
 
     Args:
         settings: Settings of the studies' archive.
         jobs: The studies.
-        found: The stored trace of each study.
+        traces: The stored trace of each study.
         processes: Maximum number of searches at a time.
         what: The jobs in words, for the first line of the report.
     """
     from archive.agents.benchmarks.search.pool import search_all
     from archive.cli.search.interruption import Interruption
 
-    left = [job for job, trace in zip(jobs, found, strict=True) if not job.is_finished(trace.values)]
-    print_message(f"{len(jobs)} {what}, {len(left)} not finished")
-    if not left:
+    unfinished = [job for job, trace in zip(jobs, traces, strict=True) if not job.is_finished(trace.values)]
+    print_message(f"{len(jobs)} {what}, {len(unfinished)} not finished")
+    if not unfinished:
         return {}
-    total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in found)
+    total, done = sum(job.budget for job in jobs), sum(len(trace.values) for trace in traces)
     ending = "stopping: every search finishes its current proposal …"
-    with Interruption(ending) as interruption, _bar(total) as told:
+    with Interruption(ending) as interruption, _bar(total) as advance:
         failed = search_all(
             settings,
-            left,
-            min(processes, len(left)),
+            unfinished,
+            min(processes, len(unfinished)),
             check=interruption.check,
-            progress=lambda at: told(done + at.proposals, len(jobs) - len(left) + at.studies),
+            progress=lambda at: advance(done + at.proposals, len(jobs) - len(unfinished) + at.studies),
         )
-    return {left[at].study.name: reason for at, reason in failed.items()}
+    return {unfinished[at].study.name: reason for at, reason in failed.items()}
 
 
 @contextmanager

@@ -195,13 +195,14 @@ def _search(
 
     agent, protocol = request.agent, request.protocol
     counts = archive.studies.counts(study.name)
-    own, under_way = evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
+    evaluations, pending = evaluated(counts), counts[State.WAITING] + counts[State.RUNNING]
     history = loop.history_of(archive, study)
-    warm = len(history.observations) - own
-    _announce(study, own, warm)
+    warm = len(history.observations) - evaluations
+    _announce(study, evaluations, warm)
     _announce_sources(history.sources, agent)
     settings = archive.connection.settings
-    local = LocalTrainers(0 if own >= study.budget and not under_way else trainers, study.name, settings, device=device)
+    finished = evaluations >= study.budget and not pending
+    local = LocalTrainers(0 if finished else trainers, study.name, settings, device=device)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
@@ -224,19 +225,19 @@ def _search(
     return snapshot
 
 
-def _announce(study: Study, own: int, warm: int) -> None:
-    if own:
-        verb = "has" if own >= study.budget else "resumes at"
-        so_far = f"{own} of {study.budget} evaluations (--budget is the total)"
+def _announce(study: Study, evaluations: int, warm: int) -> None:
+    if evaluations:
+        verb = "has" if evaluations >= study.budget else "resumes at"
+        so_far = f"{evaluations} of {study.budget} evaluations (--budget is the total)"
         print_message(f"study {study.name} {verb} {so_far}")
     if warm:
         print_message(f"{warm} evaluations of other studies are observations: outside of the budget, not retrained")
 
 
-def _announce_more(study: Study, own: int, budget: int | None) -> None:
+def _announce_more(study: Study, evaluations: int, budget: int | None) -> None:
     print_message(
-        f"study {study.name} has {own} evaluations already, more than the {budget} asked for: there is nothing to do, "
-        f"and its budget stays {study.budget} (--budget is the total)"
+        f"study {study.name} has {evaluations} evaluations already, more than the {budget} asked for: "
+        f"there is nothing to do, and its budget stays {study.budget} (--budget is the total)"
     )
 
 

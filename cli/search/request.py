@@ -61,8 +61,8 @@ def named(archive: Archive, name: str) -> Study | None:
 
 def agent_of(study: Study | None) -> str:
     """Return the name of a study's agent, the one that began it; the default agent where there is no study."""
-    own = None if study is None else study.config.get("agent")
-    return own if isinstance(own, str) else AGENT
+    agent = None if study is None else study.config.get("agent")
+    return agent if isinstance(agent, str) else AGENT
 
 
 def request_of(options: SearchOptions, stored: Study | None = None, access: Access | None = None) -> SearchRequest:
@@ -144,9 +144,9 @@ def _rungs(
     from archive.queue.successive_halving import Rungs
 
     text, reduction = options.rungs, options.reduction
-    own = None if stored is None else Rungs.of(stored.config)
-    if own is not None and (text is None) != (reduction is None):
+    rungs = None if stored is None else Rungs.of(stored.config)
+    if rungs is not None and (text is None) != (reduction is None):
         # One of the two options was left out: the study supplies it.
-        text = ",".join(map(str, own.epochs)) if text is None else text
-        reduction = own.reduction if reduction is None else reduction
+        text = ",".join(map(str, rungs.epochs)) if text is None else text
+        reduction = rungs.reduction if reduction is None else reduction
     return chosen_rungs(text, reduction, task, protocol)

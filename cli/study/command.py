@@ -75,18 +75,18 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
         sources = [row._asdict() for row in contributed(archive, name)]
-    found = snapshot.study
-    rungs = Rungs.of(found.config)
+    stored = snapshot.study
+    rungs = Rungs.of(stored.config)
     described: dict[str, Any] = {
-        "study": found.name,
-        "task": found.task,
-        "protocol": found.protocol,
-        "space": found.space,
-        "space_config": found.space_config,
-        "objective": found.objective,
-        "direction": found.direction,
-        "budget": found.budget,
-        "seed": found.seed,
+        "study": stored.name,
+        "task": stored.task,
+        "protocol": stored.protocol,
+        "space": stored.space,
+        "space_config": stored.space_config,
+        "objective": stored.objective,
+        "direction": stored.direction,
+        "budget": stored.budget,
+        "seed": stored.seed,
         **({} if rungs is None else {"rungs": rungs.describe()}),
         "warm_started_from": [row["study"] for row in sources],
         "counts": {state.value.lower(): count for state, count in snapshot.counts.items() if count},
@@ -98,7 +98,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
             "architecture": view.architecture_key,
             "agent": view.agent,
             "acquisition": view.acquisition,
-            **({} if rungs is None else {"rung": place(found, view)}),
+            **({} if rungs is None else {"rung": place(stored, view)}),
             "epochs": view.epochs,
             "value": view.value,
             "seconds": view.seconds,
