@@ -116,7 +116,7 @@ def _starts(text: str) -> int:
     if text == "own":
         return 0
     if not text.isdecimal():
-        raise UsageError(f"--starts takes a number of networks or own, got {text!r}")
+        raise UsageError(f"--starts takes a number of networks, or own, got {text!r}")
     return int(text)
 
 

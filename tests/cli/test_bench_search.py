@@ -128,7 +128,7 @@ def evaluations(archive):
         (["--agent", "rand:n_inital=3"], "n_inital"),
         (["--agent", "rand:n_initial"], "NAME=VALUE"),
         (["--agent", "random", "--task", "no-task"], "unknown task 'no-task'"),
-        (["--agent", "random", "--task", "digits"], "a task that a table answers, got 'digits'"),
+        (["--agent", "random", "--task", "digits"], "a tabular task, got 'digits'"),
         (["--agent", "random", "--budget", "3"], "at least the 4 random starts, got 3"),
         (["--agent", "random", "--budget", "9", "--batch", "10"], "at least one batch of 10, got 9"),
         (["--agent", "random", "--budget", "61"], "at most the 60 networks"),

@@ -32,8 +32,8 @@ def test_it_asks_and_a_no_changes_nothing(archive, run):
     archive.proposals.claim("w", study="study")
     result = run("study", answer="n\n")
     assert result.exit_code == 1
-    assert "3 proposals and 2 results go; networks stay" in result.stderr
-    assert "1 proposals are being trained" in result.stderr
+    assert "3 proposals and 2 results are deleted; networks stay" in result.stderr
+    assert "1 proposals are in training" in result.stderr
     assert archive.studies.names() == ["study"]
 
 
