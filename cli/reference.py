@@ -18,6 +18,10 @@ HEAD = """# Commands
 
 Generated from `archive COMMAND --help` by `python -m archive.cli.reference docs/commands.md`.
 Errors are one line on stderr and a non-zero exit code; `--json` puts JSON on stdout.
+
+A `TIME` is a number with a unit, such as `90s`, `15min`, `2h`, `30d` or `1h30m`; a plain number counts seconds unless
+the option says otherwise. `archive completion bash|zsh|fish` prints the script by which a shell completes commands,
+options and names; `archive completion --help` says where to put it.
 """
 
 

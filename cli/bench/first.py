@@ -10,8 +10,11 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish
+from archive.cli.names import PROTOCOL, SPACE, TASK
+from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
-from archive.cli.search.request import AGENT, Given, asked
+from archive.cli.search.request import AGENT as DEFAULT_AGENT
+from archive.cli.search.request import SearchOptions, request_of
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
@@ -26,20 +29,25 @@ if TYPE_CHECKING:
 @click.option(
     "--agent",
     "agent_name",
-    default=AGENT,
-    show_default=True,
+    default=DEFAULT_AGENT,
     metavar="AGENT[:NAME=VALUE,…]",
     help="Agent that searches.",
 )
-@click.option("--task", "task_name", help="Task that networks are trained on [that of archive search].")
-@click.option("--protocol", "protocol_name", help="Training protocol [the task's first].")
-@click.option("--space", "space_name", help="Search space [the task's first].")
-@click.option("--seeds", type=click.IntRange(1), default=5, show_default=True, help="Searches, with the seeds 0, 1, …")
-@click.option("--budget", type=click.IntRange(1), default=20, show_default=True, help="Evaluations of a search.")
+@click.option("--task", "task_name", type=TASK, show_default="that of archive search", help="Task (archive tasks).")
 @click.option(
-    "--run", "run_name", default=__version__, show_default=True, help="Name of the run; a new name starts over."
+    "--protocol",
+    "protocol_name",
+    type=PROTOCOL,
+    show_default="the task's first",
+    help="Training protocol of the task (archive protocols).",
 )
-@click.option("--processes", type=click.IntRange(1), help="Searches at a time [one a core].")
+@click.option(
+    "--space", "space_name", type=SPACE, show_default="the task's first", help="Search space (archive spaces)."
+)
+@click.option("--seeds", type=Count(1), default=5, help="Number of searches, with the seeds 0, 1, …")
+@click.option("--budget", type=Count(1), default=20, help="Evaluations of a search.")
+@click.option("--run", "run_name", metavar="NAME", default=__version__, help="Name of the run; a new name starts over.")
+@click.option("--processes", type=Count(1), show_default="one per core", help="Number of searches at a time.")
 @json_option
 @click.pass_context
 def first(
@@ -56,8 +64,9 @@ def first(
 ) -> None:
     """Measure the first command: best of the initial networks and best of all, for each seed.
 
-    Networks are trained on the CPU, with one thread each. Every search is a study of an archive, in the folder bench of
-    the archive's home, or in the database of --db. The same command again continues, and reads what is finished.
+    Networks are trained on the CPU, with one thread each. Every search is a study, in an archive of its own below the
+    home folder, or in the database of --db. The same command again continues an interrupted run, and reuses finished
+    searches.
     """
     from archive.agents.benchmarks import gains
     from archive.agents.benchmarks.search.contestants import contestant
@@ -66,7 +75,7 @@ def first(
     from archive.trainer.benchmarks.training import check, trained
 
     who = contestant(agent_name)
-    study = asked(Given(who.members[0].kind, task_name, protocol_name, space_name)).study
+    study = request_of(SearchOptions(who.members[0].kind, task_name, protocol_name, space_name)).study
     check(study.task, study.protocol)
     answer = partial(trained, task=study.task, protocol=study.protocol)
     jobs = gains.jobs(who, study, answer, seeds=seeds, budget=budget, run=run_name)
