@@ -65,10 +65,11 @@ class Name(TextType):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return the names that begin like the word; none where they cannot be looked up."""
         before, separator, last = incomplete.rpartition(self.separator) if self.separator else ("", "", incomplete)
+        chosen = before.split(self.separator) if self.separator else []
         names: list[str] = []
         with _silence():
             names = [name for name in self.candidates(ctx, last) if name.startswith(last) and _is_plain(name)]
-        return [CompletionItem(f"{before}{separator}{name}") for name in names]
+        return [CompletionItem(f"{before}{separator}{name}") for name in names if name not in chosen]
 
 
 def _agents(ctx: click.Context, prefix: str) -> Iterable[str]:

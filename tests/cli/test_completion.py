@@ -84,9 +84,10 @@ def test_studies_of_a_running_archive_are_offered(user, archive, line):
 
 
 def test_the_last_name_of_a_list_is_completed(user, archive):
-    for name in ("first", "second"):
+    for name in ("first", "second", "semi"):
         archive.studies.create(Study(name, "t", "p", "mlp", "value"))
-    assert completed(user, "archive search --warm-start first,se") == ["first,second"]
+    assert completed(user, "archive search --warm-start first,se") == ["first,second", "first,semi"]
+    assert completed(user, "archive search --warm-start first,semi,") == ["first,semi,second"]
 
 
 def test_studies_of_an_archive_that_does_not_run_are_not_offered_and_start_nothing(nobody, tmp_path):
