@@ -106,12 +106,9 @@ def _protocols(ctx: click.Context, prefix: str) -> Iterable[str]:
 
 
 def _queries(ctx: click.Context, prefix: str) -> Iterable[str]:
-    from archive.database import driver
+    from archive.queries import catalogue
 
-    driver.load()
-    from archive.queries import saved
-
-    return saved.names()
+    return catalogue.names()
 
 
 def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
@@ -126,9 +123,10 @@ def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
 
     driver.load()
     from archive.database.connection import Connection
+    from archive.database.user_query import run_query
 
     with Connection.open(reachable) as connection:
-        answer = connection.query(STUDIES, {"prefix": prefix}, limit=MOST_STUDIES, timeout=QUERY_SECONDS)
+        answer = run_query(connection, STUDIES, {"prefix": prefix}, limit=MOST_STUDIES, timeout=QUERY_SECONDS)
     return [str(name) for (name,) in answer.rows]
 
 

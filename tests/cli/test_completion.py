@@ -16,7 +16,7 @@ import pytest
 from archive import agents, kernels, settings, spaces
 from archive.cli import names
 from archive.cli.main import main
-from archive.queries import saved
+from archive.queries import catalogue
 from archive.store.records import Study
 from archive.trainer.tasks import registry
 from tests.support.commands import Shell, shell
@@ -57,8 +57,8 @@ def completed(user: Shell, line: str) -> list[str]:
         ("archive protocols ", registry.names),
         ("archive arch nearest KEY --kernel ", kernels.names),
         ("archive arch distance A B --kernel ", kernels.names),
-        ("archive query show ", saved.names),
-        ("archive query run ", saved.names),
+        ("archive query show ", catalogue.names),
+        ("archive query run ", catalogue.names),
         ("archive search --task nb101 --protocol ", lambda: ["nb101/108", "nb101/12", "nb101/36", "nb101/4"]),
         ("archive search --agent gp-w", lambda: [name for name in agents.names() if name.startswith("gp-w")]),
         ("archive search --agent zz", list),

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from archive import settings
-from archive.queries import saved
+from archive.queries import catalogue
 from tests.support.commands import Shell, shell
 from tests.support.stores import cells, propose
 
@@ -51,13 +51,13 @@ def test_a_saved_query_is_run_by_every_form(user, form):
 def test_list_and_show_have_commands_and_their_old_options(nobody, new, old, form, tmp_path):
     shown = nobody.types("query", *new, *form).stdout
     assert nobody.types("query", *old, *form).stdout == shown
-    assert saved.get("cost").name in shown
+    assert catalogue.get("cost").name in shown
     assert not (tmp_path / "none").exists()
 
 
 def test_the_text_that_is_shown_is_the_text_that_runs(nobody):
-    assert json.loads(nobody.types("query", "show", "cost", "--json").stdout)["cypher"] == saved.get("cost").cypher
-    assert nobody.types("query", "show", "lineage").stdout == saved.get("lineage").cypher
+    assert json.loads(nobody.types("query", "show", "cost", "--json").stdout)["cypher"] == catalogue.get("cost").cypher
+    assert nobody.types("query", "show", "lineage").stdout == catalogue.get("lineage").cypher
 
 
 @pytest.mark.parametrize(
