@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import click
 
-from archive.cli.main import settings_of
+from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_table
 
 COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}

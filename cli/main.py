@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
 
 import click
 
@@ -161,11 +160,6 @@ def _complain(message: str, code: int, *, lines: bool = False) -> int:
 
     print_message((f"error: {message}", "red"), lines=lines)
     return code
-
-
-def settings_of(ctx: click.Context) -> dict[str, Any]:
-    """Return the settings that stand before the command's name."""
-    return dict(ctx.find_root().obj or {})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Parameter types that commands share: counts, durations with units, options with old spellings."""
+"""Parameters that commands share: counts, durations with units, options with old spellings, the archive's settings."""
 
 from __future__ import annotations
 
@@ -97,3 +97,8 @@ class AliasedOption(click.Option):
 
 
 _PLURALS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def settings_of(ctx: click.Context) -> dict[str, Any]:
+    """Return the settings given before the name of the command: home, database address and login."""
+    return dict(ctx.find_root().obj or {})

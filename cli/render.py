@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from archive.cli.main import settings_of
+from archive.cli.parameters import settings_of
 
 if TYPE_CHECKING:
     from archive.api import Archive

@@ -11,9 +11,8 @@ import click
 from archive.cli.bench.first import first
 from archive.cli.bench.search import search
 from archive.cli.bench.transfer import transfer
-from archive.cli.main import settings_of
 from archive.cli.names import KERNEL, TASK
-from archive.cli.parameters import Count
+from archive.cli.parameters import Count, settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table
 from archive.errors import UsageError
 

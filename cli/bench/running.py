@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.main import settings_of
+from archive.cli.parameters import settings_of
 from archive.cli.render import console, print_message
 from archive.errors import UsageError
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from archive.cli.db.gc import gc
-from archive.cli.main import settings_of
+from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_fields, print_json, print_line, show
 from archive.errors import UsageError
 from archive.settings import Settings, load
