@@ -8,7 +8,7 @@
 | `user`         | `ARCHIVE_USER`          | user on that server (`neo4j`)                                    |
 | `password`     | `ARCHIVE_PASSWORD`      | password of that user                                            |
 |                | `ARCHIVE_PASSWORD_FILE` | a file of mode 0600 that holds the password                      |
-| `weights`      | `ARCHIVE_WEIGHTS`       | folder or fsspec URL of trained weights (`HOME/checkpoints`)     |
+| `weights`      | `ARCHIVE_WEIGHTS`       | folder or fsspec URL of trained weights (`HOME/weights`)         |
 | `patience`     | `ARCHIVE_PATIENCE`      | seconds to ride out an outage of the server (60)                 |
 | `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server leaves after this long without clients (600) |
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
@@ -98,7 +98,7 @@ class Settings:
     def place_of_weights(self) -> Path | str:
         """Where trained weights are kept: a folder, or an fsspec URL."""
         if self.weights is None:
-            return self.home / "checkpoints"
+            return self.home / "weights"
         return self.weights if "://" in self.weights else Path(self.weights).expanduser().absolute()
 
     @property

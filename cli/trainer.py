@@ -133,13 +133,13 @@ def start(
     A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.
     """
     from archive.trainer.daemon import logs
-    from archive.trainer.daemon.options import Options
+    from archive.trainer.daemon.options import TrainerOptions
     from archive.trainer.daemon.trainer import Trainer
 
     with _opened(ctx, chosen["wait_seconds"], chosen["parent"]) as archive:
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
-        daemon = Trainer(archive, Options(**chosen))
+        daemon = Trainer(archive, TrainerOptions(**chosen))
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)
@@ -156,21 +156,21 @@ def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Ar
     Raises:
         StoreUnavailableError: The database has not answered in time.
     """
-    from archive.trainer.daemon.retry import until_it_answers
-    from archive.trainer.daemon.shutdown import Lifetime
+    from archive.trainer.daemon.retry import wait_for_store
+    from archive.trainer.daemon.shutdown import StopSignal
 
     # The trainer rides out outages itself, and must react to signals while a connection would still be waiting.
-    gone = Lifetime(parent).parent_gone
-    archive = until_it_answers(lambda: open_archive(ctx, patience=5.0), seconds, print_message, gone)
+    gone = StopSignal(parent).parent_gone
+    archive = wait_for_store(lambda: open_archive(ctx, patience=5.0), seconds, print_message, gone)
     if archive is None:
         sys.exit(0)
     return archive
 
 
 def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
-    from archive.trainer.daemon.prometheus import Metrics
+    from archive.trainer.daemon.prometheus import PrometheusMetrics
 
-    metrics = Metrics(daemon)
+    metrics = PrometheusMetrics(daemon)
     daemon.observers.append(metrics)
     port = metrics.serve(port, address)
     log.info("metrics served address=%s", f"http://{address}:{port}/metrics")

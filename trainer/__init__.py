@@ -1,5 +1,11 @@
-"""The trainer: proposals in, evaluations out.
+"""The trainer: claims proposals, trains their networks, and stores the results as evaluations.
 
-A daemon claims proposals, each trial builds and trains its network in a process of its own, and what it measured goes
-back into the archive. The trainer imports nothing of the agents: the two meet in the database.
+    daemon                   claims proposals, starts trials, delivers results
+    trial                    one training in a process of its own
+    fit, nn                  the training loop, and the torch modules of networks
+    morphism                 weights inherited from an ancestor
+    tasks, datasets          what is learned, and its data
+    protocols, storage       the rules of a training, and the files that it leaves
+
+A package imports those below it. The trainer imports nothing of the agents: the two meet in the database.
 """

@@ -102,7 +102,7 @@ def morphism(seed: int, as_json: bool) -> None:
     """
     from archive.trainer.benchmarks.morphism import measure
 
-    _print({"morphism": measure(seed=seed, say=print_message)}, as_json)
+    _print({"morphism": measure(seed=seed, report=print_message)}, as_json)
 
 
 @bench.command()

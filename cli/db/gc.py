@@ -10,8 +10,8 @@ from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message
 
 if TYPE_CHECKING:
-    from archive.trainer.storage.history_gc import Cleared
-    from archive.trainer.storage.weights_gc import Collected
+    from archive.trainer.storage.history_gc import ClearedHistory
+    from archive.trainer.storage.weights_gc import CollectedWeights
 
 
 @click.command()
@@ -80,7 +80,7 @@ def gc(
         _show(weights_gone, past, dry_run)
 
 
-def _show(collected: Collected, past: Cleared, dry_run: bool) -> None:
+def _show(collected: CollectedWeights, past: ClearedHistory, dry_run: bool) -> None:
     would = "would remove" if dry_run else "removed"
     for worker in past.workers:
         print_line(f"{would} worker {worker}")

@@ -125,7 +125,7 @@ def search(
     """
     from archive.agents.study_setup import open_study
     from archive.trainer.tasks import registry
-    from archive.trainer.tasks.file_access import Access
+    from archive.trainer.tasks.file_access import FileAccess
 
     options = SearchOptions(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
     sources = _sources(warm_start)
@@ -135,7 +135,7 @@ def search(
         registry.get(task_name)
     with open_archive(ctx) as archive:
         if request is None:
-            access = Access.of(archive.connection.settings.home)
+            access = FileAccess.of(archive.connection.settings.home)
             request = request_of(options, named(archive, options.study or ""), access)
         more = _has_more(archive, request.study.name, budget)
         study = open_study(
@@ -191,7 +191,7 @@ def _search(
     from archive.cli.search.live import LiveView
     from archive.cli.search.local_trainers import LocalTrainers
     from archive.store.records import State
-    from archive.trainer.tasks.tabular import Reading
+    from archive.trainer.tasks.tabular import TabularProtocol
 
     agent, protocol = request.agent, request.protocol
     counts = archive.studies.counts(study.name)
@@ -206,7 +206,7 @@ def _search(
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
-    pause = TABLE_PAUSE if isinstance(protocol, Reading) else loop.PAUSE
+    pause = TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE
     with Interruption() as interruption, view, local:
         snapshots = loop.run(
             *(archive, study, agent),

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.spaces.base import Space
     from archive.store.records import Study
-    from archive.trainer.tasks.file_access import Access
-    from archive.trainer.tasks.registry import Protocol, Task
-    from archive.trainer.tasks.tabular import Reading, TabularTask
+    from archive.trainer.tasks.file_access import FileAccess
+    from archive.trainer.tasks.registry import Task, TrainingProtocol
+    from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
 AGENT, TASK = "nasbot", "digits"
 """Agent and task of a search where neither the options nor a study name them."""
@@ -47,7 +47,7 @@ class SearchRequest:
 
     study: Study
     task: Task | TabularTask
-    protocol: Protocol | Reading
+    protocol: TrainingProtocol | TabularProtocol
     agent: Agent
 
 
@@ -65,7 +65,7 @@ def agent_of(study: Study | None) -> str:
     return agent if isinstance(agent, str) else AGENT
 
 
-def request_of(options: SearchOptions, stored: Study | None = None, access: Access | None = None) -> SearchRequest:
+def request_of(options: SearchOptions, stored: Study | None = None, access: FileAccess | None = None) -> SearchRequest:
     """Complete the options of a search, and fetch the data that it needs.
 
     Options that contradict the stored study pass: opening the study refuses them.
@@ -105,7 +105,7 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: Acce
     return SearchRequest(study, task, protocol, agents.get(agent, space))
 
 
-def _task(name: str | None, stored: Study | None, access: Access | None) -> Task | TabularTask:
+def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> Task | TabularTask:
     from archive.trainer.tasks import registry
 
     if name is not None or stored is None:
@@ -119,7 +119,7 @@ def _task(name: str | None, stored: Study | None, access: Access | None) -> Task
         ) from None
 
 
-def _protocol(name: str | None, task: Task | TabularTask, stored: Study | None) -> Protocol | Reading:
+def _protocol(name: str | None, task: Task | TabularTask, stored: Study | None) -> TrainingProtocol | TabularProtocol:
     if name is None and stored is not None:
         # The task has lost the study's protocol when a user's file has changed: the default then contradicts the study.
         with suppress(UnknownNameError):
@@ -138,7 +138,7 @@ def _space(name: str | None, task: Task | TabularTask, stored: Study | None) -> 
 
 
 def _rungs(
-    options: SearchOptions, stored: Study | None, task: Task | TabularTask, protocol: Protocol | Reading
+    options: SearchOptions, stored: Study | None, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
 ) -> dict[str, Any]:
     from archive.cli.search.rungs import chosen_rungs
     from archive.queue.successive_halving import Rungs

@@ -10,12 +10,12 @@ from archive.store.records import Study
 from archive.store.snapshots import ProposalView
 
 if TYPE_CHECKING:
-    from archive.trainer.tasks.registry import Protocol, Task
-    from archive.trainer.tasks.tabular import Reading, TabularTask
+    from archive.trainer.tasks.registry import Task, TrainingProtocol
+    from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
 
 def chosen_rungs(
-    text: str | None, reduction: int | None, task: Task | TabularTask, protocol: Protocol | Reading
+    text: str | None, reduction: int | None, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol
 ) -> dict[str, Any]:
     """Return the entries that the options add to a study's configuration: none where they were left out.
 
@@ -28,13 +28,13 @@ def chosen_rungs(
     Raises:
         UsageError: The rungs do not fit the protocol, or the task has no trainings to pause.
     """
-    from archive.trainer.tasks.registry import Protocol
+    from archive.trainer.tasks.registry import TrainingProtocol
 
     if text is None:
         if reduction is not None:
             raise UsageError(f"--reduction needs --rungs, got --reduction {reduction} alone")
         return {}
-    if not isinstance(protocol, Protocol):
+    if not isinstance(protocol, TrainingProtocol):
         raise UsageError(f"--rungs pauses trainings, but a table answers the task {task.name!r}, got {text}")
     if protocol.inherited_epochs is not None:
         raise UsageError(

@@ -22,6 +22,7 @@ from archive.cli.render import (
     print_message,
     show,
 )
+from archive.trainer.storage import file_names
 
 if TYPE_CHECKING:
     from archive.queue.event_log import Entry
@@ -91,10 +92,9 @@ class LogWriter:
     """
 
     def __init__(self, home: Path, proposal: str | None, as_json: bool) -> None:
-        from archive.trainer.trial import log as triallog
 
         self.as_json, self.proposal = as_json, proposal
-        self.path = None if proposal is None else triallog.path_of(home, proposal)
+        self.path = None if proposal is None else file_names.trial_log_path(home, proposal)
         self._shown, self._last = 0, b""
 
     def write(self, entries: list[Entry]) -> None:

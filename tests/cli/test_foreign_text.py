@@ -19,6 +19,7 @@ from archive.cli.search import live
 from archive.cli.study import log as study_log
 from archive.queue import workers
 from archive.store.records import Result, Study
+from archive.trainer.storage import file_names
 from tests.support.commands import shell
 from tests.support.stores import cells, suggest
 
@@ -205,9 +206,8 @@ def test_the_lines_of_a_search_are_drawn(archive, hostile, monkeypatch, capsys):
 
 
 def test_a_trials_own_log_is_drawn(tmp_path, capsys):
-    from archive.trainer.trial import log
 
-    path = log.path_of(tmp_path, "s#00000")
+    path = file_names.trial_log_path(tmp_path, "s#00000")
     path.parent.mkdir(parents=True)
     path.write_text(f"1%\r2%\n{HOSTILE}")
     for as_json in (False, True):

@@ -8,7 +8,7 @@ import pytest
 
 from archive import spaces
 from archive.architecture import codec
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access
 from tests.support.commands import shell
@@ -80,11 +80,11 @@ def test_a_table_that_a_search_named_is_read_here_and_no_other(archive, store_se
     left = [cell for cell in spaces.get("nasbench201").members()[:10] if cell.functional_key not in known]
     archive.studies.set_budget("named", 9)
     archive.proposals.create("named", agent, suggest(left[:1]))
-    assert Trainer(archive, Options(study="named", once=True)).run().complete == 1
+    assert Trainer(archive, TrainerOptions(study="named", once=True)).run().complete == 1
 
     (store_settings.home / file_access.RECORD).unlink()
     archive.proposals.create("named", agent, suggest(left[1:2]))
-    Trainer(archive, Options(study="named", once=True, device="cpu")).run()
+    Trainer(archive, TrainerOptions(study="named", once=True, device="cpu")).run()
     assert "may not be read here" in archive.proposals.list("named")[-1].reason
     refused = types("--study", "named", "--budget", "9", task=(), code=2)
     (line,) = refused.stderr.splitlines()

@@ -10,9 +10,10 @@ import sys
 import pytest
 
 from archive.store.records import Result
-from archive.trainer.daemon.trainer import Options, Trainer
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.storage import file_names
 from archive.trainer.tasks import registry
-from archive.trainer.trial import log as triallog
 from tests.support import faulty, wait_until
 from tests.support.commands import shell
 from tests.support.nets import TINY_MLP
@@ -32,8 +33,8 @@ def user(archive, store_settings, tmp_path):
 def test_a_failed_trial_is_told_with_its_own_log(archive, user, store_settings, monkeypatch):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.raises))
     (proposal,) = propose(archive, [TINY_MLP], "faulty")
-    Trainer(archive, Options(once=True, device="cpu", threads=1)).run()
-    path = triallog.path_of(store_settings.home, proposal.id)
+    Trainer(archive, TrainerOptions(once=True, device="cpu", threads=1)).run()
+    path = file_names.trial_log_path(store_settings.home, proposal.id)
     try:
         told = user.types("study", "log", "study", "--proposal", "0")
         assert [line.split()[3] for line in told.stdout.splitlines()[:3]] == ["proposed", "claimed", "failed"]
@@ -67,7 +68,7 @@ def test_the_whole_study_in_words(archive, user):
 def test_following_ends_with_the_proposal(archive, user, store_settings, tmp_path):
     (proposal,) = propose_cells(archive, cells(1))
     claim = archive.proposals.claim("w", study="study", lease_seconds=LONG)
-    path = triallog.path_of(store_settings.home, proposal.id)
+    path = file_names.trial_log_path(store_settings.home, proposal.id)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("epoch 1\n")
     command = [

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from archive.errors import UsageError
 from archive.settings import load
 from archive.store.records import State
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from tests.support import wait_until
 from tests.support.commands import propose, shell, table
 
@@ -132,7 +132,7 @@ def test_options_of_the_command_reach_the_trainer(archive, user, tmp_path, monke
         assert (given.stall_seconds, given.checkpoint_seconds) == (7200, 300)
         assert (given.idle_seconds, given.wait_seconds) == (86_400, 0)
         assert (given.data_folders, given.weights_from) == ((str(tmp_path),), ("s3://a/b", "/c"))
-        assert default == Options()
+        assert default == TrainerOptions()
         taken.clear()
 
 

@@ -12,30 +12,30 @@ import numpy as np
 import torch
 
 from archive.errors import SettingsError
-from archive.trainer.datasets import tensors
-from archive.trainer.datasets.tensors import Splits
+from archive.trainer.datasets import scikit_learn, splits
+from archive.trainer.datasets.splits import Splits
 from archive.trainer.tasks import registry
-from archive.trainer.tasks.registry import Protocol, Task
+from archive.trainer.tasks.registry import Task, TrainingProtocol
 
 PROTOCOL = dataclasses.replace(registry.DIABETES.protocol(), name="faulty/1", epochs=3)
 
 
-def exits(_: Protocol) -> Splits:
+def exits(_: TrainingProtocol) -> Splits:
     os._exit(7)
 
 
-def segfaults(_: Protocol) -> Splits:
+def segfaults(_: TrainingProtocol) -> Splits:
     os.kill(os.getpid(), signal.SIGSEGV)
     time.sleep(60)
     raise AssertionError
 
 
-def is_killed(_: Protocol) -> Splits:
+def is_killed(_: TrainingProtocol) -> Splits:
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError
 
 
-def babbles(_: Protocol) -> Splits:
+def babbles(_: TrainingProtocol) -> Splits:
     """Write what is no message into whatever the process has open, as native code may that has lost its way."""
     for entry in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -45,54 +45,54 @@ def babbles(_: Protocol) -> Splits:
     raise AssertionError
 
 
-def hangs(_: Protocol) -> Splits:
+def hangs(_: TrainingProtocol) -> Splits:
     time.sleep(600)
     raise AssertionError
 
 
-def raises(_: Protocol) -> Splits:
+def raises(_: TrainingProtocol) -> Splits:
     raise ValueError("no such column")
 
 
-def runs_out_of_memory(_: Protocol) -> Splits:
+def runs_out_of_memory(_: TrainingProtocol) -> Splits:
     raise MemoryError
 
 
-def has_holes(protocol: Protocol) -> Splits:
-    whole = tensors.diabetes(protocol)
+def has_holes(protocol: TrainingProtocol) -> Splits:
+    whole = scikit_learn.diabetes(protocol)
     inputs = whole.train.inputs.copy()
     inputs[3, 1] = np.nan
-    return dataclasses.replace(whole, train=tensors.Part(inputs, whole.train.targets))
+    return dataclasses.replace(whole, train=splits.DataPart(inputs, whole.train.targets))
 
 
 def faulty(loader) -> Task:
     return dataclasses.replace(registry.DIABETES, name="faulty", protocols=(PROTOCOL,), loader=loader)
 
 
-def prints(_: Protocol) -> Splits:
+def prints(_: TrainingProtocol) -> Splits:
     os.write(2, b"from native code\n")
     print("and from Python")
     os._exit(3)
 
 
-def asks_for_too_much(_: Protocol) -> Splits:
+def asks_for_too_much(_: TrainingProtocol) -> Splits:
     torch.empty(1 << 60, dtype=torch.uint8)
     raise AssertionError
 
 
-def breaks_the_device(_: Protocol) -> Splits:
+def breaks_the_device(_: TrainingProtocol) -> Splits:
     raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be …")
 
 
-def is_not_here(_: Protocol) -> Splits:
+def is_not_here(_: TrainingProtocol) -> Splits:
     raise SettingsError("the data of faulty are not found in /nowhere")
 
 
-def has_no_files_left(_: Protocol) -> Splits:
+def has_no_files_left(_: TrainingProtocol) -> Splits:
     raise OSError(24, "Too many open files")
 
 
-def tells_its_environment(_: Protocol) -> Splits:
+def tells_its_environment(_: TrainingProtocol) -> Splits:
     """Raise the names of the variables that Python has, and of those that the system shows."""
     with open("/proc/self/environ", "rb") as file:
         initial = [entry.partition(b"=")[0].decode() for entry in file.read().split(b"\0")]

@@ -12,25 +12,27 @@ import sys
 import time
 
 import archive
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
-from archive.trainer.datasets import tensors
-from archive.trainer.datasets.tensors import Splits
+from archive.trainer.datasets import scikit_learn
+from archive.trainer.datasets.splits import Splits
 from archive.trainer.tasks import registry
-from archive.trainer.tasks.registry import Protocol
+from archive.trainer.tasks.registry import TrainingProtocol
 
 LONG = dataclasses.replace(registry.DIABETES.protocol(), name="slow/1", epochs=100_000, patience=100_000)
 
 LONGER_PROTOCOL = dataclasses.replace(registry.DIABETES.protocol(), name="longer/1", epochs=40, patience=40)
 
 
-def waits(protocol: Protocol) -> Splits:
+def waits(protocol: TrainingProtocol) -> Splits:
     time.sleep(2)
-    return tensors.diabetes(protocol)
+    return scikit_learn.diabetes(protocol)
 
 
-SLOW = dataclasses.replace(registry.DIABETES, name="slow", protocols=(LONG,), loader=tensors.diabetes)
-LONGER = dataclasses.replace(registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=tensors.diabetes)
+SLOW = dataclasses.replace(registry.DIABETES, name="slow", protocols=(LONG,), loader=scikit_learn.diabetes)
+LONGER = dataclasses.replace(
+    registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=scikit_learn.diabetes
+)
 DELAYED = dataclasses.replace(registry.DIABETES, name="delayed", loader=waits)
 
 
@@ -47,4 +49,4 @@ if __name__ == "__main__":
     know(serve.SLOW, serve.DELAYED, serve.LONGER)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     with archive.connect() as opened:
-        Trainer(opened, Options(**json.loads(sys.argv[1]))).run()
+        Trainer(opened, TrainerOptions(**json.loads(sys.argv[1]))).run()

@@ -1,1 +1,1 @@
-"""What the trainer costs beside its training, measured beside references of the same run."""
+"""Measurements of the trainer: its overhead, its start-up, its throughput, and the gain of inherited weights."""

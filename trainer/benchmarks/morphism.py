@@ -1,13 +1,12 @@
-"""How far weights that carry over shorten training: a chain of grown networks against each of them trained alone.
+"""Benchmark of inherited weights: a chain of morphed networks against each of them trained alone.
 
     first ── 15 epochs ──> child 1 ── 3 ──> child 2 ── 3 ──> … ── 3 ──> child 8         with inherited weights
     child 1 ── 15 ──>      child 2 ── 15 ──> …                 child 8 ── 15 ──>        each from its seed
 
-Every child is its parent after one operation of `archive.spaces.morphism`; all kinds of them are there. Networks and
-data are small, so that all of it takes minutes on one core: Fashion-MNIST under `fashion-mnist/small`, with other
-epochs, and images that are shifted by some pixels, without which every network of the chain learns 5,000 images by
-heart and has nothing left to learn. What children inherit, and for how long they train, is the rule of
-`fashion-mnist/small+morph`.
+Every child is its parent after one operation of `archive.spaces.morphism`; the chain has all kinds of them. Networks
+and data are small, so that the benchmark takes minutes on one core: Fashion-MNIST under `fashion-mnist/small`, with
+other epochs, and images shifted by some pixels, without which every network of the chain overfits to 5,000 images. The
+children inherit and train by the rules of `fashion-mnist/small+morph`.
 """
 
 from __future__ import annotations
@@ -24,36 +23,36 @@ from archive.measurement import Figure
 from archive.spaces import morphism
 from archive.trainer.fit.train import Outcome, train
 from archive.trainer.morphism import inherited_weights
-from archive.trainer.morphism import protocol as inheriting
 from archive.trainer.nn.network import Network
+from archive.trainer.protocols import morph as inheriting
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
 
 EPOCHS = 15
-"""Of a network that begins with its seed; that children train for a third of it, or less, is the rule of `+morph`."""
+"""Epochs of a network that starts from its seed; children train for a share of it by the rule of `+morph`."""
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-def measure(epochs: int = EPOCHS, seed: int = 0, say: Say = lambda line: None) -> list[Figure]:
-    """Train the chain, then each of its networks alone, and compare what they reach.
+def measure(epochs: int = EPOCHS, seed: int = 0, report: Report = lambda line: None) -> list[Figure]:
+    """Train the chain, then each of its networks alone, and compare their accuracies.
 
     Args:
-        epochs: Of a network that begins with its seed.
-        seed: Of all networks.
-        say: Is told of each network when it is trained.
+        epochs: Number of epochs of a network that starts from its seed.
+        seed: Seed of all networks.
+        report: Receives a line on each trained network.
 
     Raises:
-        SettingsError: The data are not here and cannot be fetched.
+        SettingsError: The data are missing and cannot be fetched.
     """
     task = registry.get("fashion-mnist")
     assert isinstance(task, Task)
     small = task.protocol("fashion-mnist/small")
     alone = replace(small, epochs=epochs, patience=epochs, augmentation="shift")
     networks = list(chain())
-    fresh = [_trained(one, task, alone, seed, say) for one in networks]
-    children, differences = _inherited(networks, fresh[0], task, alone, seed, say)
+    fresh = [_trained(one, task, alone, seed, report) for one in networks]
+    children, differences = _inherited(networks, fresh[0], task, alone, seed, report)
     return list(_figures(fresh, children, differences))
 
 
@@ -82,26 +81,26 @@ def _at(network: Architecture, op: str, number: int) -> int:
     return [u for u, layer in enumerate(network.layers) if layer.op == op][number]
 
 
-def _trained(network: Architecture, task: Task, protocol: Protocol, seed: int, say: Say) -> Outcome:
+def _trained(network: Architecture, task: Task, protocol: TrainingProtocol, seed: int, report: Report) -> Outcome:
     outcome = train(network, task, protocol, seed=seed)
-    say(f"{network!r} alone: {outcome.value:.4f} after {outcome.epochs} epochs, {outcome.seconds:.0f} s")
+    report(f"{network!r} alone: {outcome.value:.4f} after {outcome.epochs} epochs, {outcome.seconds:.0f} s")
     return outcome
 
 
 def _inherited(
-    networks: list[Architecture], first: Outcome, task: Task, alone: Protocol, seed: int, say: Say
+    networks: list[Architecture], first: Outcome, task: Task, alone: TrainingProtocol, seed: int, report: Report
 ) -> tuple[list[Outcome], list[float]]:
-    """Return what the children reach, one after the other, and how far each begins from where its parent ended."""
+    """Return the outcomes of the children, and the change of each one's outputs from its parent's before training."""
     protocol = inheriting.extended(alone)
     inputs = torch.from_numpy(task.load(alone).valid.inputs[:256])
     learned, outcomes, differences = first.weights, [], []
     for parent, child in pairwise(networks):
-        begun = inherited_weights.begin(parent.canonical, learned, child, task, protocol, seed)
+        begun = inherited_weights.adapt(parent.canonical, learned, child, task, protocol, seed)
         ends, begins = (_outputs(*pair, task, alone, inputs) for pair in ((parent, learned), (child, begun)))
         differences.append(float((ends - begins).abs().max()))
         own = inheriting.seed_of(seed, child.key)
         outcome = train(child, task, inheriting.shortened(protocol), seed=own, initial=begun)
-        say(f"{child!r} inherited: {outcome.value:.4f} after {outcome.epochs} epochs, {outcome.seconds:.0f} s")
+        report(f"{child!r} inherited: {outcome.value:.4f} after {outcome.epochs} epochs, {outcome.seconds:.0f} s")
         outcomes.append(outcome)
         learned = outcome.weights
     return outcomes, differences
@@ -109,7 +108,11 @@ def _inherited(
 
 @torch.inference_mode()
 def _outputs(
-    network: Architecture, learned: inherited_weights.Weights, task: Task, protocol: Protocol, inputs: torch.Tensor
+    network: Architecture,
+    learned: inherited_weights.Weights,
+    task: Task,
+    protocol: TrainingProtocol,
+    inputs: torch.Tensor,
 ) -> torch.Tensor:
     normalise = protocol.normalisation == "batch"
     built = Network(network.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)
@@ -119,18 +122,18 @@ def _outputs(
 
 
 def _figures(fresh: list[Outcome], children: list[Outcome], differences: list[float]) -> Iterator[Figure]:
-    """Yield the comparison; all epochs of the chain count, those of its first network too."""
+    """Yield the comparison; it counts all epochs of the chain, with those of its first network."""
     alone, first = fresh[1:], fresh[0]
-    spent, reference = first.epochs + sum(one.epochs for one in children), sum(one.epochs for one in alone)
+    spent, apart = first.epochs + sum(one.epochs for one in children), sum(one.epochs for one in alone)
     yield Figure("largest change of an output by an operation, before training", max(differences), "", "<= 1e-4")
     for name, key in (("validation", None), ("test", "test_accuracy")):
-        reached, wanted = (
+        reached, reference = (
             fmean(one.value if key is None else one.metrics[key] for one in outcomes) for outcomes in (children, alone)
         )
-        yield Figure(f"mean {name} accuracy of 8 children that inherit", reached, "", f">= {wanted:.4f}", wanted)
+        yield Figure(f"mean {name} accuracy of 8 children that inherit", reached, "", f">= {reference:.4f}", reference)
     better = sum(child.value >= one.value for child, one in zip(children, alone, strict=True))
     yield Figure("children that reach what they reach alone, on validation", better, "of 8")
     yield Figure("accuracy of the last child, on validation", children[-1].value, "", None, alone[-1].value)
-    yield Figure("epochs of the whole chain", spent, "epochs", f"<= {reference // 3}", reference)
+    yield Figure("epochs of the whole chain", spent, "epochs", f"<= {apart // 3}", apart)
     seconds = first.seconds + sum(one.seconds for one in children)
     yield Figure("seconds of the whole chain", seconds, "s", None, sum(one.seconds for one in alone))

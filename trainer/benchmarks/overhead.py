@@ -1,12 +1,12 @@
-"""What a trial costs beside its training, and how fast it trains, for `archive bench trainer`.
+"""Benchmark of a trial's overhead and speed, for `archive bench trainer`.
 
-    ours     `train` as a trial calls it: session, log line and message after each epoch, best weights, curve
-    plain    the loop that one writes by hand over the same tensors with torch's own optimiser: steps, validation
+    ours     `train` as a trial calls it: context, log line and message after each epoch, best weights, curve
+    plain    a hand-written loop over the same tensors with torch's own optimiser: steps, validation
 
 Both train the same network for the same epochs, in turns, in one run and one process; a figure is the mean of the
-faster half of the turns. On a CPU they have one thread, and seconds are the processor's, since other processes may want
-it, too; those that the disk takes stand beside, a save each. On a GPU seconds are those of the wall. What starting a
-trial costs is apart: it is paid once, whatever the trial's length.
+faster half of the turns. On a CPU they have one thread, and seconds are processor time, since other processes may use
+the processor; the time of a checkpoint on disk is a figure of its own. On a GPU seconds are wall time. The start of a
+trial is measured apart: its cost does not depend on the trial's length.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from torch.nn import functional as F
 from archive.architecture.graph import Architecture
 from archive.errors import SettingsError
 from archive.measurement import Figure
-from archive.trainer.benchmarks import starts
-from archive.trainer.benchmarks.starts import chain
-from archive.trainer.datasets.tensors import Batches, Part, Splits
-from archive.trainer.fit.precision import choose, units
+from archive.trainer.benchmarks import trial_start
+from archive.trainer.benchmarks.trial_start import chain
+from archive.trainer.datasets.splits import DataPart, Splits
+from archive.trainer.fit.batches import Batches
+from archive.trainer.fit.context import CHECKPOINT_SECONDS, Metrics, TrialContext
+from archive.trainer.fit.precision import choose, tf32_units
 from archive.trainer.fit.steps import factor_at
 from archive.trainer.fit.train import train
 from archive.trainer.nn.network import Network
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
-from archive.trainer.trial.job import CHECKPOINT_SECONDS, Epoch
-from archive.trainer.trial.session import Metrics, Session
+from archive.trainer.trial.messages import EpochReport
 
 GOAL = "< 3"
 TURNS, SECONDS = 8, 1.0
-"""How often both loops train each network, and about how long each time."""
+"""Number of turns of both loops for each network, and the approximate duration of each."""
 
 _log = logging.getLogger("archive.trainer")
 
@@ -52,12 +53,12 @@ def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") 
     """Measure trials on this machine.
 
     Args:
-        turns: How often both loops train each network.
-        seconds: About how long each time.
-        device: As torch names it; `auto` is a GPU where there is one.
+        turns: Number of turns of both loops for each network.
+        seconds: Approximate duration of each.
+        device: Device in torch's notation; `auto` is a GPU if there is one.
 
     Returns:
-        The figures, in the order to show them.
+        The figures, in the order of display.
 
     Raises:
         SettingsError: There is no such device here.
@@ -65,7 +66,7 @@ def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") 
     on = _device(device)
     figures = []
     with _one_thread(), tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
-        figures += starts.measure(on, Path(folder))
+        figures += trial_start.measure(on, Path(folder))
         with _log_to(Path(folder) / "log"):
             for name, task, architecture in _problems(on):
                 figures += compare(f"{name}, {on.type}", task, architecture, on, turns, seconds, Path(folder))
@@ -73,7 +74,7 @@ def measure(turns: int = TURNS, seconds: float = SECONDS, device: str = "auto") 
 
 
 def _device(name: str) -> torch.device:
-    # In this process: the first trial that is measured must be the one that starts the fork server.
+    # In this process: the first measured trial must be the one that starts the fork server.
     try:
         device = torch.device(name if name != "auto" else "cuda" if torch.cuda.is_available() else "cpu")
         torch.zeros(1, device=device)
@@ -93,24 +94,26 @@ def _problems(device: torch.device) -> Iterator[tuple[str, Task, Architecture]]:
 
 
 def _images(count: int) -> Task:
-    """Return a task of the size of CIFAR-10's images; their content does not matter to a clock."""
+    """Return a task with noise of the size of CIFAR-10's images; their content has no effect on the time."""
     sizes = (count, count // 8, count // 8)
     own = registry.DIGITS.protocol("digits/1")
     protocol = replace(own, name="noise/1", train=sizes[0], valid=sizes[1], test=sizes[2])
 
-    def load(_: Protocol) -> Splits:
+    def load(_: TrainingProtocol) -> Splits:
         rng = np.random.default_rng(0)
-        return Splits(*(Part(rng.standard_normal((n, 3, 32, 32), np.float32), rng.integers(10, size=n)) for n in sizes))
+        return Splits(
+            *(DataPart(rng.standard_normal((n, 3, 32, 32), np.float32), rng.integers(10, size=n)) for n in sizes)
+        )
 
     return replace(registry.DIGITS, name="noise", input_shape=(3, 32, 32), protocols=(protocol,), loader=load)
 
 
-class Run(NamedTuple):
-    """What one of the loops did.
+class LoopTiming(NamedTuple):
+    """Time and losses of one of the loops.
 
     Attributes:
-        seconds: Of all epochs but the first.
-        losses: The validation loss of each epoch: both loops must learn the same.
+        seconds: Time of all epochs but the first.
+        losses: Validation loss of each epoch, which must be the same in both loops.
     """
 
     seconds: float
@@ -120,19 +123,22 @@ class Run(NamedTuple):
 def compare(
     name: str, task: Task, architecture: Architecture, device: torch.device, turns: int, seconds: float, folder: Path
 ) -> list[Figure]:
-    """Return the figures of one network on one task; the arguments are those of `measure`, and a folder for states."""
+    """Return the figures of one network on one task.
 
-    def protocol(epochs: int) -> Protocol:
+    The arguments are those of `measure`, and a folder for checkpoints.
+    """
+
+    def protocol(epochs: int) -> TrainingProtocol:
         return replace(task.protocol(f"{task.name}/1"), epochs=epochs, patience=epochs)
 
-    def trained(precision: str) -> Run:
+    def trained(precision: str) -> LoopTiming:
         return ours(architecture, task, rules, device, path, precision)
 
     epochs = 2 + round(2 * seconds / plain(architecture, task, protocol(3), device).seconds)
     rules, path = protocol(epochs), folder / f"{name}.state"
     taken: dict[str, list[float]] = {"ours": [], "plain": []}
     for turn in range(turns):
-        # Each comes first as often as the other: caches and clocks favour neither.
+        # Each goes first equally often, so that caches and clocks favour neither.
         for which in sorted(taken, reverse=bool(turn % 2)):
             run = plain(architecture, task, rules, device) if which == "plain" else trained("auto")
             taken[which].append(run.seconds)
@@ -144,7 +150,9 @@ def compare(
         Figure(f"{name}: inputs/s, beside a plain loop", inputs / own, "1/s", None, inputs / reference),
         Figure(f"{name}: overhead of the loop", 100 * (own / reference - 1), "%", GOAL),
         Figure(f"{name}: inputs/s in {other}, beside the default", inputs / min(others), "1/s", None, inputs / own),
-        Figure(f"{name}: a state saved, every {CHECKPOINT_SECONDS:g} s", *_saving(architecture, task, device, path)),
+        Figure(
+            f"{name}: a checkpoint saved, every {CHECKPOINT_SECONDS:g} s", *_saving(architecture, task, device, path)
+        ),
     ]
 
 
@@ -156,40 +164,40 @@ def _faster_half(times: list[float]) -> float:
 def ours(
     architecture: Architecture,
     task: Task,
-    protocol: Protocol,
+    protocol: TrainingProtocol,
     device: torch.device,
     state: Path,
     precision: str = "auto",
-) -> Run:
+) -> LoopTiming:
     """Train as a trial does."""
-    there, here = Pipe()
+    sender, receiver = Pipe()
     ends: list[float] = []
 
     def on_epoch(metrics: Metrics) -> None:
         _log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
-        there.send(Epoch(metrics))
-        here.recv()
+        sender.send(EpochReport(metrics))
+        receiver.recv()
         ends.append(_now(device))
 
-    with there, here:
-        where, session = str(device), Session(state)
+    with sender, receiver:
+        where, context = str(device), TrialContext(state)
         outcome = train(
-            architecture, task, protocol, device=where, on_epoch=on_epoch, precision=precision, session=session
+            architecture, task, protocol, device=where, on_epoch=on_epoch, precision=precision, context=context
         )
-    return Run(ends[-1] - ends[0], outcome.curve["valid_loss"])
+    return LoopTiming(ends[-1] - ends[0], outcome.curve["valid_loss"])
 
 
 def _now(device: torch.device) -> float:
     return time.process_time() if device.type == "cpu" else time.perf_counter()
 
 
-def plain(architecture: Architecture, task: Task, protocol: Protocol, device: torch.device) -> Run:
-    """Train in a loop without anything else, in the same numbers."""
-    with units(choose("auto", device)):
+def plain(architecture: Architecture, task: Task, protocol: TrainingProtocol, device: torch.device) -> LoopTiming:
+    """Train in a plain loop, in the same precision."""
+    with tf32_units(choose("auto", device)):
         return _plain(architecture, task, protocol, device)
 
 
-def _plain(architecture: Architecture, task: Task, protocol: Protocol, device: torch.device) -> Run:
+def _plain(architecture: Architecture, task: Task, protocol: TrainingProtocol, device: torch.device) -> LoopTiming:
     normalise = protocol.normalisation == "batch"
     network = Network(architecture.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -218,10 +226,10 @@ def _plain(architecture: Architecture, task: Task, protocol: Protocol, device: t
             if task.kind == "classification":
                 float((outputs.argmax(dim=1) == valid.targets).double().mean())
         ends.append(_now(device))
-    return Run(ends[-1] - ends[0], losses)
+    return LoopTiming(ends[-1] - ends[0], losses)
 
 
-def _torchs_own(network: Network, protocol: Protocol) -> torch.optim.Optimizer:
+def _torchs_own(network: Network, protocol: TrainingProtocol) -> torch.optim.Optimizer:
     groups = [
         {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": protocol.weight_decay},
         {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},
@@ -232,12 +240,12 @@ def _torchs_own(network: Network, protocol: Protocol) -> torch.optim.Optimizer:
 
 
 def _saving(architecture: Architecture, task: Task, device: torch.device, path: Path) -> tuple[float, str]:
-    """Return the milliseconds that it takes to save a state."""
+    """Return the milliseconds of saving a checkpoint."""
     rung, seconds = replace(task.protocol(f"{task.name}/1"), epochs=2, epoch_steps=1), []
     for _ in range(3):
-        session = Session(path)
-        train(architecture, task, rung, device=str(device), epochs=1, session=session)
-        seconds.append(session.save_seconds)
+        context = TrialContext(path)
+        train(architecture, task, rung, device=str(device), epochs=1, context=context)
+        seconds.append(context.save_seconds)
     return 1e3 * min(seconds), "ms"
 
 
@@ -253,7 +261,7 @@ def _one_thread() -> Iterator[None]:
 
 @contextmanager
 def _log_to(path: Path) -> Iterator[None]:
-    """Write the log as a trial's process does, and to no screen."""
+    """Write the log to a file as a trial's process does, and not to the terminal."""
     handler, level, passes = logging.FileHandler(path), _log.level, _log.propagate
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     _log.addHandler(handler)

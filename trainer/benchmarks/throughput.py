@@ -1,15 +1,14 @@
-"""How many proposals a second pass through the archive, for `archive bench throughput`.
+"""Benchmark of the store's throughput in proposals a second, for `archive bench throughput`.
 
-A life cycle is what a trial costs beside its training: propose, claim, three reports, complete. One agent proposes, in
-batches, for ten seconds; workers, each a process of its own, take and tell until nothing is left. Three manners:
+A life cycle is the store's share of a trial: propose, claim, three reports, complete. One agent proposes, in batches,
+for ten seconds; workers, each a process of its own, claim and report until the queue is empty. Three modes:
 
-    in batches       as the daemon does for tasks that a table answers (`archive.trainer.daemon.store_client`): many
-    proposals in a
+    in batches       as the daemon does for tabular tasks (`archive.trainer.daemon.store_client`): many proposals in a
                      transaction, which is one of claims, of first, second or third reports, or of results
-    reports late     the same, where the daemon has no time for reports: they give way to the result
-    one by one       a transaction each step of each proposal
+    reports late     the same for a daemon without time for reports: the result replaces them
+    one by one       one transaction for each step of each proposal
 
-Beside them, in the same run, Optuna's storages: ask, three reports, tell, for ten seconds, by as many processes.
+In the same run, Optuna's storages: ask, three reports, tell, for ten seconds, by as many processes.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from archive.server import embedded
 from archive.settings import Settings
 from archive.store.architectures import batched
 from archive.store.records import Claim, Result, Study
-from archive.trainer.daemon.options import Options
-from archive.trainer.daemon.result_spool import Outbox
-from archive.trainer.daemon.store_client import BATCH, Queue
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.result_spool import ResultSpool
+from archive.trainer.daemon.store_client import BATCH, StoreClient
 
 WORKERS = (1, 8)
 SECONDS = 10.0
@@ -50,7 +49,7 @@ Peer = Literal["SQLite", "journal"]
 
 PEERS: tuple[Peer, ...] = ("SQLite", "journal")
 MOST: dict[Manner, int] = {"in batches": 6000, "reports late": 6000, "one by one": 800}
-"""Cycles of each, if there is time for them."""
+"""Largest number of cycles in each mode."""
 PART = 2000
 """Cycles of each study of the warm-up."""
 SPACE = "nasbench101"
@@ -69,8 +68,8 @@ def measure(own: Settings | None = None, workers: Sequence[int] = WORKERS) -> li
     """Measure life cycles, and Optuna's, for each number of workers.
 
     Args:
-        own: A database without networks of NAS-Bench-101, which it is left with; the proposals of the measurement go.
-            None measures an embedded server of its own in a temporary folder.
+        own: A database without networks of NAS-Bench-101, which remain in it; the proposals of the measurement are
+            deleted. None measures an embedded server of its own in a temporary folder.
         workers: Numbers of processes.
     """
     if own is not None and not own.embedded:
@@ -88,12 +87,12 @@ def _measure(own: Settings, workers: Sequence[int]) -> Iterator[Figure]:
     where = "the embedded server" if own.embedded else "the database"
     with connect(own) as archive:
         try:
-            # A server that runs for months is warm: it takes some ten thousand cycles until nearly all is compiled.
+            # A server that has run for months is warm: its just-in-time compiler needs some ten thousand cycles.
             for _ in range(WARM_UP // PART):
                 _cycles(archive, own, "in batches", 1, list(islice(networks, PART)))
             for count in workers:
                 name = f"life cycles on {where}, {count} worker{'s' * (count > 1)}"
-                # Just before: how fast a machine is that others use, too, changes within minutes.
+                # Just before: the speed of a shared machine changes within minutes.
                 peers = dict(_peers(count))
                 rates = {each: _cycles(archive, own, each, count, list(islice(networks, MOST[each]))) for each in MOST}
                 goals: dict[Peer, int | None] = {"SQLite": 10, "journal": 2 if count > 1 else None}
@@ -111,8 +110,8 @@ def _beside(reference: float | None, times: int | None) -> tuple[str | None, flo
 
 
 def _networks() -> Iterator[Architecture]:
-    """Yield networks, none of them twice."""
-    # Other benchmarks, and the help of the command, are not to wait for numpy.
+    """Yield different networks."""
+    # Other benchmarks, and the help of the command, must not wait for numpy.
     import numpy as np
 
     space, rng, seen = spaces.get(SPACE), np.random.default_rng(0), set[str]()
@@ -124,7 +123,7 @@ def _networks() -> Iterator[Architecture]:
 
 
 def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, networks: Sequence[Architecture]) -> float:
-    """Let an agent propose and workers answer, and return the rate."""
+    """Run an agent that proposes and workers that answer, and return the rate in proposals a second."""
     study = f"{PREFIX}{time.time_ns()}"
     archive.studies.create(Study(study, "digits", "digits/1", SPACE, budget=len(networks)))
     agent = archive.proposals.register_agent("benchmark", {}, "1")
@@ -143,14 +142,14 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
 
 
 def _together(
-    workers: int, work: Callable[..., float], given: tuple[Any, ...], lead: Callable[[], None]
+    workers: int, work: Callable[..., float], arguments: tuple[Any, ...], lead: Callable[[], None]
 ) -> tuple[float, list[float]]:
     """Run the same work in several processes beside the lead's own; return when it began, and what each returned."""
     context = multiprocessing.get_context("spawn")
     ready, proposed = context.Barrier(workers + 1), context.Event()
     ends = context.SimpleQueue()
     processes = [
-        context.Process(target=_timed, args=(work, (*given, number, ready, proposed), ends))
+        context.Process(target=_timed, args=(work, (*arguments, number, ready, proposed), ends))
         for number in range(workers)
     ]
     for process in processes:
@@ -171,21 +170,21 @@ def _timed(work: Callable[..., float], arguments: tuple[Any, ...], ends: Any) ->
 
 
 def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, proposed: Any) -> float:
-    """Be a worker until nothing is left, and return when the last result was stored."""
+    """Run a worker until the queue is empty, and return the time of the last stored result."""
     with Connection.open(own) as connection, tempfile.TemporaryDirectory() as folder:
         archive, worker = Archive(connection), f"bench-{number}"
         archive.proposals.register_worker(worker)
-        outbox = Outbox(Path(folder), "bench")
-        queue = Queue(archive, worker, Options(study=study), outbox, lambda _: None)
+        spool = ResultSpool(Path(folder), "bench")
+        client = StoreClient(archive, worker, TrainerOptions(study=study), spool, lambda _: None)
         ready.wait()
         last = time.time()
         while True:
-            # After an empty look the queue rests, and answers without another one: that is no sign of the end.
-            over, looked = proposed.is_set(), time.monotonic() >= queue.idle_until
+            # After an empty claim the client pauses, and returns nothing without a look: that is no sign of the end.
+            over, looked = proposed.is_set(), time.monotonic() >= client.idle_until
             if manner == "one by one":
                 done = _one(archive, worker, study)
             else:
-                done = _batch(queue, manner, queue.claim(BATCH, study))
+                done = _batch(client, manner, client.claim(BATCH, study))
             if done:
                 last = time.time()
             elif over and looked:
@@ -194,16 +193,16 @@ def _answer(own: Settings, study: str, manner: Manner, number: int, ready: Any, 
                 time.sleep(0.01)
 
 
-def _batch(queue: Queue, manner: Manner, claims: Sequence[Claim]) -> int:
-    """Answer a batch as the daemon does: reports that were not told yet give way to the next one, or to the result."""
+def _batch(client: StoreClient, manner: Manner, claims: Sequence[Claim]) -> int:
+    """Answer a batch as the daemon does: the next report, or the result, replaces an undelivered report."""
     for curve in CURVES:
         for claim in claims:
-            queue.say(Report(claim.id, claim.token, curve))
+            client.enqueue(Report(claim.id, claim.token, curve))
         if manner == "in batches":
-            queue.flush()
+            client.flush()
     for claim in claims:
-        queue.say(Completion(claim.id, claim.token, RESULT), keep=False)
-    queue.flush()
+        client.enqueue(Completion(claim.id, claim.token, RESULT), keep=False)
+    client.flush()
     return len(claims)
 
 
@@ -223,7 +222,7 @@ def _clean_up(archive: Archive) -> None:
 
 
 def _peers(workers: int) -> Iterator[tuple[Peer, float]]:
-    """Yield the rates of Optuna's storages, none where it is not installed."""
+    """Yield the rates of Optuna's storages, none if it is not installed."""
     try:
         import optuna
     except ImportError:
@@ -247,7 +246,7 @@ def _ask_and_tell(peer: Peer, folder: str, number: int, ready: Any, proposed: An
     ready.wait()
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        # SQLite refuses writers, however long they would wait, where two want to write what they have read.
+        # SQLite refuses one of two transactions that write after a read, whatever its timeout.
         with suppress(optuna.exceptions.StorageInternalError):
             trial = study.ask()
             trial.suggest_float("x", 0, 1)
@@ -263,5 +262,5 @@ def _storage(peer: Peer, folder: str) -> Any:
 
     if peer == "journal":
         return JournalStorage(JournalFileBackend(f"{folder}/journal.log"))
-    # Eight processes wait for one lock longer than SQLite does by itself.
+    # Eight processes wait for one lock longer than SQLite's default timeout.
     return RDBStorage(f"sqlite:///{folder}/optuna.db", engine_kwargs={"connect_args": {"timeout": 120}})

@@ -5,9 +5,9 @@ from __future__ import annotations
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.store.records import Result
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
 
 
 def trained(architecture: Architecture, task: str, protocol: str, seed: int) -> Result:
@@ -39,7 +39,7 @@ def trained(architecture: Architecture, task: str, protocol: str, seed: int) -> 
     )
 
 
-def check(task: str, protocol: str) -> tuple[Task, Protocol]:
+def check(task: str, protocol: str) -> tuple[Task, TrainingProtocol]:
     """Return a task and its protocol, for training in this process.
 
     Raises:

@@ -1,1 +1,11 @@
-"""The trainer daemon: claims proposals, starts a trial for each, delivers the results."""
+"""The trainer daemon: claims proposals, starts a trial for each, and delivers the results to the store.
+
+    trainer                              the loop
+    options, paths, retry, shutdown      its options, folders, start and end
+    in_flight, outcomes                  claims with their trials, and how they end
+    store_client, store_link             claims and notices, across outages of the store
+    result_spool                         undelivered results on disk
+    events, logs, prometheus             observers, log format, metrics
+
+Imports every other package of the trainer but `benchmarks`; never torch, which only the processes of trials load.
+"""

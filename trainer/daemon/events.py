@@ -1,9 +1,11 @@
-"""What a daemon tells those who watch it: metrics, logs, a user's own code.
+"""Events of a daemon for its observers: metrics, logs, a user's own code.
 
-    Started ── Claimed ── Progressed … ── Completed | Failed | Released ── … ── Left        Away … Back, at any time
+    TrainerStarted ── ProposalClaimed ── EpochTrained … ── ProposalCompleted | ProposalFailed | ProposalReleased
+                   ── ResultDelivered | ResultRefused … ── TrainerStopped
+    StoreUnreachable … StoreReachable        at any time
 
-An observer is called in the daemon's only thread, between two steps of its loop: it must be quick, and never ask the
-archive. What it raises is logged and forgotten.
+An observer is called in the daemon's only thread, between two steps of its loop: it must be quick and must not query
+the store. Its exceptions are logged and ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ log = logging.getLogger("archive.trainer")
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class TrainerStarted:
     """The daemon is ready to work."""
 
     worker: str
@@ -27,32 +29,32 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A proposal is this daemon's; `pid` is its process, None where a table answers."""
+class ProposalClaimed:
+    """The daemon holds the lease of a proposal; `pid` is the trial's process, None for a table's result."""
 
     claim: Claim
     pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Progressed:
-    """An epoch is done; `metrics` are its entries of the curve. Those before a resumption are not told again."""
+class EpochTrained:
+    """An epoch is over; `metrics` are its entries of the curve. Epochs before a resumption are not repeated."""
 
     claim: Claim
     metrics: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
-    """There is a result, and no kill loses it any more; the archive may get it later."""
+class ProposalCompleted:
+    """A trial has a result that survives a kill of the daemon; its delivery to the store may come later."""
 
     claim: Claim
     result: Result
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """There is none; with `retry`, the proposal goes back into the queue while attempts are left."""
+class ProposalFailed:
+    """A trial has no result; with `retry`, the proposal returns to the queue while attempts are left."""
 
     claim: Claim
     reason: str
@@ -60,8 +62,8 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
-    """The proposal was handed back, or, if `lost`, is another worker's or done."""
+class ProposalReleased:
+    """The proposal was handed back, or, with `lost`, belongs to another worker or is already finished."""
 
     claim: Claim
     reason: str
@@ -69,48 +71,60 @@ class Released:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
-    """The archive has a result or a failure; `first` says whether it is the one on record."""
+class ResultDelivered:
+    """The store has a result or a failure; `first` tells whether it is the recorded one."""
 
     proposal: str
     first: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """The archive will never take this result or failure; a result was set aside on the disk."""
+class ResultRefused:
+    """The store will never accept this result or failure; a refused result stays on disk."""
 
     proposal: str
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
-    """The archive does not answer."""
+class StoreUnreachable:
+    """The store does not answer."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
-    """The archive answers again, after so many seconds."""
+class StoreReachable:
+    """The store answers again, after this many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class TrainerStopped:
     """The daemon has ended."""
 
     worker: str
     tally: Tally
 
 
-Event = Started | Claimed | Progressed | Completed | Failed | Released | Delivered | Refused | Away | Back | Left
+Event = (
+    TrainerStarted
+    | ProposalClaimed
+    | EpochTrained
+    | ProposalCompleted
+    | ProposalFailed
+    | ProposalReleased
+    | ResultDelivered
+    | ResultRefused
+    | StoreUnreachable
+    | StoreReachable
+    | TrainerStopped
+)
 Observer = Callable[[Event], None]
 
 
-def tell(observers: Iterable[Observer], event: Event) -> None:
+def notify(observers: Iterable[Observer], event: Event) -> None:
     """Call every observer, whatever the others raise."""
     for observer in observers:
         try:

@@ -1,4 +1,4 @@
-"""What a daemon has in its hands: each claim with the trial that answers it, and what the archive does not know yet."""
+"""In-flight trials: each claim of a daemon with its trial, and the progress that the store does not know yet."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion, Failure, Report
 from archive.store.records import Claim, Result
 from archive.trainer.tasks.tabular import TabularTask
-from archive.trainer.trial.job import Failed, Finished, Interrupted, Message
+from archive.trainer.trial.messages import Message, TrialFailed, TrialFinished, TrialInterrupted
 
 REPORT_SECONDS = 0.25
-"""Least time between two reports of one trial: epochs of small networks come faster than anyone looks."""
+"""Least time between two reports of one trial: epochs of small networks come faster than any reader needs them."""
 
 
-class Attempt(Protocol):
-    """What answers a claim: a trial in a process of its own (`archive.trainer.trial.process`), or a table."""
+class TrialHandle(Protocol):
+    """The work on a claim: a trial in a process of its own (`archive.trainer.trial.process`), or a table's result."""
 
     @property
-    def heard(self) -> float:
-        """When it was last heard of, by `time.monotonic`."""
+    def last_seen(self) -> float:
+        """Time of its last sign of life, by `time.monotonic`."""
 
     @property
     def pid(self) -> int | None:
-        """Its process; None where there is none."""
+        """Id of its process; None where there is none."""
 
     def messages(self) -> list[Message]:
-        """Return what has arrived, without waiting; the last one ever is no `Epoch`."""
+        """Return the messages that have arrived, without waiting; only the last one ever is no `EpochReport`."""
 
-    def checkpoint(self) -> None:
-        """Ask it to save its state and to leave; it answers `Interrupted`."""
+    def interrupt(self) -> None:
+        """Ask it to save a checkpoint and to end with `TrialInterrupted`."""
 
-    def give_up(self, reason: str) -> Failed:
-        """End what hangs, and return what goes on record."""
+    def abandon(self, reason: str) -> TrialFailed:
+        """Kill a hung trial, and return the failure to record."""
 
-    def end(self) -> None:
-        """End it, whatever it is doing."""
+    def kill(self) -> None:
+        """End it in whatever state it is."""
 
 
-class TimedAnswer:
-    """A table's answer that comes when a training would have ended, in scaled time.
+class DelayedResult:
+    """A table's result that arrives when a training would have ended, in scaled time.
 
     Args:
-        result: The answer.
-        seconds: How long it is held back.
+        result: The result.
+        seconds: Its delay.
     """
 
     pid = None
@@ -57,77 +57,77 @@ class TimedAnswer:
     def __init__(self, result: Result, seconds: float) -> None:
         self.due = time.monotonic() + seconds
         self._result = result
-        self._leave = False
+        self._interrupted = False
 
     @property
-    def heard(self) -> float:
-        """Now: a clock does not hang."""
+    def last_seen(self) -> float:
+        """Now: a timer does not hang."""
         return time.monotonic()
 
     def messages(self) -> list[Message]:
-        """Return the answer once it is time."""
+        """Return the result when it is due."""
         if time.monotonic() >= self.due:
-            return [Finished(self._result)]
-        return [Interrupted(saved=False, epoch=0)] if self._leave else []
+            return [TrialFinished(self._result)]
+        return [TrialInterrupted(saved=False, epoch=0)] if self._interrupted else []
 
-    def checkpoint(self) -> None:
-        """Leave; there is nothing to save."""
-        self._leave = True
+    def interrupt(self) -> None:
+        """End without a result; there is nothing to save."""
+        self._interrupted = True
 
-    def give_up(self, reason: str) -> Failed:
-        """Return the reason."""
-        return Failed(reason, retry=True)
+    def abandon(self, reason: str) -> TrialFailed:
+        """Return the failure."""
+        return TrialFailed(reason, retry=True)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Do nothing: there is no process."""
 
 
 def look_up(claim: Claim, task: TabularTask) -> Result:
-    """Return a table's answer to a claim.
+    """Return a table's result for a claim.
 
     Raises:
         TrainingError: The table has none.
         UsageError: The table cannot be read here.
     """
     if claim.proposal.hyperparameters:
-        named = ", ".join(sorted(claim.proposal.hyperparameters))
-        raise TrainingError(f"the table of {task.name} was trained in one way, it has no choice of {named}")
+        names = ", ".join(sorted(claim.proposal.hyperparameters))
+        raise TrainingError(f"the table of {task.name} was trained in one way, it has no choice of {names}")
     return task.answer(claim.architecture, claim.study.protocol)
 
 
 def is_paused(result: Result) -> bool:
-    """Whether a training was ended at a rung, and may go on from its state."""
+    """Whether a training ended at a rung, so that a checkpoint continues it."""
     return result.environment.get("ended") == "rung"
 
 
-def completion(claim: Claim, result: Result) -> Completion:
-    """Return what the archive is told of a result."""
+def completion_notice(claim: Claim, result: Result) -> Completion:
+    """Return the notice of a result."""
     rung = None if Rungs.of(claim.study.config) is None else claim.proposal.rung
     return Completion(claim.id, claim.token, result, is_paused(result), rung, claim.architecture.key)
 
 
-def failure(claim: Claim, failed: Failed) -> Failure:
-    """Return what the archive is told where there is no result."""
-    # The name of a file may hold what is no Unicode, and no server takes.
+def failure_notice(claim: Claim, failed: TrialFailed) -> Failure:
+    """Return the notice of a trial without a result."""
+    # A file name may hold bytes that are no Unicode text, which no server accepts.
     reason = failed.reason.encode(errors="replace").decode()
     return Failure(claim.id, claim.token, reason, failed.retry, failed.log_tail or None)
 
 
 @dataclass(eq=False)
-class Running:
-    """A claim in work.
+class InFlight:
+    """A claim with its trial.
 
     Attributes:
-        claim: What was claimed.
-        trial: What answers it.
-        curve: Metric to one value an epoch, those before a resumption included.
-        unreported: Whether the archive does not have all of the curve.
-        renewed: When the lease was last renewed, by `time.monotonic`.
-        began: When work on it began here.
+        claim: The claim.
+        trial: The work on it.
+        curve: Metric to one value an epoch, with the epochs before a resumption.
+        unreported: Whether the store lacks a part of the curve.
+        renewed: Time of the last renewal of the lease, by `time.monotonic`.
+        began: Time at which the work began here.
     """
 
     claim: Claim
-    trial: Attempt
+    trial: TrialHandle
     curve: dict[str, list[float]] = field(default_factory=dict)
     unreported: bool = False
     renewed: float = field(default_factory=time.monotonic)
@@ -135,42 +135,42 @@ class Running:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Of the claim: a proposal that was lost and claimed again has the same id, and another token."""
+        """Id and token of the claim: a proposal that was lost and claimed again has the same id, another token."""
         return self.claim.id, self.claim.token
 
     @property
     def pipe(self) -> Connection | None:
-        """Ready to read when the trial has said something."""
+        """Pipe that is ready to read when the trial has sent a message."""
         return getattr(self.trial, "connection", None)
 
     @property
     def due(self) -> float | None:
-        """When the answer comes, by `time.monotonic`, where that is known."""
+        """Time of the result, by `time.monotonic`, where it is known."""
         return getattr(self.trial, "due", None)
 
     def add(self, metrics: dict[str, float]) -> None:
-        """Take in one epoch's entries of the curve."""
+        """Append one epoch's entries to the curve."""
         for name, value in metrics.items():
             self.curve.setdefault(name, []).append(value)
         self.unreported = True
 
     def is_due(self, lease_seconds: float) -> bool:
-        """Whether it is time to report: there is something new, or the lease must be renewed."""
+        """Whether it is time for a report: the curve has grown, or the lease must be renewed."""
         pause = REPORT_SECONDS if self.unreported else lease_seconds / 3
         return time.monotonic() - self.renewed > pause
 
     def report(self, lease_seconds: float) -> Report:
-        """Return the curve, as far as there is something new, to be told at once: that renews the lease, too."""
+        """Return a report for immediate delivery, with the curve if it has grown; it renews the lease."""
         curve = self.curve if self.unreported else None
         self.unreported, self.renewed = False, time.monotonic()
         return Report(*self.key, curve, lease_seconds)
 
 
-def wait(running: Sequence[Running], until: float) -> None:
-    """Wait until one of them has something to say, or until a moment by `time.monotonic`."""
-    moments = [until, *(each.due for each in running if each.due is not None)]
+def wait(in_flight: Sequence[InFlight], deadline: float) -> None:
+    """Wait for a message of any trial, or until a deadline by `time.monotonic`."""
+    moments = [deadline, *(each.due for each in in_flight if each.due is not None)]
     seconds = max(0.0, min(moments) - time.monotonic())
-    if pipes := [each.pipe for each in running if each.pipe is not None]:
+    if pipes := [each.pipe for each in in_flight if each.pipe is not None]:
         connection.wait(pipes, seconds)
     else:
         time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""What the trainer says of itself: lines for people, or one JSON object a line for machines.
+"""Log format of the trainer: lines of text, or one JSON object a line.
 
     log.info("claimed proposal=%s attempt=%d", id, attempt)
 
@@ -6,8 +6,8 @@
     json    {"time": "2026-03-01T12:00:00.123Z", "level": "info", "event": "claimed", "worker": …,
              "proposal": "s#00003", "study": "s", "attempt": 1}
 
-Fields are read off the template, `name=%…` by `name=%…`, never out of the finished text: a value may hold anything,
-and keeps its type. What stands before the first field is the event.
+Fields come from the template, each `name=%…`, never from the formatted text: a value may hold any character, and
+keeps its type. The text before the first field is the event.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ _PLACE = re.compile(r"(?:(?P<name>\w+)=)?%(?P<form>%|[-#0 +]*\d*(?:\.\d+)?[a-zA-
 
 
 def configure(form: LogFormat = "text", *, worker: str | None = None, stream: TextIO | None = None) -> None:
-    """Send what this process logs to a stream.
+    """Send the log of this process to a stream.
 
     Args:
-        form: `text` for people, `json` for machines.
-        worker: Id of the worker that a JSON line names.
-        stream: Where to; stderr if None.
+        form: `text` or `json`.
+        worker: Id of the worker in each JSON line.
+        stream: Destination; stderr if None.
     """
     handler = logging.StreamHandler(stream)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonFormatter(worker) if form == "json" else text)
-    # Other packages tell at INFO of each of their requests; what they warn of is for whoever runs the trainer.
+    # Other packages log each of their requests at INFO; their warnings concern the trainer's operator.
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("archive").setLevel(logging.INFO)
-    # The driver warns of every server outage that the trainer rides out and reports itself.
+    # The driver warns of every outage, which the trainer survives and logs itself.
     logging.getLogger("neo4j").setLevel(logging.ERROR)
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one line of JSON.
+    """Formats a record as one line of JSON.
 
     Args:
-        worker: Id of the worker that every line names.
+        worker: Id of the worker in every line.
     """
 
     def __init__(self, worker: str | None = None) -> None:
@@ -72,7 +72,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _event_of(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    """Return the event and its fields; what the template does not name is the `message`."""
+    """Return the event and its fields; with an unnamed value, the whole text is the field `message`."""
     template, values = str(record.msg), record.args
     places = [place for place in _PLACE.finditer(template) if place["form"] != "%"]
     if not isinstance(values, tuple) or len(places) != len(values):
@@ -89,7 +89,7 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    # JSON knows no NaN, and many a reader of logs chokes on one.
+    # JSON has no NaN, and many log readers fail on one.
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

@@ -1,35 +1,37 @@
-"""How a trainer daemon works, and what it did."""
+"""Options of a trainer daemon, and its tally of trials."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
 
+from archive.trainer.fit.context import CHECKPOINT_SECONDS
+
 
 @dataclass(frozen=True)
-class Options:
-    """How a daemon works.
+class TrainerOptions:
+    """Options of a daemon.
 
     Attributes:
-        study: Serve this study alone; None means any.
-        slots: How many trials run at a time.
-        device: As torch names it, or `auto`: a GPU where there is one.
-        threads: CPU threads of each trial; None goes by OMP_NUM_THREADS, else shares the cores out among the slots.
-        poll_seconds: Pause between two looks for work.
-        lease_seconds: How long a proposal stays this worker's without a word from it.
-        stall_seconds: A trial that is silent for so long is taken to hang, and ended.
-        checkpoint_seconds: Time between two saves of a trial's state, which is most that a kill loses of it.
+        study: The only study to serve; None serves all.
+        slots: Number of trials that run at the same time.
+        device: Device in torch's notation, or `auto`: a GPU if there is one, else the CPU.
+        threads: CPU threads of each trial; None follows OMP_NUM_THREADS, else divides the cores among the slots.
+        poll_seconds: Longest pause between two claims while the queue is empty.
+        lease_seconds: Duration of a lease without a report or a heartbeat.
+        stall_seconds: Silence after which a trial counts as hung and is killed.
+        checkpoint_seconds: Time between two checkpoints of a trial: the most training that a kill loses.
         precision: Training precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
-        parting_seconds: How long trials may take to save their state when the trainer is told to stop.
-        wait_seconds: How long to wait for an archive that is away at the start; None means until it answers.
-        scale: A table's answer takes its recorded cost times this; 0 answers at once.
-        parent: Leave when the process of this id is gone.
-        idle_seconds: Leave after so long without work; None means never.
-        once: Leave after one trial, or when there is nothing to do.
-        weights_from: Folders and fsspec URLs whose weights networks may begin with, beside the trainer's own.
-        data_folders: Files of users below these may be opened for studies, beside those of
-        `archive.trainer.tasks.file_access`.
-        drain: Let SIGTERM and SIGINT wait for running trials; a second signal hands them back.
+        parting_seconds: Time that trials get to save a checkpoint when the trainer is stopped.
+        wait_seconds: Longest wait for an unreachable store at the start; None waits until it answers.
+        scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at once.
+        parent: Process id; the daemon stops when this process is gone.
+        idle_seconds: Idle time after which the daemon stops; None never stops it.
+        once: Stop after one trial, or when the queue is empty.
+        weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's own.
+        data_folders: Folders whose files may be opened for studies, beside those of
+            `archive.trainer.tasks.file_access`.
+        drain: SIGTERM and SIGINT wait for running trials; a second signal hands them back.
     """
 
     study: str | None = None
@@ -39,7 +41,7 @@ class Options:
     poll_seconds: float = 0.25
     lease_seconds: float = 15.0
     stall_seconds: float = 1800.0
-    checkpoint_seconds: float = 60.0
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
     precision: str = "auto"
     parting_seconds: float = 8.0
     wait_seconds: float | None = None
@@ -54,7 +56,7 @@ class Options:
 
 @dataclass
 class Tally:
-    """What a daemon did: trials with a result on record, without one, handed back or taken away."""
+    """Number of trials with a result, without one, and handed back or lost to another worker."""
 
     complete: int = 0
     failed: int = 0
@@ -62,5 +64,5 @@ class Tally:
 
     @property
     def all(self) -> int:
-        """Proposals that it is done with."""
+        """Number of proposals that the daemon no longer works on."""
         return self.complete + self.failed + self.returned

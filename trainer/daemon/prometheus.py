@@ -1,24 +1,24 @@
-"""What a trainer tells Prometheus: counters of what it did, gauges of what it does.
+"""Prometheus metrics of a trainer.
 
 | metric `archive_trainer_…`                   | labels     | meaning                                          |
 |----------------------------------------------|------------|--------------------------------------------------|
-| `claimed_total`, `completed_total`           | task       | proposals taken; with a result                   |
-| `failed_total`, `returned_total`             | task       | attempts without one; proposals handed back      |
-| `lease_losses_total`                         | task       | proposals that others had taken over             |
+| `claimed_total`, `completed_total`           | task       | claims; results                                  |
+| `failed_total`, `returned_total`             | task       | trials without a result; proposals handed back   |
+| `lease_losses_total`                         | task       | proposals lost to other workers                  |
 | `epochs_total`                               | task       | epochs trained                                   |
-| `training_seconds_total`                     | task       | wall time of trials, those that run now included |
+| `training_seconds_total`                     | task       | wall time of trials, with those in flight        |
 | `idle_seconds_total`                         |            | wall time without any trial                      |
 | `archive_away_seconds_total`, `archive_away` |            | outages of the database; 1 while one lasts       |
-| `last_contact_timestamp_seconds`             |            | when the archive last answered                   |
-| `running`; `slots`                           | task; none | trials now; at most                              |
-| `outbox_results`                             |            | results that the archive does not have yet       |
-| `refused_total`                              |            | results that the archive will never take         |
+| `last_contact_timestamp_seconds`             |            | time of the last answer of the database          |
+| `running`; `slots`                           | task; none | trials in flight; their largest number           |
+| `outbox_results`                             |            | undelivered results                              |
+| `refused_total`                              |            | results that the store will never accept         |
 | `info`                                       | worker, …  | always 1                                         |
 
-A task that is a file has its name in the label, and not its path: whoever can reach the port can read the metrics.
+The label of a task on a file is the name of the file without its path: the port needs no login.
 
-The daemon's loop calls `Metrics` with each event, which costs a few additions; the numbers are put together in the
-thread that serves them, when they are asked for.
+The daemon's loop calls `PrometheusMetrics` with each event, which costs a few additions; the thread that serves the
+metrics collects them on request.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
 PREFIX = "archive_trainer_"
 
 COUNTED = {
-    "claimed": "Proposals taken.",
-    "completed": "Proposals with a result.",
-    "failed": "Attempts without a result.",
+    "claimed": "Claims of proposals.",
+    "completed": "Trials with a result.",
+    "failed": "Trials without a result.",
     "returned": "Proposals handed back.",
-    "lease_losses": "Proposals that others had taken over.",
+    "lease_losses": "Proposals lost to other workers.",
     "epochs": "Epochs trained.",
 }
 
 
-class Metrics(Collector):
-    """Counts what a daemon does; an observer of its events, and what a registry collects.
+class PrometheusMetrics(Collector):
+    """Counts the events of a daemon: an observer, and the collector of a registry.
 
     Args:
-        trainer: The daemon, read when the numbers are asked for.
+        trainer: The daemon, read at each collection.
         clock: Monotonic seconds.
     """
 
@@ -75,28 +75,28 @@ class Metrics(Collector):
         self._idle.start()
 
     def __call__(self, event: events.Event) -> None:
-        """Take in what happened."""
+        """Count an event."""
         with self._lock:
             match event:
-                case events.Away():
+                case events.StoreUnreachable():
                     self._away.start()
-                case events.Back():
+                case events.StoreReachable():
                     self._away.stop()
-                case events.Refused():
+                case events.ResultRefused():
                     self._refused += 1
-                case events.Claimed(claim):
+                case events.ProposalClaimed(claim):
                     self._begin(claim)
-                case events.Progressed(claim):
+                case events.EpochTrained(claim):
                     self._count("epochs", claim)
-                case events.Completed(claim):
+                case events.ProposalCompleted(claim):
                     self._end("completed", claim)
-                case events.Failed(claim):
+                case events.ProposalFailed(claim):
                     self._end("failed", claim)
-                case events.Released(claim, lost=lost):
+                case events.ProposalReleased(claim, lost=lost):
                     self._end("lease_losses" if lost else "returned", claim)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every metric as it is now."""
+        """Yield the present value of every metric."""
         with self._lock:
             counts = {name: dict(count) for name, count in self._counts.items()}
             trained, running = dict(self._trained), Counter(task for task, _ in self._running.values())
@@ -107,25 +107,27 @@ class Metrics(Collector):
         for name, text in COUNTED.items():
             yield _by_task(CounterMetricFamily, name, text, counts[name])
         yield _by_task(CounterMetricFamily, "training_seconds", "Wall time of trials.", trained)
-        yield _by_task(GaugeMetricFamily, "running", "Trials that run now.", running)
-        yield CounterMetricFamily(f"{PREFIX}refused", "Results that the archive will never take.", refused)
+        yield _by_task(GaugeMetricFamily, "running", "Trials in flight.", running)
+        yield CounterMetricFamily(f"{PREFIX}refused", "Results that the store will never accept.", refused)
         yield CounterMetricFamily(f"{PREFIX}idle_seconds", "Wall time without any trial.", idle)
-        yield CounterMetricFamily(f"{PREFIX}archive_away_seconds", "Wall time without the archive.", away)
-        yield _gauge("archive_away", "Whether the archive does not answer.", is_away)
-        yield _gauge("last_contact_timestamp_seconds", "When the archive last answered.", self._trainer.contact)
-        yield _gauge("slots", "Trials at a time.", self._trainer.options.slots)
-        yield _gauge("outbox_results", "Results that the archive does not have yet.", len(self._trainer.outbox))
+        yield CounterMetricFamily(f"{PREFIX}archive_away_seconds", "Wall time of outages of the database.", away)
+        yield _gauge("archive_away", "Whether the database is unreachable.", is_away)
+        yield _gauge(
+            "last_contact_timestamp_seconds", "Time of the last answer of the database.", self._trainer.contact
+        )
+        yield _gauge("slots", "Largest number of trials in flight.", self._trainer.options.slots)
+        yield _gauge("outbox_results", "Undelivered results.", len(self._trainer.spool))
         yield self._info()
 
     def serve(self, port: int, address: str = "127.0.0.1") -> int:
-        """Answer `GET /metrics` from a thread that ends with the process, and return the port.
+        """Serve `GET /metrics` in a thread that ends with the process, and return the port.
 
         Args:
-            port: 0 takes a free one.
-            address: Where to listen.
+            port: TCP port; 0 picks a free one.
+            address: Interface to listen on.
 
         Raises:
-            SettingsError: Nobody can listen there.
+            SettingsError: The port or the address cannot be used.
         """
         registry = CollectorRegistry()
         registry.register(self)
@@ -144,8 +146,9 @@ class Metrics(Collector):
 
     def _end(self, how: str, claim: Claim) -> None:
         self._count(how, claim)
-        if (held := self._running.pop(claim.id, None)) is not None:
-            self._trained[held[0]] += self._clock() - held[1]
+        if (span := self._running.pop(claim.id, None)) is not None:
+            task, began = span
+            self._trained[task] += self._clock() - began
         if not self._running:
             self._idle.start()
 
@@ -154,19 +157,19 @@ class Metrics(Collector):
 
     def _info(self) -> Metric:
         trainer = self._trainer
-        about = {
+        labels = {
             "worker": trainer.worker,
             "device": trainer.device,
             "study": trainer.options.study or "",
             "version": __version__,
         }
-        family = GaugeMetricFamily(f"{PREFIX}info", "What this trainer is.", labels=list(about))
-        family.add_metric(list(about.values()), 1)
+        family = GaugeMetricFamily(f"{PREFIX}info", "Identity of this trainer.", labels=list(labels))
+        family.add_metric(list(labels.values()), 1)
         return family
 
 
 class Stopwatch:
-    """Adds up spans of time; starting or stopping it twice changes nothing.
+    """Sums spans of time; a second start or stop has no effect.
 
     Args:
         clock: Monotonic seconds.
@@ -178,22 +181,22 @@ class Stopwatch:
         self._since: float | None = None
 
     def start(self) -> None:
-        """Begin a span, unless one is under way."""
+        """Begin a span, unless one is open."""
         if self._since is None:
             self._since = self._clock()
 
     def stop(self) -> None:
-        """End the span that is under way, if one is."""
+        """End the open span, if there is one."""
         self._total, self._since = self.seconds, None
 
     @property
     def running(self) -> bool:
-        """Whether a span is under way."""
+        """Whether a span is open."""
         return self._since is not None
 
     @property
     def seconds(self) -> float:
-        """All spans together, the one that is under way included."""
+        """Sum of all spans, with the open one."""
         return self._total + (0.0 if self._since is None else self._clock() - self._since)
 
 

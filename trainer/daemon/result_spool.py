@@ -1,9 +1,9 @@
-"""How trials ended, as far as the archive does not know it yet: one JSON file each, until they are delivered.
+"""The result spool: results that the store does not have yet, one JSON file each.
 
-A result, or the reason why there is none, is put here before it is sent, so that neither a server that is away nor a
-kill of the daemon loses it; what was handed back while the server was away waits here, too. What a full disk does not
-take is held in memory, and written as soon as there is space. Another daemon with the same folder delivers what is
-left behind. Delivering twice does no harm, for completion is idempotent.
+A transactional outbox. A result, or the reason for its absence, is written here before it is sent, so that neither an
+outage of the store nor a kill of the daemon loses it; a proposal that was handed back during an outage waits here,
+too. What a full disk rejects is held in memory, and written when there is space. Another daemon with the same folder
+adopts and delivers files that were left behind. Delivering twice does no harm, since completion is idempotent.
 """
 
 from __future__ import annotations
@@ -24,55 +24,56 @@ from archive.trainer.storage.atomic import write_atomically
 
 log = logging.getLogger("archive.trainer")
 
-Ending = Completion | Failure | Release
+TerminalNotice = Completion | Failure | Release
+"""A notice that ends a claim."""
 
-REST_SECONDS = 600.0
-"""Age at which a file that is still being written is taken for the rest of a kill."""
+PARTIAL_SECONDS = 600.0
+"""Age at which a partial file counts as left behind by a kill."""
 RETRY_SECONDS = 5.0
-"""Pause after the disk took no more, before it is tried again."""
+"""Pause between two attempts to write to a full disk."""
 
 
-class Outbox:
-    """The folder of endings to be delivered to one archive.
+class ResultSpool:
+    """The undelivered notices to one archive.
 
     Args:
-        folder: Where they are kept; made when the first one is.
-        archive: Which archive they belong to, without a login; a folder may hold those for several.
+        folder: Folder of their files; created with the first one.
+        archive: Name of the archive, without a login; one folder may serve several archives.
     """
 
     def __init__(self, folder: Path, archive: str) -> None:
         self.folder, self.archive = folder, archive
-        self._waiting: dict[Path, Ending] = {}
-        self._unwritten: dict[Path, float] = {}  # and when to try again, by `time.monotonic`
+        self._waiting: dict[Path, TerminalNotice] = {}
+        self._unwritten: dict[Path, float] = {}  # time of the next attempt, by `time.monotonic`
 
     def __len__(self) -> int:
-        """How many endings wait for delivery by this daemon."""
+        """Number of notices that this daemon has to deliver."""
         return len(self._waiting)
 
     @property
-    def waiting(self) -> list[Ending]:
-        """What is to be delivered, in the order in which it was put or found."""
+    def waiting(self) -> list[TerminalNotice]:
+        """Undelivered notices, in the order in which they were put or adopted."""
         return list(self._waiting.values())
 
-    def put(self, ending: Ending) -> None:
-        """Keep an ending until it is delivered; in memory alone, with a warning, when the disk takes no more.
+    def put(self, notice: TerminalNotice) -> None:
+        """Keep a notice until it is delivered; in memory alone, with a warning, if the disk is full.
 
-        Put again, it is written if it could not be before.
+        A second call writes a notice that could not be written before.
         """
-        path = self._path(ending.id, ending.token)
+        path = self._path(notice.id, notice.token)
         known = path in self._waiting
-        self._waiting[path] = ending
+        self._waiting[path] = notice
         if not known or self._unwritten.get(path, math.inf) <= time.monotonic():
-            self._write(path, ending)
+            self._write(path, notice)
 
     def is_safe(self, id_: str, token: str) -> bool:
-        """Whether no kill loses how a claim ended: it is on the disk, or not here any more."""
+        """Whether a kill cannot lose the end of a claim: it is on disk, or already delivered."""
         return self._path(id_, token) not in self._unwritten
 
     def adopt(self, seconds: float = 0.0) -> int:
-        """Take over what other daemons left behind and nobody has delivered for so long; return how much that is."""
+        """Take over files of other daemons that are at least this old, and return their number."""
         adopted, before = 0, time.time() - seconds
-        self._sweep()
+        self._remove_partial()
         for path in sorted(self.folder.glob("*.json")):
             try:
                 if path in self._waiting or path.stat().st_mtime > before:
@@ -84,58 +85,58 @@ class Outbox:
             except FileNotFoundError:
                 continue  # another daemon has delivered it
             except (OSError, ValueError, KeyError, TypeError) as error:
-                log.error("no result in file=%s reason=%r", path, str(error))
+                log.error("unreadable result file=%s reason=%r", path, str(error))
         return adopted
 
-    def forget(self, ending: Ending) -> None:
-        """Drop what has arrived."""
-        for path in [path for path, held in self._waiting.items() if held is ending]:
+    def discard(self, notice: TerminalNotice) -> None:
+        """Remove a notice that was delivered."""
+        for path in [path for path, held in self._waiting.items() if held is notice]:
             self._drop(path)
-            # What cannot be removed is delivered again by the next daemon, and changes nothing.
+            # A file that cannot be removed is delivered again by the next daemon, without effect.
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def set_aside(self, ending: Ending) -> None:
-        """Keep what the archive will never take for a person to look at, and try it no more."""
-        for path in [path for path, held in self._waiting.items() if held is ending]:
+    def quarantine(self, notice: TerminalNotice) -> None:
+        """Keep the file of a notice that the store will never accept, for inspection, and never send it again."""
+        for path in [path for path, held in self._waiting.items() if held is notice]:
             self._drop(path)
             with contextlib.suppress(OSError):
                 path.replace(path.with_suffix(".refused"))
 
-    def _write(self, path: Path, ending: Ending) -> None:
+    def _write(self, path: Path, notice: TerminalNotice) -> None:
         try:
-            write_atomically(path, json.dumps({"archive": self.archive, **_as_dict(ending)}, indent=1).encode())
+            write_atomically(path, json.dumps({"archive": self.archive, **_as_dict(notice)}, indent=1).encode())
         except OSError as error:
             if path not in self._unwritten:
-                log.warning("result not on disk proposal=%s reason=%r", ending.id, error.strerror or str(error))
+                log.warning("result not written proposal=%s reason=%r", notice.id, error.strerror or str(error))
             self._unwritten[path] = time.monotonic() + RETRY_SECONDS
         else:
             if self._unwritten.pop(path, None) is not None:
-                log.info("result on disk after all proposal=%s", ending.id)
+                log.info("result written after all proposal=%s", notice.id)
 
     def _drop(self, path: Path) -> None:
         del self._waiting[path]
         self._unwritten.pop(path, None)
 
-    def _sweep(self) -> None:
-        """Remove the rests of writes that a kill cut off."""
+    def _remove_partial(self) -> None:
+        """Remove partial files of writers that were killed."""
         for path in self.folder.glob(".*.part"):
             with contextlib.suppress(OSError):
-                if path.stat().st_mtime < time.time() - REST_SECONDS:
+                if path.stat().st_mtime < time.time() - PARTIAL_SECONDS:
                     path.unlink()
 
     def _path(self, id_: str, token: str) -> Path:
-        # Ids hold characters that no file name may have; the digest also keeps attempts and archives apart.
+        # Ids hold characters that are invalid in file names; the digest also keeps attempts and archives apart.
         text = f"{self.archive} {id_} {token}"
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
-def _as_dict(ending: Ending) -> dict[str, Any]:
-    kept = asdict(ending)
-    return {"proposal": kept.pop("id"), **kept}
+def _as_dict(notice: TerminalNotice) -> dict[str, Any]:
+    values = asdict(notice)
+    return {"proposal": values.pop("id"), **values}
 
 
-def _from_dict(data: dict[str, Any]) -> Ending:
+def _from_dict(data: dict[str, Any]) -> TerminalNotice:
     id_, token = data.pop("proposal"), data.pop("token")
     if "result" not in data:
         return Failure(id_, token, **data) if "reason" in data else Release(id_, token, **data)

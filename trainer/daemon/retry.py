@@ -1,9 +1,9 @@
-"""Waiting for an archive that is away when a trainer starts; `archive.trainer.daemon.store_client` does so later.
+"""Retries of the first connection to the store; later outages are `archive.trainer.daemon.store_link`'s.
 
-    ask ──> answer                          most often, at once
-     └──> away ── pause ──> ask ──> …       said at first, and every minute; until it answers, time is up, or a stop
+    connect ──> store                            most often, at once
+     └──> unreachable ── pause ──> connect ──> …     until it answers, time is up, or the trainer is stopped
 
-What is wrong with the login, the name of the database or the release is no outage, and said at once.
+A wrong login, database name or release is no outage and is raised at once.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from archive.errors import StoreUnavailableError
 T = TypeVar("T")
 
 PAUSE = 2.0
-"""Seconds between two questions."""
-SAY_SECONDS = 60.0
-"""Seconds between two lines about one outage."""
+"""Seconds between two attempts."""
+REPORT_SECONDS = 60.0
+"""Seconds between two log lines on one outage."""
 
 
-def until_it_answers(
-    ask: Callable[[], T],
+def wait_for_store(
+    connect: Callable[[], T],
     seconds: float | None,
-    say: Callable[[str], None],
+    report: Callable[[str], None],
     stopped: Callable[[], bool] = lambda: False,
 ) -> T | None:
-    """Ask the archive until it answers, and return the answer; None if told to stop before.
+    """Call a function until the store is reachable, and return its result; None if stopped before.
 
     Args:
-        ask: Asks; it may be called many times.
-        seconds: Most that is waited; None waits without an end, 0 asks once.
-        say: Is told, in one line, what is waited for.
-        stopped: Whether to wait no longer.
+        connect: Reaches the store; called once or many times.
+        seconds: Longest wait; None waits without limit, 0 makes one attempt.
+        report: Receives one line on the outage, at its start and every minute.
+        stopped: Whether to give up waiting.
 
     Raises:
         StoreUnavailableError: Time is up; the last reason.
-        ArchiveError: Whatever else `ask` raises.
+        ArchiveError: Any other error of `connect`.
     """
     began = time.monotonic()
-    said: float | None = None
+    reported: float | None = None
     while not stopped():
         try:
-            return ask()
+            return connect()
         except StoreUnavailableError as error:
             waited = time.monotonic() - began
             if seconds is not None and waited + PAUSE > seconds:
                 raise
-            if said is None or waited - said > SAY_SECONDS:
-                end = "until it answers" if seconds is None else f"for {seconds - waited:.0f} s"
-                say(f"waiting {end}: {error}")
-                said = waited
+            if reported is None or waited - reported > REPORT_SECONDS:
+                limit = "until it answers" if seconds is None else f"for {seconds - waited:.0f} s"
+                report(f"waiting {limit}: {error}")
+                reported = waited
         _sleep(PAUSE, stopped)
     return None
 
 
 def _sleep(seconds: float, stopped: Callable[[], bool]) -> None:
-    until = time.monotonic() + seconds
-    while not stopped() and (left := until - time.monotonic()) > 0:
+    deadline = time.monotonic() + seconds
+    while not stopped() and (left := deadline - time.monotonic()) > 0:
         time.sleep(min(left, 0.1))

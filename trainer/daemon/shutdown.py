@@ -1,4 +1,4 @@
-"""Why a daemon ends: it was told to, by a signal or a call, or the process that it works for is gone."""
+"""Stop requests of a daemon: a signal, a call, or the end of the process that it works for."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from types import FrameType
 import psutil
 
 
-class Lifetime:
-    """Counts requests to stop, and watches over a parent.
+class StopSignal:
+    """Counts stop requests, and watches a parent process.
 
     Args:
-        parent: Id of the process to end with, if any.
+        parent: Id of the process whose end stops the daemon, if any.
 
     Attributes:
-        requests: How often a stop was asked for.
+        requests: Number of stop requests.
     """
 
     def __init__(self, parent: int | None = None) -> None:
@@ -27,23 +27,23 @@ class Lifetime:
         self._parent = None if parent is None else _process(parent)
 
     def request_stop(self) -> None:
-        """Ask for the end, from a signal or another thread."""
+        """Request a stop, from a signal or another thread."""
         self.requests += 1
 
     def stopping(self) -> bool:
-        """Whether a stop was asked for, or the parent is gone."""
+        """Whether a stop was requested, or the parent is gone."""
         return self.requests > 0 or self.parent_gone()
 
     def parent_gone(self) -> bool:
-        """Whether there was a parent to end with, and it has ended."""
+        """Whether there was a parent, and it has ended."""
         if self._parent_id is None:
             return False
-        # The handle, unlike the bare id, does not take a new process of the same number for the parent.
+        # The handle, unlike the bare id, does not mistake a new process with the same id for the parent.
         return self._parent is None or not _alive(self._parent)
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """Take SIGTERM and SIGINT as requests to stop; only the main thread can ask for signals."""
+        """Treat SIGTERM and SIGINT as stop requests; only the main thread can handle signals."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return

@@ -1,4 +1,4 @@
-"""The three parts of a data set: which rows each has, fixed by the protocol, and their numbers, standardised.
+"""Split and standardisation of a data set: the rows of each part, fixed by the protocol, and their scaled numbers.
 
 Means and deviations are those of the training part alone: of each feature, or of each channel of the images.
 """
@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
-from archive.trainer.tasks.protocol import Protocol
+from archive.trainer.protocols.base import TrainingProtocol
 
 Parts = dict[str, tuple[NDArray[np.float32], NDArray[Any]]]
 """`train`, `valid` and `test` to inputs, images as (n, height, width, channels), and targets."""
 
 CHUNK = 4096
-"""Images that are standardised at a time: a whole data set in double precision would not fit into a small machine."""
+"""Rows that are standardised at a time: a whole data set in double precision would not fit into a small machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A data set as it was read.
+    """A data set before its split.
 
     Attributes:
         inputs: (n, features) of floats, or images (n, height, width, channels) of bytes or floats.
         targets: (n,) int64 classes, or float64 values.
-        held_out: How many of the last rows its publisher keeps for tests.
+        held_out: Number of last rows that are the publisher's test part.
     """
 
     inputs: NDArray[Any]
@@ -36,8 +36,8 @@ class Rows:
     held_out: int = 0
 
 
-def cut(rows: Rows, protocol: Protocol) -> Parts:
-    """Return the parts that a protocol asks for, standardised.
+def cut(rows: Rows, protocol: TrainingProtocol) -> Parts:
+    """Return a protocol's parts, standardised.
 
     Raises:
         TrainingError: There are too few rows.
@@ -51,8 +51,8 @@ def cut(rows: Rows, protocol: Protocol) -> Parts:
     return {name: (_standardised(rows.inputs, at, mean, deviation), targets[at]) for name, at in chosen.items()}
 
 
-def choose(rows: Rows, protocol: Protocol) -> dict[str, NDArray[np.intp]]:
-    """Return which rows are in each part; no row is in two.
+def choose(rows: Rows, protocol: TrainingProtocol) -> dict[str, NDArray[np.intp]]:
+    """Return the rows of each part; the parts are disjoint.
 
     Raises:
         TrainingError: There are too few rows.
@@ -69,8 +69,8 @@ def choose(rows: Rows, protocol: Protocol) -> dict[str, NDArray[np.intp]]:
     return {"train": train, "valid": valid, "test": test}
 
 
-def _ranked(rows: Rows, protocol: Protocol, own: int) -> NDArray[np.intp]:
-    """Return rows in the order in which the parts take them."""
+def _ranked(rows: Rows, protocol: TrainingProtocol, own: int) -> NDArray[np.intp]:
+    """Return the rows in an order whose consecutive stretches are the parts."""
     seed, targets = protocol.split_seed, rows.targets
     stratified = np.issubdtype(targets.dtype, np.integer)
     if protocol.split == "given":
@@ -83,8 +83,8 @@ def _ranked(rows: Rows, protocol: Protocol, own: int) -> NDArray[np.intp]:
 
 
 def order(targets: NDArray[Any], seed: int, stratified: bool) -> NDArray[np.intp]:
-    """Return a fixed order of the rows; if stratified, every stretch of it holds each class in its share."""
-    # RandomState, since numpy promises that its stream never changes: a protocol's split must outlive numpy versions.
+    """Return a fixed order of the rows; if stratified, every stretch of it has the classes in proportion."""
+    # RandomState, since numpy guarantees its stream: a protocol's split must be the same in all numpy versions.
     shuffled = np.random.RandomState(seed).permutation(len(targets))
     if not stratified:
         return shuffled
@@ -96,10 +96,10 @@ def order(targets: NDArray[Any], seed: int, stratified: bool) -> NDArray[np.intp
 
 
 def moments(inputs: NDArray[Any], rows: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the mean and the deviation over some rows of each feature, or of each channel; 1 for a constant one."""
+    """Return the mean and the deviation of each feature, or each channel, over some rows; 1 for a constant."""
     axes = tuple(range(inputs.ndim - 1))
     if inputs.dtype == np.uint8:
-        # Whole numbers add up exactly, in whatever chunks.
+        # Sums of integers are exact for any size of chunks.
         count = len(rows) * int(np.prod(inputs.shape[1:-1]))
         sums = squares = np.zeros(inputs.shape[-1], dtype=np.int64)
         for at in _chunks(rows):
@@ -109,7 +109,7 @@ def moments(inputs: NDArray[Any], rows: NDArray[np.intp]) -> tuple[NDArray[np.fl
         deviation = np.sqrt(squares / count - mean**2)
     else:
         mean, deviation = inputs[rows].mean(axis=axes), inputs[rows].std(axis=axes)
-    # The deviation of a constant that no float is equal to comes out as its rounding error.
+    # The computed deviation of a constant without an exact float is its rounding error.
     return mean, np.where(deviation > 1e-12 * np.abs(mean), deviation, 1.0)
 
 

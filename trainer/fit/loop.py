@@ -1,11 +1,11 @@
-"""One network being trained: the loop, and all that it would need to go on elsewhere.
+"""The training loop of one network, and its checkpoint.
 
     batches ──> steps ──> validation ──> curve, best     once an epoch, until the rule of convergence or the last epoch
-       └── after each step the session may ask for the state; one that is resumed from it takes the very same steps
+       └── after each step the context may request a checkpoint; a training resumed from it takes the same steps
 
-What a state holds: the network, the best epoch's weights, what the optimisers remember and how far their schedule has
-gone, the generator of the batches as it was when the epoch began, with the number of batches since, their losses, the
-generators of what drops out, the curve, and the seconds spent.
+A checkpoint holds the network, the best epoch's weights, the optimisers' state and their position in the schedule, the
+generator of the batches at the begin of the epoch with the losses of the batches since, the generators of dropout, the
+curve, and the seconds spent.
 """
 
 from __future__ import annotations
@@ -20,50 +20,50 @@ import torch
 from torch import Tensor
 
 from archive.errors import TrainingError
-from archive.trainer.datasets.tensors import Batches
+from archive.trainer.fit.batches import Batches
+from archive.trainer.fit.context import Metrics, TrialContext
 from archive.trainer.fit.early_stopping import has_converged
-from archive.trainer.fit.evaluate import Best, measure
+from archive.trainer.fit.evaluate import BestEpoch, evaluate
 from archive.trainer.fit.steps import Steps, under
 from archive.trainer.nn.network import Network
-from archive.trainer.storage.checkpoints import State
+from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.storage.checkpoints import TrainingCheckpoint
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
-from archive.trainer.trial.session import Metrics, Session
 
 OnEpoch = Callable[[Metrics], None]
 
 
 class Training:
-    """A network with everything that changes while it learns.
+    """A network with everything that changes during its training.
 
     Args:
-        network: What learns, on its device.
-        task: What it learns.
-        protocol: By which rules.
+        network: The network, on its device.
+        task: Task to learn.
+        protocol: Training protocol.
         parts: `train`, `valid` and `test`, on the network's device.
-        steps: Of this network.
-        seed: Of the order of the inputs.
-        start: When the trial began, by `time.perf_counter`.
+        steps: The network's optimisers.
+        seed: Seed of the order of the inputs.
+        start: Start of the trial, by `time.perf_counter`.
 
     Attributes:
-        curve: One list of entries for each name, one entry for each whole epoch.
+        curve: One list of entries for each name, with one entry for each whole epoch.
         best: The best epoch so far.
-        resumed: How often it was taken up from a state.
-        inherited: What goes on record of the weights it started from.
+        resumed: Number of resumptions.
+        inherited: Record of the initial weights in the evaluation.
     """
 
     def __init__(
         self,
         network: Network,
         task: Task,
-        protocol: Protocol,
+        protocol: TrainingProtocol,
         parts: Mapping[str, Batches],
         steps: Steps,
         seed: int,
         start: float,
     ) -> None:
         self.network, self.task, self.protocol, self.parts, self.steps = network, task, protocol, parts, steps
-        self.best = Best(network, maximise=task.direction == "maximise")
+        self.best = BestEpoch(network, maximise=task.direction == "maximise")
         self.curve: dict[str, list[float]] = {}
         self.resumed = 0
         self.inherited: Mapping[str, Any] = {}
@@ -80,31 +80,31 @@ class Training:
 
     @property
     def seconds(self) -> float:
-        """Time spent on it so far, that before it was resumed included."""
+        """Time spent so far, with that before a resumption."""
         return time.perf_counter() - self._start
 
-    def run(self, until: int, session: Session, on_epoch: OnEpoch | None = None) -> str:
-        """Train up to an epoch, and say why training ended: `epochs`, `rung`, or the rule of convergence.
+    def run(self, until: int, context: TrialContext, on_epoch: OnEpoch | None = None) -> str:
+        """Train up to an epoch, and return why training ended: `epochs`, `rung`, or the rule of convergence.
 
         Raises:
             TrainingError: The loss is no longer finite.
-            Left: The session was asked to leave.
+            Cancelled: The context was cancelled.
         """
-        session.start(self.entries())
+        context.start(self.entries())
         while (ended := self._ended(until)) is None:
-            self._epoch(session)
+            self._epoch(context)
             if on_epoch is not None:
                 on_epoch(self.entries(self.epochs - 1)[0])
         return ended
 
     def entries(self, start: int = 0) -> list[Metrics]:
-        """Return the entries of the curve, one mapping an epoch, from the one of this index on."""
+        """Return the entries of the curve from an index on, one mapping an epoch."""
         rows = zip(*(values[start:] for values in self.curve.values()), strict=True)
         return [dict(zip(self.curve, row, strict=True)) for row in rows]
 
-    def state(self) -> State:
+    def checkpoint(self) -> TrainingCheckpoint:
         """Return the state after the last step; its tensors change with the next one."""
-        about = {
+        metadata = {
             "curve": self.curve,
             "best": [self.best.epoch, self.best.metric, self.best.loss],
             "steps": self.steps.done,
@@ -117,31 +117,31 @@ class Training:
             "network": self.network.state_dict(),
             "best": self.best.weights,
             "optimiser": self.steps.state(),
-            "drop": self.network.dropping(),
+            "drop": self.network.dropout_states(),
         }
-        tensors = {f"{part}.{name}": tensor for part, held in parts.items() for name, tensor in held.items()}
+        tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
         tensors["order"] = self._order_before if self._losses else self._order.get_state()
         if self._losses:
             tensors["losses"] = torch.stack(self._losses)
-        return State(about, tensors)
+        return TrainingCheckpoint(metadata, tensors)
 
-    def resume(self, state: State) -> None:
-        """Go on from a state as if there had been no interruption."""
-        about: Mapping[str, Any] = state.about
-        tensors = state.tensors
+    def resume(self, checkpoint: TrainingCheckpoint) -> None:
+        """Restore a checkpoint; the training continues as if there had been no interruption."""
+        metadata: Mapping[str, Any] = checkpoint.metadata
+        tensors = checkpoint.tensors
         self.network.load_state_dict(under("network.", tensors))
-        epoch, metric, loss = about["best"]
+        epoch, metric, loss = metadata["best"]
         self.best.resume(epoch, metric, loss, under("best.", tensors))
-        self.steps.resume(about["steps"], under("optimiser.", tensors))
-        self.network.go_on_dropping(under("drop.", tensors))
+        self.steps.resume(metadata["steps"], under("optimiser.", tensors))
+        self.network.restore_dropout(under("drop.", tensors))
         self._order.set_state(tensors["order"])
         device = self.parts["train"].targets.device
         self._losses = list(tensors["losses"].to(device).unbind()) if "losses" in tensors else []
-        self.curve = {name: list(values) for name, values in about["curve"].items()}
-        self._inputs = about["inputs"]
-        self._start -= about["seconds"]
-        self.resumed = about["resumed"] + 1
-        self.inherited = about["inherited"]
+        self.curve = {name: list(values) for name, values in metadata["curve"].items()}
+        self._inputs = metadata["inputs"]
+        self._start -= metadata["seconds"]
+        self.resumed = metadata["resumed"] + 1
+        self.inherited = metadata["inherited"]
 
     def _ended(self, until: int) -> str | None:
         if self.epochs == 0 or self._losses:
@@ -152,9 +152,9 @@ class Training:
             return "epochs" if until >= self.protocol.epochs else "rung"
         return None
 
-    def _epoch(self, session: Session) -> None:
-        train_loss = self._pass(session)
-        valid_loss, valid_metric = measure(self.network, self.parts["valid"], self.task, computing=self.steps.computing)
+    def _epoch(self, context: TrialContext) -> None:
+        train_loss = self._pass(context)
+        valid_loss, valid_metric = evaluate(self.network, self.parts["valid"], self.task, autocast=self.steps.autocast)
         epoch = self.epochs + 1
         _check_finite(epoch, train_loss=train_loss, valid_loss=valid_loss)
         now = {
@@ -168,18 +168,18 @@ class Training:
             self.curve.setdefault(name, []).append(entry)
         self.best.update(epoch, valid_metric, valid_loss)
 
-    def _pass(self, session: Session) -> float:
-        """Take the steps of one epoch that were not yet taken; return the mean loss of its inputs, each at its own."""
+    def _pass(self, context: TrialContext) -> float:
+        """Take the remaining steps of one epoch; return the mean loss of its inputs, each before its own step."""
         self._order_before = self._order.get_state()
         batches = self.parts["train"].epoch(self.protocol, self._order)
         self.network.train()
-        # What a resumed epoch has done already is drawn once more, which leaves the generator where it was.
+        # The batches before a resumption are drawn again, which brings the generator to where it was.
         for inputs, targets in islice(batches, len(self._losses), None):
             self._losses.append(self.steps.take(inputs, targets))
             self._inputs += len(targets)
-            if session.due():
-                session.pause(self.state(), self.epochs)
-        # One sum for the epoch: a number read back after each step would make a GPU wait for it.
+            if context.should_pause():
+                context.pause(self.checkpoint(), self.epochs)
+        # One sum for the epoch: to read a number back after each step would stall a GPU.
         loss = float(torch.stack(self._losses).sum()) / self._inputs
         self._losses, self._inputs = [], 0
         return loss

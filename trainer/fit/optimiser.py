@@ -1,7 +1,7 @@
-"""The steps of AdamW and of SGD with Nesterov's momentum, by the fused kernels of torch.
+"""AdamW, and SGD with Nesterov's momentum, by the fused kernels of torch.
 
-To the last bit what `torch.optim` does with `fused=True`. Its optimisers load torch's compiler, which no trial uses,
-when the first one is made: that doubled the time in which a trainer was ready. A step here costs two calls.
+Equal to `torch.optim` with `fused=True` to the last bit. The first optimiser of `torch.optim` loads torch's compiler,
+which no trial uses, and doubled the start-up time of a trainer. A step here costs two calls.
 
 symbol  meaning                                                   where
 λ       learning rate of the step                                 `rate` of `step`
@@ -18,17 +18,17 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import Tensor, nn
 
-from archive.trainer.tasks.protocol import Protocol
+from archive.trainer.protocols.base import TrainingProtocol
 
 _BETAS = (0.9, 0.999)
 _EPSILON = 1e-8
 
 
-class Group(ABC):
-    """Parameters that decay alike, and what their optimiser remembers of them.
+class ParameterGroup(ABC):
+    """Parameters with one weight decay, and their optimiser's state.
 
     Args:
-        parameters: All must have a gradient at every step.
+        parameters: Parameters; all must have a gradient at every step.
         decay: Weight decay.
     """
 
@@ -37,22 +37,22 @@ class Group(ABC):
 
     @abstractmethod
     def step(self, gradients: list[Tensor], rate: float) -> None:
-        """Move the parameters at a learning rate, and take note of their gradients."""
+        """Update the parameters and the state."""
 
     @abstractmethod
     def state(self) -> dict[str, list[Tensor]]:
-        """Return what is remembered of each parameter, by name; nothing before the first step may be left out."""
+        """Return the state of each parameter, by name; also before the first step, every name must be there."""
 
     @abstractmethod
     def resume(self, state: Mapping[str, list[Tensor]]) -> None:
-        """Remember what `state` returned once, on whatever device that was."""
+        """Restore a state, from any device."""
 
     def _like_parameters(self, tensors: list[Tensor]) -> list[Tensor]:
-        # The fused kernels walk through memory: what belongs to a parameter must lie in memory as it does.
+        # The fused kernels walk through memory: the state of a parameter must have the parameter's memory layout.
         return [torch.empty_like(p).copy_(t) for p, t in zip(self.parameters, tensors, strict=True)]
 
 
-class AdamW(Group):
+class AdamW(ParameterGroup):
     """Decoupled weight decay, then Adam's step."""
 
     def __init__(self, parameters: list[Tensor], decay: float) -> None:
@@ -62,7 +62,7 @@ class AdamW(Group):
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
     def step(self, gradients: list[Tensor], rate: float) -> None:
-        """Decay, then divide the mean by the root of the mean square, both free of their start at zero."""
+        """Decay, then divide the mean by the root of the mean square, both corrected for their start at zero."""
         torch._foreach_add_(self.steps, 1)
         torch._fused_adamw_(
             *(self.parameters, gradients, self.means, self.squares, [], self.steps),
@@ -76,23 +76,23 @@ class AdamW(Group):
         )
 
     def state(self) -> dict[str, list[Tensor]]:
-        """Return the means, and the number of steps."""
+        """Return the running means and the number of steps."""
         return {"mean": self.means, "square": self.squares, "steps": self.steps}
 
     def resume(self, state: Mapping[str, list[Tensor]]) -> None:
-        """Take the means up again."""
+        """Restore the running means and the number of steps."""
         self.means = self._like_parameters(state["mean"])
         self.squares = self._like_parameters(state["square"])
         self.steps = [torch.empty_like(own).copy_(t) for own, t in zip(self.steps, state["steps"], strict=True)]
 
 
-class SGD(Group):
-    """Stochastic gradient descent that looks ahead.
+class SGD(ParameterGroup):
+    """Stochastic gradient descent with Nesterov's momentum.
 
     Args:
-        parameters: All must have a gradient at every step.
+        parameters: Parameters; all must have a gradient at every step.
         decay: Weight decay.
-        momentum: In [0, 1); at zero there is nothing to remember, and nothing ahead.
+        momentum: Momentum in [0, 1); at zero there is no state.
     """
 
     def __init__(self, parameters: list[Tensor], decay: float, momentum: float) -> None:
@@ -101,7 +101,7 @@ class SGD(Group):
         self.momenta: list[Tensor] = []
 
     def step(self, gradients: list[Tensor], rate: float) -> None:
-        """Move as if the momentum had already been followed."""
+        """Take a step with the gradient and the momentum that follows it."""
         first = self.momentum > 0 and not self.momenta
         if first:
             self.momenta = [torch.empty_like(gradient) for gradient in gradients]
@@ -121,7 +121,7 @@ class SGD(Group):
         return {"momentum": self.momenta}
 
     def resume(self, state: Mapping[str, list[Tensor]]) -> None:
-        """Take the momenta up again."""
+        """Restore the momenta."""
         self.momenta = self._like_parameters(state["momentum"]) if state.get("momentum") else []
 
 
@@ -129,11 +129,11 @@ class Optimiser:
     """The optimiser of one trial.
 
     Args:
-        parameters: All of the network's.
-        protocol: Says which rule, and how strongly matrices decay.
+        parameters: Parameters of the network.
+        protocol: Protocol with the optimiser's name, its momentum and the weight decay of matrices.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], protocol: Protocol) -> None:
+    def __init__(self, parameters: Iterable[nn.Parameter], protocol: TrainingProtocol) -> None:
         every: list[Tensor] = list(parameters)
         groups = (
             ([p for p in every if p.ndim > 1], protocol.weight_decay),
@@ -142,7 +142,7 @@ class Optimiser:
         self.groups = [_group(members, decay, protocol) for members, decay in groups if members]
 
     def step(self, rate: float) -> None:
-        """Move all parameters by their gradients, then forget these."""
+        """Update all parameters, then clear their gradients."""
         with torch.no_grad():
             for group in self.groups:
                 group.step([p.grad for p in group.parameters if p.grad is not None], rate)
@@ -150,7 +150,7 @@ class Optimiser:
                     parameter.grad = None
 
     def state(self) -> dict[str, Tensor]:
-        """Return what is remembered, by name; not copies."""
+        """Return the state by name; not copies."""
         return {
             f"{at}.{name}.{place}": tensor
             for at, group in enumerate(self.groups)
@@ -159,17 +159,16 @@ class Optimiser:
         }
 
     def resume(self, state: Mapping[str, Tensor]) -> None:
-        """Remember what `state` returned once."""
+        """Restore a state."""
         for at, group in enumerate(self.groups):
-            remembered: dict[str, list[Tensor]] = {}
+            own: dict[str, list[Tensor]] = {}
             for name in group.state():
                 count = len(group.parameters)
-                kept = [state[key] for place in range(count) if (key := f"{at}.{name}.{place}") in state]
-                remembered[name] = kept
-            group.resume(remembered)
+                own[name] = [state[key] for place in range(count) if (key := f"{at}.{name}.{place}") in state]
+            group.resume(own)
 
 
-def _group(parameters: list[Tensor], decay: float, protocol: Protocol) -> Group:
+def _group(parameters: list[Tensor], decay: float, protocol: TrainingProtocol) -> ParameterGroup:
     if protocol.optimiser == "sgd":
         return SGD(parameters, decay, protocol.momentum)
     return AdamW(parameters, decay)

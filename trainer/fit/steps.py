@@ -1,4 +1,4 @@
-"""The steps of a training: forward, backward, optimiser, with the learning rate that the protocol lays over them."""
+"""One training step: forward, backward, update, at the learning rate of the protocol's schedule."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from archive.trainer.fit.evaluate import descended
+from archive.trainer.fit.evaluate import training_loss
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.optimiser import Optimiser
-from archive.trainer.fit.precision import computing
+from archive.trainer.fit.precision import autocast_context
 from archive.trainer.nn.network import Network
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
 
 
 class Steps:
-    """The optimisers of one training, and how far their schedule has gone.
+    """The optimisers of one training, and their position in the schedule.
 
     Args:
-        network: What learns.
-        task: What it learns.
-        protocol: By which rules.
-        total: Steps of all the protocol's epochs: the schedule is laid over them, however few are taken.
-        wanted: What differs from the protocol.
+        network: The network.
+        task: Task to learn.
+        protocol: Training protocol.
+        total: Number of steps in all the protocol's epochs, which the schedule spans even if training ends early.
+        overrides: Hyperparameters that differ from the protocol.
         precision: `float32`, `bf16` or `tf32`.
 
     Attributes:
@@ -37,28 +37,28 @@ class Steps:
         self,
         network: Network,
         task: Task,
-        protocol: Protocol,
+        protocol: TrainingProtocol,
         total: int,
-        wanted: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
+        overrides: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
         precision: str = "float32",
     ) -> None:
         self.network, self.protocol = network, protocol
-        self.loss = descended(task, protocol)
-        self.optimisers = _optimisers(network, protocol, wanted)
-        bounds = wanted.of_layers("max_norm", len(network.weighted), math.inf)
+        self.loss = training_loss(task, protocol)
+        self.optimisers = _optimisers(network, protocol, overrides)
+        bounds = overrides.of_layers("max_norm", len(network.weighted), math.inf)
         self.bounded = [
             (parameter, bound)
             for layer, bound in zip(network.weighted, bounds, strict=True)
             for parameter in layer.parameters()
             if parameter.ndim > 1 and bound < math.inf
         ]
-        self.computing = computing(precision, next(network.parameters()).device)
+        self.autocast = autocast_context(precision, next(network.parameters()).device)
         self.total = total
         self.done = 0
 
     def take(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Take one step; return the summed loss of its inputs before it, () on the device."""
-        with self.computing:
+        with self.autocast:
             loss = self.loss(self.network(inputs), targets)
         loss.backward()  # type: ignore[no-untyped-call]
         factor = factor_at(self.done / self.total, self.protocol)
@@ -69,7 +69,7 @@ class Steps:
         return loss.detach() * len(targets)
 
     def state(self) -> dict[str, Tensor]:
-        """Return what the optimisers remember, by name; not copies."""
+        """Return the optimisers' state by name; not copies."""
         return {
             f"{at}.{name}": tensor
             for at, (optimiser, _) in enumerate(self.optimisers)
@@ -77,7 +77,7 @@ class Steps:
         }
 
     def resume(self, done: int, state: Mapping[str, Tensor]) -> None:
-        """Go on after so many steps with what was remembered then."""
+        """Restore the optimisers' state after so many steps."""
         self.done = done
         for at, (optimiser, _) in enumerate(self.optimisers):
             optimiser.resume(under(f"{at}.", state))
@@ -90,12 +90,12 @@ class Steps:
 
 
 def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors whose names begin so, by the rest of their names."""
+    """Return the tensors whose names have a prefix, by the rest of their names."""
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def factor_at(progress: float, protocol: Protocol) -> float:
-    """Return the factor of the learning rate at a progress in [0, 1]: a line up and a cosine down, or always 1."""
+def factor_at(progress: float, protocol: TrainingProtocol) -> float:
+    """Return the factor of the learning rate at a progress in [0, 1]: linear up and a cosine down, or always 1."""
     if protocol.schedule == "constant":
         return 1.0
     warmup = protocol.warmup
@@ -104,11 +104,13 @@ def factor_at(progress: float, protocol: Protocol) -> float:
     return 0.5 * (1 + math.cos(math.pi * (progress - warmup) / (1 - warmup)))
 
 
-def _optimisers(network: Network, protocol: Protocol, wanted: Hyperparameters) -> list[tuple[Optimiser, float]]:
-    """Return optimisers with the peaks of their learning rates: one, unless layers differ."""
+def _optimisers(
+    network: Network, protocol: TrainingProtocol, overrides: Hyperparameters
+) -> list[tuple[Optimiser, float]]:
+    """Return optimisers with the peaks of their learning rates: one, unless the layers differ."""
     count = len(network.weighted)
-    rates = wanted.of_layers("learning_rate", count, protocol.learning_rate)
-    decays = wanted.of_layers("weight_decay", count, protocol.weight_decay)
+    rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
+    decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
     each = [replace(protocol, weight_decay=decay) for decay in decays]
     if len({*zip(rates, decays, strict=True)}) == 1:
         return [(Optimiser(network.parameters(), each[0]), rates[0])]

@@ -1,11 +1,11 @@
-"""Training: one network, one task, one seed, one device.
+"""Training of one network on one task, with one seed, on one device.
 
-    network ── shuffled batches ──> steps ──> validation ──> callback      once an epoch, until it converges
-                                                 └─ best so far: weights kept aside, tested once at the end
+    network ── shuffled batches ──> steps ──> validation ──> callback      once an epoch, until convergence
+                                                 └─ best so far: weights copied, tested once at the end
 
-The same architecture (in whatever order its layers stand), task, protocol, seed and number of threads give the same
-result to the last bit on one CPU, however often the training was interrupted and resumed; on a GPU, the same up to the
-order of its sums.
+The same architecture (in any order of its layers), task, protocol, seed and number of threads give the same result to
+the last bit on one CPU, however often the training was interrupted and resumed; on a GPU, the same up to the order of
+its sums.
 """
 
 from __future__ import annotations
@@ -23,40 +23,42 @@ from torch import Tensor
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import CheckpointError, TrainingError, UsageError
-from archive.trainer.datasets.tensors import Batches, Splits
+from archive.trainer.datasets.splits import Splits
 from archive.trainer.fit import precision as precisions
-from archive.trainer.fit.evaluate import measure
+from archive.trainer.fit.batches import Batches
+from archive.trainer.fit.context import Metrics, TrialContext
+from archive.trainer.fit.evaluate import evaluate
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.loop import OnEpoch, Training
+from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.fit.steps import Steps
 from archive.trainer.nn.network import Network
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
-from archive.trainer.trial.failures import out_of_memory
-from archive.trainer.trial.session import Metrics, Session
 
 log = logging.getLogger("archive.trainer")
 
 Initial = Mapping[str, Tensor] | Callable[[], Mapping[str, Tensor]]
-"""Weights to start from by the names of `Network.state_dict`, or what returns them."""
+"""Initial weights by the names of `Network.state_dict`, or a function that returns them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a finished trial found.
+    """Outcome of a finished training.
 
     Attributes:
         value: The task's metric on the validation part, at the best epoch, in the task's own unit.
-        metrics: Beside it `valid_loss`, `train_loss`, the metric on the test part (`test_accuracy`, `test_mse`), all
-            at the best epoch, `best_epoch`, `params` and `flops` (see `Network`).
+        metrics: `valid_loss`, `train_loss` and the metric on the test part (`test_accuracy`, `test_mse`), all at the
+            best epoch; `best_epoch`, `params` and `flops` (see `Network`).
         curve: `epoch`, `train_loss`, `valid_loss`, `valid_<metric>` and `seconds` since the start, parallel lists.
-        epochs: Number of epochs run.
-        seconds: Wall time from the building of the network to the last test; of all attempts, if it was resumed.
+        epochs: Number of epochs.
+        seconds: Wall time from the building of the network to the last test, over all resumptions.
         weights: Tensors of the best epoch by name, on the CPU.
-        ended: Why: `epochs` (all of the protocol's), `rung` (those asked for), or the protocol's rule of convergence.
-        resumed: How often it was resumed.
-        precision: `float32` or `bf16`.
-        inherited: What is on record of the weights it started from: JSON values; empty when it started from its seed.
+        ended: Why training ended: `epochs` (all of the protocol's), `rung` (those of the argument), or the protocol's
+            rule of convergence.
+        resumed: Number of resumptions.
+        precision: `float32`, `bf16` or `tf32`.
+        inherited: Record of the initial weights, as JSON values; empty if they were drawn from the seed.
     """
 
     value: float
@@ -74,7 +76,7 @@ class Outcome:
 def train(
     architecture: Architecture,
     task: Task,
-    protocol: Protocol | None = None,
+    protocol: TrainingProtocol | None = None,
     *,
     seed: int = 0,
     device: str = "cpu",
@@ -84,57 +86,58 @@ def train(
     inherited: Mapping[str, Any] | None = None,
     epochs: int | None = None,
     precision: str = "auto",
-    session: Session | None = None,
+    context: TrialContext | None = None,
 ) -> Outcome:
-    """Train a network and measure it.
+    """Train a network and evaluate it.
 
     Args:
-        architecture: The network; its canonical order is what is built, so that relabellings are trained alike.
-        task: What to learn.
-        protocol: By which rules; the task's default if None.
-        seed: Of the initial weights and of the order of the inputs.
-        device: As torch names it.
+        architecture: The network; built in its canonical order, so that relabellings are trained alike.
+        task: Task to learn.
+        protocol: Training protocol; the task's default if None.
+        seed: Seed of the initial weights and of the order of the inputs.
+        device: Device in torch's notation.
         on_epoch: Called after each epoch with that epoch's entries of the curve.
-        hyperparameters: What differs from the protocol (`archive.trainer.fit.hyperparameters`).
-        initial: Weights to start from, in the canonical order; None draws them from the seed. What returns them is
-            called unless a state is resumed, and may raise CheckpointError: the seed must do, then, unless the
+        hyperparameters: Overrides of the protocol (`archive.trainer.fit.hyperparameters`).
+        initial: Initial weights, in the canonical order; None draws them from the seed. A function is called unless a
+            checkpoint is resumed, and may raise CheckpointError: the weights then come from the seed, unless the
             protocol has other rules for networks that inherit.
-        inherited: What to put on record of `initial`, as JSON values.
-        epochs: Train up to this epoch, with the schedule of all of the protocol's; None means all. Its outcome is what
-            the whole training would have found by then, and the session keeps the state.
+        inherited: Record of `initial` in the outcome, as JSON values.
+        epochs: Train up to this epoch, with the schedule of all of the protocol's; None trains all. The outcome is
+            that of the whole training at this epoch, and the context saves a checkpoint.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
-        session: Keeps the state and may ask the training to leave; None stands alone.
+        context: Saves checkpoints and may cancel the training; None does neither.
 
     Raises:
         UnknownNameError: There is no hyperparameter of a name.
         UsageError: The value of an argument cannot be used.
         InvalidArchitectureError: The network does not suit the task.
         TrainingError: The loss is no longer finite, memory ran out, or the initial weights do not fit.
-        CheckpointError: The initial weights cannot be had, and these are the rules of a network that has some.
-        Left: The session was asked to leave.
+        CheckpointError: The initial weights cannot be loaded, and the protocol has rules for networks with such.
+        Cancelled: The context was cancelled.
     """
     start = time.perf_counter()
     protocol = protocol or task.protocol()
     until = protocol.epochs if epochs is None else epochs
     if not 1 <= until <= protocol.epochs:
         raise UsageError(f"epochs must be between 1 and the {protocol.epochs} of {protocol.name}, got {until}")
-    architecture, session, on = architecture.canonical, session or Session(), torch.device(device)
-    wanted = Hyperparameters.of(hyperparameters or {})
-    numbers = precisions.choose(precision, on)
+    architecture, context, target = architecture.canonical, context or TrialContext(), torch.device(device)
+    overrides = Hyperparameters.of(hyperparameters or {})
+    dtype = precisions.choose(precision, target)
     try:
         splits = task.load(protocol)
-        with precisions.units(numbers):
-            training = _prepared(architecture, task, protocol, splits, wanted, seed, on, numbers, start)
-            state = session.resume(_job(architecture, task, protocol, splits, seed, on, numbers, hyperparameters or {}))
-            if state is not None and len(state.about["curve"].get("epoch", ())) <= until:
-                training.resume(state)
+        with precisions.tf32_units(dtype):
+            training = _prepared(architecture, task, protocol, splits, overrides, seed, target, dtype, start)
+            identity = _identity(architecture, task, protocol, splits, seed, target, dtype, hyperparameters or {})
+            checkpoint = context.resume(identity)
+            if checkpoint is not None and len(checkpoint.metadata["curve"].get("epoch", ())) <= until:
+                training.resume(checkpoint)
                 log.info("resumed epoch=%d steps=%d", training.epochs, training.steps.done)
             elif initial is not None:
                 _start_from(training, initial, inherited or {})
-            ended = training.run(until, session, on_epoch)
+            ended = training.run(until, context, on_epoch)
             if ended == "rung":
-                session.save(training.state(), training.epochs)
-            return _outcome(training, ended, numbers)
+                context.save(training.checkpoint(), training.epochs)
+            return _outcome(training, ended, dtype)
     except RuntimeError as error:
         if (reason := out_of_memory(error)) is None:
             raise
@@ -144,9 +147,9 @@ def train(
 def _prepared(
     architecture: Architecture,
     task: Task,
-    protocol: Protocol,
+    protocol: TrainingProtocol,
     splits: Splits,
-    wanted: Hyperparameters,
+    overrides: Hyperparameters,
     seed: int,
     device: torch.device,
     precision: str,
@@ -155,33 +158,33 @@ def _prepared(
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
     normalise = protocol.normalisation == "batch"
     network = Network(architecture, task.input_shape, task.outputs, task.kind, normalise=normalise, seed=seed)
-    network.drop_out(wanted.of_layers("dropout", len(network.weighted), 0.0), seed)
+    network.set_dropout(overrides.of_layers("dropout", len(network.weighted), 0.0), seed)
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     total = protocol.epochs * parts["train"].steps(protocol)
-    steps = Steps(network, task, protocol, total, wanted, precision)
+    steps = Steps(network, task, protocol, total, overrides, precision)
     return Training(network, task, protocol, parts, steps, seed, start)
 
 
-def _job(
+def _identity(
     architecture: Architecture,
     task: Task,
-    protocol: Protocol,
+    protocol: TrainingProtocol,
     splits: Splits,
     seed: int,
     device: torch.device,
     precision: str,
     hyperparameters: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return what must be equal for a state to be gone on from, as JSON values.
+    """Return what a checkpoint must agree on for this training to resume from it, as JSON values.
 
-    Weights that were inherited are not in it: another start may be at hand when the trial is resumed, and the
-    one that it had is in the state.
+    Inherited weights do not count: another ancestor may be available when the trial is resumed, and the checkpoint
+    holds the weights that the first attempt started from.
     """
-    answers = hashlib.sha256(b"".join(part.targets.tobytes() for part in (splits.train, splits.valid, splits.test)))
+    targets = hashlib.sha256(b"".join(part.targets.tobytes() for part in (splits.train, splits.valid, splits.test)))
     return {
         "architecture": codec.to_dict(architecture),
         "task": task.name,
-        "data": answers.hexdigest(),
+        "data": targets.hexdigest(),
         "protocol": protocol.as_dict(),
         "seed": seed,
         "hyperparameters": dict(hyperparameters),
@@ -196,13 +199,13 @@ def _start_from(training: Training, initial: Initial, inherited: Mapping[str, An
     except CheckpointError as error:
         if training.protocol.inherited_epochs is not None:
             raise
-        log.warning("starts from its seed reason=%r", error.reason)
+        log.warning("starts from the seed reason=%r", error.reason)
         training.inherited = {"error": error.reason}
         return
     try:
         training.network.load_state_dict(weights)
     except RuntimeError as error:
-        # The first line of torch's message says no more than that.
+        # The first line of torch's message has no details.
         why = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
         raise TrainingError(f"the weights to start from do not fit the network: {why}") from error
     training.inherited = dict(inherited)
@@ -211,7 +214,7 @@ def _start_from(training: Training, initial: Initial, inherited: Mapping[str, An
 def _outcome(training: Training, ended: str, precision: str) -> Outcome:
     task, network, best, curve = training.task, training.network, training.best, training.curve
     best.restore()
-    _, test_metric = measure(network, training.parts["test"], task, computing=training.steps.computing)
+    _, test_metric = evaluate(network, training.parts["test"], task, autocast=training.steps.autocast)
     metrics = {
         "train_loss": curve["train_loss"][best.epoch - 1],
         "valid_loss": best.loss,

@@ -1,1 +1,9 @@
-"""Network morphism of trained weights: a grown network begins with what its ancestor has learned."""
+"""Network morphism of trained weights: a grown network starts with the function of the network that it grew from.
+
+    match, demand, channels      which layers and channels of the child continue those of the parent
+    feasibility                  whether the function can be kept
+    tensors, transfer            the child's weights
+    inherited_weights            an ancestor's weights, found in the archive and adapted to a network
+
+Imports `nn`, `tasks`, `protocols` and `storage`. `match`, `demand`, `channels` and `feasibility` need no torch.
+"""

@@ -1,11 +1,10 @@
-"""What the layers of a grown network have to hand on, where they cannot hand on everything.
+"""Demand on each layer of a child network: the values that it must pass through if it cannot pass all.
 
-A new layer passes on what enters it, but it may have fewer units than there are channels: a skip was led into it, or
-the layer before it was widened. What no layer behind it takes up may be left out; what reaches a layer that needs it
-on no other way must not.
+A new layer passes its input through, but may have fewer units than input channels, after a skip into it or a wider
+layer before it. It may drop values that no later layer needs, but none that a later layer receives on no other path.
 
-    vital    tokens (`archive.trainer.morphism.match`) that some layer needs, and gets through this one alone
-    wanted   tokens that some layer needs
+    required   tokens (`archive.trainer.morphism.match`) that some layer needs and receives through this one alone
+    useful     tokens that some layer needs
 """
 
 from __future__ import annotations
@@ -18,25 +17,25 @@ from archive.trainer.morphism.match import Matching, Token, can_be_negative, emi
 
 @dataclass
 class Demand:
-    """What is asked of one layer of the child."""
+    """The demand on one layer of the child."""
 
-    vital: set[Token] = field(default_factory=set)
-    wanted: set[Token] = field(default_factory=set)
+    required: set[Token] = field(default_factory=set)
+    useful: set[Token] = field(default_factory=set)
 
 
 def demands(matching: Matching) -> list[Demand]:
-    """Return what is asked of each layer of the child, found from the output to the input."""
+    """Return the demand on each layer of the child, computed from the output to the input."""
     child = matching.child.architecture
-    there = possible(matching)
-    found = [Demand() for _ in child.layers]
+    emitted = possible(matching)
+    result = [Demand() for _ in child.layers]
     for v in reversed(range(1, len(child.layers))):
-        needs = _needs(matching, v, set().union(*(there[p] for p in child.parents[v])), found[v])
+        needs = _needs(matching, v, set().union(*(emitted[p] for p in child.parents[v])), result[v])
         for p in child.parents[v]:
-            elsewhere = set().union(*(there[other] for other in child.parents[v] if other != p))
+            elsewhere = set().union(*(emitted[other] for other in child.parents[v] if other != p))
             elsewhere |= _parts(elsewhere)
-            found[p].wanted |= needs.wanted & there[p]
-            found[p].vital |= (needs.vital & there[p]) - elsewhere
-    return found
+            result[p].useful |= needs.useful & emitted[p]
+            result[p].required |= (needs.required & emitted[p]) - elsewhere
+    return result
 
 
 def token_of(value: Any) -> Token:
@@ -45,8 +44,8 @@ def token_of(value: Any) -> Token:
     return (what, token_of(of)) if isinstance(what, str) else what
 
 
-def _needs(matching: Matching, v: int, entering: set[Token], asked: Demand) -> Demand:
-    """Return what a layer needs of what enters it: for its own weights, or because it is asked for it."""
+def _needs(matching: Matching, v: int, entering: set[Token], demand: Demand) -> Demand:
+    """Return the tokens that a layer needs of its input: for its own weights, or to meet the demand on it."""
     u = matching.of[v]
     if u is not None:
         own = emitted(matching.parent)
@@ -55,10 +54,10 @@ def _needs(matching: Matching, v: int, entering: set[Token], asked: Demand) -> D
     needs = Demand()
     for token in entering:
         made = set(passed(matching.child, v, token, can_be_negative(matching.parent, token)))
-        if made & asked.wanted:
-            needs.wanted.add(token)
-        if made & asked.vital:
-            needs.vital.add(token)
+        if made & demand.useful:
+            needs.useful.add(token)
+        if made & demand.required:
+            needs.required.add(token)
     return needs
 
 

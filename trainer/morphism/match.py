@@ -1,20 +1,19 @@
-"""Which layers of a network are those of another one that it grew from: found from the two graphs alone.
+"""Matching of a child network's layers with those of its parent, from the two graphs alone.
 
 symbol   meaning                                                           here
 u        layer of the parent                                               position
 v        layer of the child                                                position
-psi(v)   the layer that v continues; None where v is new                   `Matching.of[v]`
-token    what a layer emits, said in the parent's words                    u, or (`avg-pool`, token), …
+psi(v)   the layer that v continues; None if v is new                      `Matching.of[v]`
+token    output of a layer, expressed by the parent's layers               u, or (`avg-pool`, token), …
 
-A layer continues u when it has u's operation and stride, at least u's units, and is fed, among other things, with
-everything that feeds u. Pools have no weights and continue nothing: they turn tokens into tokens of pooled images. A
-new layer hands on what feeds it where it can be the identity (`passed`). Several layers may continue one: a path was
-duplicated.
+A layer continues u if it has u's operation and stride, at least u's units, and at least the inputs of u. Pools have no
+weights and continue nothing: they turn tokens into tokens of pooled images. A new layer passes its input through where
+it can be the identity (`passed`). Several layers may continue one, after the duplication of a path.
 
-The matching says where weights go (`archive.trainer.morphism.transfer`), and, read as a list, which operations lead
-from the one network to the other. It is searched for depth first, layer by layer; all layers of the parent have to be
-continued, which leaves few choices. Image sides, which decide whether a residual block projects its input, come from
-the input.
+The matching determines the destination of weights (`archive.trainer.morphism.transfer`) and, read as a list, the
+operations from one network to the other. The search is depth first, layer by layer; all layers of the parent must be
+continued, which leaves few choices. The sizes of images, which decide whether a residual block projects its input, are
+inferred from the input.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 
 Token = Any
-"""Hashable: a position in the parent, or a pair of what was done to a token and the token."""
+"""Hashable: a position in the parent, or a pair of an operation on a token and the token."""
 
 NEVER_NEGATIVE = frozenset({"relu", "crelu", "logistic", "softplus", "fc"})
-"""Operations outside the group `conv`, whose outputs are never negative either, that emit no negative number."""
+"""Operations whose outputs are never negative, beside those of the group `conv`."""
 
 _VISITS = 20_000
 
 
-class Sized:
-    """A network with the sizes that an input gives it.
+class SizedNetwork:
+    """A network with its sizes for a shape of inputs.
 
     Args:
-        architecture: Of the space `cnn` or `mlp`.
+        architecture: Architecture of the space `cnn` or `mlp`.
         input_shape: (channels, height, width) or (features,) of one input.
     """
 
@@ -53,37 +52,37 @@ class Sized:
 
     @cached_property
     def widths(self) -> list[int]:
-        """Channels or features that each layer emits; those that enter, for decisions and the output."""
-        found: list[int] = []
+        """Output channels or features of each layer; for decisions and the output, those of their input."""
+        widths: list[int] = []
         for u, layer in enumerate(self.architecture.layers):
             if self.groups[u] == "input":
                 size = 1
                 for side in self.input_shape[:1] if self.words.images else self.input_shape:
                     size *= side
-                found.append(size)
+                widths.append(size)
             elif layer.units is None:
-                found.append(sum(found[p] for p in self.architecture.parents[u]))
+                widths.append(sum(widths[p] for p in self.architecture.parents[u]))
             else:
-                found.append(2 * layer.units if layer.op == "crelu" else layer.units)
-        return found
+                widths.append(2 * layer.units if layer.op == "crelu" else layer.units)
+        return widths
 
     def entering(self, u: int) -> int:
-        """Return how many channels or features enter a layer."""
+        """Return the number of input channels or features of a layer."""
         return sum(self.widths[p] for p in self.architecture.parents[u])
 
     def sides(self, level: int | None) -> tuple[int, ...]:
-        """Return height and width of an image that was halved so often; none for a vector."""
+        """Return height and width of an image after this many halvings; none for a vector."""
         if not self.words.images or level is None:
             return ()
         return tuple(-(-side // 2**level) for side in self.input_shape[1:])
 
     def pixels(self, u: int) -> int:
-        """Return the pixels of each channel that enters a layer; 1 for a vector."""
+        """Return the number of pixels of each input channel of a layer; 1 for a vector."""
         level = self.architecture.levels[self.architecture.parents[u][0]] if self.words.images else None
-        found = 1
+        pixels = 1
         for side in self.sides(level):
-            found *= side
-        return found
+            pixels *= side
+        return pixels
 
     def projects(self, u: int) -> bool:
         """Return whether a residual block has a 1 x 1 convolution in place of the identity."""
@@ -98,45 +97,45 @@ class Sized:
 
 @dataclass(frozen=True)
 class Matching:
-    """What becomes of a parent in a child.
+    """The layers of a parent in a child.
 
     Attributes:
-        parent: With its sizes.
-        child: With its sizes.
+        parent: The parent with its sizes.
+        child: The child with its sizes.
         of: Position in the parent of the layer that each layer of the child continues; None for new layers and pools.
     """
 
-    parent: Sized
-    child: Sized
+    parent: SizedNetwork
+    child: SizedNetwork
     of: tuple[int | None, ...]
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The operations that lead from the parent to the child, in words; positions are the child's."""
+        """The operations from the parent to the child, in words, with positions in the child."""
         return tuple(_described(self))
 
 
-def matchings(parent: Sized, child: Sized, visits: int = _VISITS) -> Iterator[Matching]:
-    """Yield ways to see the child as grown from the parent, the most direct first.
+def matchings(parent: SizedNetwork, child: SizedNetwork, visits: int = _VISITS) -> Iterator[Matching]:
+    """Yield the matchings of a child with a parent, the most direct first.
 
     Args:
-        parent: Of the same space as the child.
-        child: With the same input.
-        visits: Most layers that are looked at; with more than that to try, the search ends.
+        parent: Network of the same space as the child.
+        child: Network with the same input.
+        visits: Largest number of visited layers, after which the search ends.
     """
     if parent.architecture.space != child.architecture.space or parent.input_shape != child.input_shape:
         return
-    yield from _Search(parent, child, visits).run()
+    yield from _MatchingSearch(parent, child, visits).run()
 
 
-def passed(sized: Sized, v: int, entering: Token, negative: bool) -> tuple[Token | None, ...]:
-    """Return what a new layer makes of one token that enters it, as each of the channels that it makes of it.
+def passed(sized: SizedNetwork, v: int, entering: Token, negative: bool) -> tuple[Token | None, ...]:
+    """Return the outputs of a new layer for one token of its input, one for each output channel.
 
     Args:
         sized: The child.
         v: The new layer.
-        entering: What enters.
-        negative: Whether it may be negative.
+        entering: The token.
+        negative: Whether its values may be negative.
     """
     layer, group = sized.architecture.layers[v], sized.groups[v]
     if group == "pool":
@@ -147,12 +146,12 @@ def passed(sized: Sized, v: int, entering: Token, negative: bool) -> tuple[Token
         return (("+", entering), ("-", entering)) if negative else (entering, None)
     if group == "conv" or layer.op in ("relu", "fc"):
         return (("+", entering) if negative else entering,)
-    # Both are the identity where nothing is negative, and nothing of use elsewhere.
+    # Both are the identity on values that are not negative, and useless for others.
     return (entering if layer.op in ("leaky-relu", "elu") and not negative else None,)
 
 
-def can_be_negative(parent: Sized, token: Token) -> bool:
-    """Return whether a token, of whole layers or of single channels, may hold negative numbers."""
+def can_be_negative(parent: SizedNetwork, token: Token) -> bool:
+    """Return whether a token, of whole layers or of single channels, may have negative values."""
     while isinstance(token, tuple) and isinstance(token[0], str):
         if token[0] in "+-":
             return False
@@ -161,22 +160,22 @@ def can_be_negative(parent: Sized, token: Token) -> bool:
     return parent.groups[u] != "conv" and parent.architecture.layers[u].op not in NEVER_NEGATIVE
 
 
-def emitted(sized: Sized) -> list[frozenset[Token]]:
-    """Return what each layer of a network emits, in its own words: itself, or what a pool makes of others."""
-    found: list[frozenset[Token]] = []
+def emitted(sized: SizedNetwork) -> list[frozenset[Token]]:
+    """Return the tokens of each layer of a network by its own positions: itself, or the pooled tokens of a pool."""
+    tokens: list[frozenset[Token]] = []
     for u, layer in enumerate(sized.architecture.layers):
         if sized.groups[u] == "pool":
-            entering = frozenset().union(*(found[p] for p in sized.architecture.parents[u]))
-            found.append(frozenset((layer.op, token) for token in entering))
+            entering = frozenset().union(*(tokens[p] for p in sized.architecture.parents[u]))
+            tokens.append(frozenset((layer.op, token) for token in entering))
         else:
-            found.append(frozenset((u,)))
-    return found
+            tokens.append(frozenset((u,)))
+    return tokens
 
 
-class _Search:
-    """Depth first over the child's layers, in their order."""
+class _MatchingSearch:
+    """Depth-first search over the child's layers, in their order."""
 
-    def __init__(self, parent: Sized, child: Sized, visits: int) -> None:
+    def __init__(self, parent: SizedNetwork, child: SizedNetwork, visits: int) -> None:
         self.parent, self.child, self.left = parent, child, visits
         own = emitted(parent)
         self.needed = [frozenset().union(*(own[p] for p in parents)) for parents in parent.architecture.parents]
@@ -202,41 +201,41 @@ class _Search:
             return
         for choice in self._choices(v, open_):
             self.of[v] = choice
-            self.tokens[v] = frozenset((choice,)) if choice is not None else self._handed_on(v)
+            self.tokens[v] = frozenset((choice,)) if choice is not None else self._passed_tokens(v)
             yield from self._from(v + 1)
         self.of[v] = None
 
     def _choices(self, v: int, open_: set[int]) -> list[int | None]:
         if self.child.groups[v] == "pool":
             return [None]
-        found = [u for u in sorted(self.inner) if self._continues(v, u)]
+        candidates = [u for u in sorted(self.inner) if self._continues(v, u)]
         units = self.child.architecture.layers[v].units
 
         def directness(u: int) -> tuple[bool, bool, int]:
             return u not in open_, self.parent.architecture.layers[u].units != units, u
 
-        found.sort(key=directness)
-        return [*found] if self.child.groups[v] == "decision" else [*found, None]
+        candidates.sort(key=directness)
+        return [*candidates] if self.child.groups[v] == "decision" else [*candidates, None]
 
     def _continues(self, v: int, u: int) -> bool:
         old, new = self.parent.architecture.layers[u], self.child.architecture.layers[v]
         if (old.op, old.stride) != (new.op, new.stride) or (new.units or 0) < (old.units or 0):
             return False
-        there = self._entering(v)
-        if not all(token in there or {("+", token), ("-", token)} <= there for token in self.needed[u]):
+        present = self._entering(v)
+        if not all(token in present or {("+", token), ("-", token)} <= present for token in self.needed[u]):
             return False
-        # A projection cannot become the identity, the other way round it can.
+        # An identity can become a projection, but not vice versa.
         return not self.child.residual(v) or self.child.projects(v) or not self.parent.projects(u)
 
     def _entering(self, v: int) -> frozenset[Token]:
         return frozenset().union(*(self.tokens[p] for p in self.child.architecture.parents[v]))
 
-    def _handed_on(self, v: int) -> frozenset[Token]:
+    def _passed_tokens(self, v: int) -> frozenset[Token]:
         made = (passed(self.child, v, t, can_be_negative(self.parent, t)) for t in self._entering(v))
         return frozenset(token for tokens in made for token in tokens if token is not None)
 
     def _decides_alike(self) -> bool:
-        """Return whether the decisions' mean is what it was: each is there, and equally often."""
+        """Return whether the mean of the decisions is kept: each is present, and equally often."""
         decisions = [u for u, group in enumerate(self.parent.groups) if group == "decision"]
         counts = {u: self.of.count(u) for u in decisions}
         return len(set(counts.values())) == 1 and 0 not in counts.values()
@@ -257,22 +256,22 @@ def _described(matching: Matching) -> Iterator[str]:
 
 
 def _skips(matching: Matching, v: int, u: int) -> Iterator[int]:
-    """Yield what feeds a layer with nothing that feeds the one that it continues."""
+    """Yield the inputs of a layer that carry nothing of the layer that it continues."""
     own, architecture = emitted(matching.parent), matching.parent.architecture
     needed = frozenset().union(*(own[p] for p in architecture.parents[u]))
     needed |= {(sign, token) for token in needed for sign in "+-"}
-    there = possible(matching)
-    yield from (p for p in matching.child.architecture.parents[v] if not there[p] & needed)
+    present = possible(matching)
+    yield from (p for p in matching.child.architecture.parents[v] if not present[p] & needed)
 
 
 def possible(matching: Matching) -> list[frozenset[Token]]:
-    """Return what each layer of the child emits if no unit is wanting."""
-    found: list[frozenset[Token]] = []
+    """Return the tokens that each layer of the child emits if it has enough units."""
+    emitted: list[frozenset[Token]] = []
     for v, u in enumerate(matching.of):
         if u is not None:
-            found.append(frozenset((u,)))
+            emitted.append(frozenset((u,)))
             continue
-        entering = frozenset().union(*(found[p] for p in matching.child.architecture.parents[v]))
+        entering = frozenset().union(*(emitted[p] for p in matching.child.architecture.parents[v]))
         made = (passed(matching.child, v, token, can_be_negative(matching.parent, token)) for token in entering)
-        found.append(frozenset(token for tokens in made for token in tokens if token is not None))
-    return found
+        emitted.append(frozenset(token for tokens in made for token in tokens if token is not None))
+    return emitted

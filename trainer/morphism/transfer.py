@@ -1,28 +1,28 @@
-"""Network morphism of trained weights: a grown network computes what the network it grew from has learned.
+"""Network morphism of trained weights: a child network starts with the function that its parent has learned.
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow, Shlens: Net2Net
 (2016). Wei, Wang, Rui, Chen: Network Morphism (2016).
 
-    found = inherit(parent, weights, child, Built.of(task, protocol))
-    network.load_state_dict(found.weights)          # outputs are the parent's, before any training
+    transferred = inherit(parent, weights, child, NetworkForm.of(task, protocol))
+    network.load_state_dict(transferred.weights)          # outputs are the parent's, before any training
 
-| the child has         | it starts as                                                                             |
+| addition in the child | its initial weights                                                                      |
 |-----------------------|------------------------------------------------------------------------------------------|
 | a layer in between    | the identity; a crelu after activations that may be negative, which keeps both signs     |
-| more units in a layer | copies of its units in turn; what they feed shares its weights out among the copies      |
-| a residual block      | zeros in its second convolution (with normalisation: in the factor behind it)            |
-| a further edge        | zeros for the channels that are new where it ends, also behind pools: the effective area |
-| a path of its own     | weights as drawn, ignored where the path ends                                            |
+| more units in a layer | copies of its units in turn; the next layers divide their weights among the copies       |
+| a residual block      | zeros in its second convolution (with normalisation: in its factor)                      |
+| a further edge        | zeros for the new channels at its end, also after pools: the effective area              |
+| a new path            | drawn from the seed, with zeros where the path ends                                      |
 | a copy of a path      | copies of its layers                                                                     |
 
-Nothing has to be told of the operations: layers are matched (`archive.trainer.morphism.match`), then channels
-(`archive.trainer.morphism.channels`). So any number of operations is one step, and networks that an evolutionary
-mutation made larger inherit, too.
+The operations need not be known: layers are matched (`archive.trainer.morphism.match`), then channels
+(`archive.trainer.morphism.channels`). Any number of operations is therefore one step, and networks that an
+evolutionary mutation enlarged inherit, too.
 
-The shares are random, and differ between the units that they go to, so copies have different gradients and grow apart
-from the first step on. Net2Net adds noise for that, which changes the function; `noise` does so if it is asked for.
+The shares are random, and differ between the next layer's units, so that copies have different gradients and diverge
+from the first step on. Net2Net adds noise for that, which changes the function; `noise` does the same on request.
 
-What cannot be kept is in `archive.trainer.morphism.feasibility`.
+`archive.trainer.morphism.feasibility` lists what cannot be inherited.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from torch import Tensor, nn
 
 from archive.architecture.graph import Architecture
 from archive.trainer.morphism.feasibility import planned
-from archive.trainer.morphism.tensors import Sources, filled
+from archive.trainer.morphism.tensors import TransferSources, filled
 from archive.trainer.nn.network import Network
 
 if TYPE_CHECKING:
-    from archive.trainer.tasks.registry import Protocol, Task
+    from archive.trainer.tasks.registry import Task, TrainingProtocol
 
 
 @dataclass(frozen=True)
-class Built:
-    """How networks are built: what parent and child have in common.
+class NetworkForm:
+    """Input, output and normalisation of a network, which parent and child share.
 
     Attributes:
         input_shape: (channels, height, width) or (features,) of one input.
         outputs: Number of classes; 1 in a regression.
         kind: `classification` or `regression`.
-        normalise: Whether batch normalisation stands before each activation.
+        normalise: Whether there is batch normalisation before each activation.
     """
 
     input_shape: tuple[int, ...]
@@ -60,8 +60,8 @@ class Built:
     normalise: bool
 
     @classmethod
-    def of(cls, task: Task, protocol: Protocol) -> Built:
-        """Return what a task and a protocol say of it."""
+    def of(cls, task: Task, protocol: TrainingProtocol) -> NetworkForm:
+        """Return the form for a task and a protocol."""
         return cls(task.input_shape, task.outputs, task.kind, protocol.normalisation == "batch")
 
     def network(self, architecture: Architecture, seed: int = 0) -> Network:
@@ -70,13 +70,13 @@ class Built:
 
 
 @dataclass(frozen=True)
-class Inherited:
-    """Weights for a child.
+class TransferredWeights:
+    """Initial weights of a child.
 
     Attributes:
-        weights: All of its tensors, as `Network` names them, in the precision of the parent's.
-        operations: What leads from the parent to the child, in words, with positions in the child.
-        identities: Names of the normalisations that are to change nothing; see `calibrate`.
+        weights: All of its tensors by the names of `Network`, in the precision of the parent's.
+        operations: Operations from the parent to the child, in words, with positions in the child.
+        identities: Names of the normalisations that must be the identity; see `calibrate`.
     """
 
     weights: dict[str, Tensor]
@@ -88,48 +88,48 @@ def inherit(
     parent: Architecture,
     weights: Mapping[str, Tensor],
     child: Architecture,
-    built: Built,
+    form: NetworkForm,
     *,
     seed: int = 0,
     noise: float = 0.0,
-) -> Inherited:
-    """Return weights with which a child computes what its parent does.
+) -> TransferredWeights:
+    """Return weights with which a child has its parent's function.
 
     Args:
-        parent: In the order of layers that its weights are named by.
-        weights: As `Network` names them.
-        child: In the order of layers that the result is to be named by.
-        built: How both are built.
-        seed: Of the weights that nothing determines, and of the shares of copies.
-        noise: Standard deviation, relative to that of a layer's weights, of what is added to the weights of copied
-            units and of new layers. The function is then the parent's but for the noise.
+        parent: Architecture, in the order of layers that names its weights.
+        weights: The parent's weights by the names of `Network`.
+        child: Architecture, in the order of layers that names the result.
+        form: Form of both networks.
+        seed: Seed of the undetermined weights, and of the shares of copies.
+        noise: Standard deviation, relative to that of a layer's weights, of noise on the weights of copied units and
+            of new layers. The function is then the parent's up to the noise.
 
     Raises:
-        InvalidArchitectureError: The child cannot compute what the parent does, as far as the search sees.
+        InvalidArchitectureError: The search finds no way for the child to keep the parent's function.
     """
-    matching, parts = planned(parent, child, built.input_shape)
-    drawn = {name: tensor.detach() for name, tensor in built.network(child, seed).state_dict().items()}
+    matching, parts = planned(parent, child, form.input_shape)
+    drawn = {name: tensor.detach() for name, tensor in form.network(child, seed).state_dict().items()}
     generator = torch.Generator().manual_seed(seed)
-    made, identities = filled(Sources(matching, parts, weights, drawn), generator, noise)
-    return Inherited(made, matching.operations, tuple(identities))
+    made, identities = filled(TransferSources(matching, parts, weights, drawn), generator, noise)
+    return TransferredWeights(made, matching.operations, tuple(identities))
 
 
 @torch.no_grad()
 def calibrate(network: Network, identities: Sequence[str], inputs: Tensor) -> None:
-    """Let normalisations that change nothing in evaluation change next to nothing in training, too.
+    """Calibrate normalisations that are the identity in evaluation to be nearly the identity in training, too.
 
-    In training a normalisation uses the mean and the deviation of its batch, which would undo what went before. Here
-    its running statistics become those of the inputs, and its factor and its offset take them back: what it computes
-    in evaluation is what it was.
+    In training, a normalisation uses the mean and the deviation of its batch, which would change the function. Here its
+    running statistics become those of the inputs, and its factor and offset invert them: in evaluation it stays the
+    identity.
 
     Args:
-        network: With the weights of `inherit`; changed in place.
-        identities: Of `Inherited`.
-        inputs: (n, *input_shape) training inputs, some hundred.
+        network: Network with the weights of `inherit`; changed in place.
+        identities: Names from `TransferredWeights`.
+        inputs: (n, *input_shape) training inputs, a few hundred.
     """
     was = network.training
     modules = dict(network.named_modules())
-    hooks = [modules[name].register_forward_pre_hook(_take_back) for name in identities]
+    hooks = [modules[name].register_forward_pre_hook(_recalibrate) for name in identities]
     try:
         network.eval()(inputs)
     finally:
@@ -138,7 +138,7 @@ def calibrate(network: Network, identities: Sequence[str], inputs: Tensor) -> No
         network.train(was)
 
 
-def _take_back(norm: nn.Module, entering: tuple[Tensor, ...]) -> None:
+def _recalibrate(norm: nn.Module, entering: tuple[Tensor, ...]) -> None:
     assert isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d)
     values = entering[0].transpose(0, 1).flatten(1)
     mean, variance = values.mean(dim=1), values.var(dim=1, correction=0)

@@ -1,22 +1,22 @@
-"""What each operation computes: the torch modules that layers become.
+"""Torch modules of the layers: what each operation computes.
 
     op                      module        output, for an input of C channels (or F features), side s
     conv3/5/7               Convolution   relu(norm(W * x)), units channels, side ceil(s / stride)
     res3/5/7                Residual      relu(norm(W2 * relu(norm(W1 * x))) + x), units channels; where the channels
                                           or the side change, a normalised 1x1 convolution stands in for the last x
-    max-pool, avg-pool      Pool          C channels, side ceil(s / 2); an average leaves out what is outside the image
+    max-pool, avg-pool      Pool          C channels, side ceil(s / 2); an average ignores pixels outside the image
     fc                      Dense         relu(norm(W x + b)), units features; an image is flattened
     relu … tanh             Dense         activation(norm(W x + b)), units features
     crelu                   Dense         relu and relu of the negative, 2 * units features
     softmax, linear         Affine        W x + b, one output for each class, or one in a regression
 
-`norm` is batch normalisation where the task's protocol asks for it. NASBOT trains without it, for 24,000 iterations.
-Its pools of plain networks, up to 25 layers deep, learn little of images in the few epochs that a search on a small
-data set can give them; with it they all learn at one learning rate. A regression on a few hundred rows does
-better without: there the noise of the batches' means costs more than it helps, and weights drawn to suit each
-activation carry the signal through 24 sigmoidal and rectifying layers.
+`norm` is batch normalisation if the task's protocol has it. NASBOT trains without it, for 24,000 iterations. Its
+initial pools of plain networks, up to 25 layers deep, learn little of images in the few epochs of a search on a small
+data set; with batch normalisation they all learn at one learning rate. A regression on a few hundred rows does better
+without: there the noise of the batches' means costs more than it helps, and weights drawn to suit each activation
+carry the signal through 24 sigmoidal and rectifying layers.
 
-A crelu layer's units are its neurons, the rows of W, which its mass and its cost count; each emits two features.
+The units of a crelu layer are its neurons, the rows of W, which its mass and its cost count; each emits two features.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
 }
 
-# What weights must be scaled by so that the signal's variance survives the activation: He et al. (2015) for the
-# rectifiers, one over the slope at zero for the others (Glorot and Bengio 2010), of which tanh takes a
-# little more, against its saturation.
+# Scale of the initial weights that keeps the signal's variance through the activation: He et al. (2015) for the
+# rectifiers, one over the slope at zero for the others (Glorot and Bengio 2010), a little more for tanh, against its
+# saturation.
 _GAINS = {
     "relu": 2**0.5,
     "crelu": 1.0,
@@ -62,14 +62,14 @@ _GAINS = {
 
 
 class Affine(nn.Module):
-    """`W x + b` of a vector, or of an image laid out as one: what a decision layer computes.
+    """`W x + b` of a vector, or of a flattened image: the decision layers.
 
     Args:
-        shape: Of the input.
+        shape: Shape of the input.
         units: Number of outputs.
         generator: Source of the initial weights.
         gain: Factor of the initial weights' standard deviation `1 / sqrt(fan in)`.
-        bias: Whether there is a b.
+        bias: Whether there is a bias b.
     """
 
     def __init__(self, shape: Shape, units: int, generator: torch.Generator, gain: float = 1.0, bias: bool = True):
@@ -88,10 +88,10 @@ class Affine(nn.Module):
 
 
 class Dense(nn.Module):
-    """An affine map, normalised, through an activation."""
+    """An affine map with normalisation and an activation."""
 
     def __init__(self, shape: Shape, units: int, activation: str, normalise: bool, generator: torch.Generator):
-        """Draw weights to suit the activation; see the module's table."""
+        """Draw weights with the activation's gain."""
         super().__init__()
         self.affine = Affine(shape, units, generator, _GAINS.get(activation, 1.0), bias=not normalise)
         self.norm = nn.BatchNorm1d(units) if normalise else nn.Identity()
@@ -105,11 +105,11 @@ class Dense(nn.Module):
 
 
 class Filter(nn.Module):
-    """A convolution that keeps the image's size but for its stride, normalised, without activation.
+    """A convolution with zero padding and normalisation, without activation; only its stride shrinks the image.
 
-    Zeros surround the image. On a small image some taps of the kernel (on one pixel all but the centre) never meet
-    anything but those zeros, so they can neither change the output nor be learned: they are not kept at all. The result
-    is that of the full kernel, at a ninth of the memory and the time for a 3 x 3 kernel on one pixel.
+    On a small image some taps of the kernel (on one pixel all but the centre) meet nothing but the padding, so they
+    can neither change the output nor be learned: they are left out. The result is that of the full kernel, at a ninth
+    of the memory and the time for a 3 x 3 kernel on one pixel.
     """
 
     def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
@@ -132,10 +132,10 @@ class Filter(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A convolution through a relu."""
+    """A convolution with a relu."""
 
     def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
-        """See `Filter`."""
+        """Draw the weights as `Filter` does."""
         super().__init__()
         self.filter = Filter(shape, units, kernel, stride, normalise, generator)
         self.shape, self.macs = self.filter.shape, self.filter.macs
@@ -149,7 +149,7 @@ class Residual(nn.Module):
     """Two convolutions, the first with the stride, and the input added before the last relu (He et al. 2016)."""
 
     def __init__(self, shape: Shape, units: int, kernel: int, stride: int, normalise: bool, generator: torch.Generator):
-        """Draw the weights; a 1x1 projection is there only where the shapes differ."""
+        """Draw the weights; there is a 1x1 projection only if the shapes differ."""
         super().__init__()
         self.first = Filter(shape, units, kernel, stride, normalise, generator)
         self.second = Filter(self.first.shape, units, kernel, 1, normalise, generator)
@@ -189,13 +189,13 @@ class Pool(nn.Module):
 
 
 class Dropout:
-    """Zeros in place of a share of the values, the others scaled up (Srivastava et al. 2014).
+    """Dropout: zeros a share of the values and scales the others up (Srivastava et al. 2014).
 
-    It draws from a generator of its own, so that a trial does not depend on what else its process draws.
+    It has a generator of its own, so that a trial does not depend on other draws in its process.
 
     Args:
         rate: The share, in (0, 1).
-        seed: Of the generator, on whatever device the values are.
+        seed: Seed of the generator, which is on the values' device.
     """
 
     def __init__(self, rate: float, seed: int) -> None:
@@ -210,11 +210,11 @@ class Dropout:
         return x * kept / (1.0 - self.rate)
 
     def state(self) -> Tensor | None:
-        """Return the state of the generator; None before anything was drawn."""
+        """Return the state of the generator; None before the first draw."""
         return None if self._generator is None else self._generator.get_state()
 
     def resume(self, state: Tensor, device: torch.device) -> None:
-        """Go on drawing from a state of a generator on such a device."""
+        """Restore the state of the generator on a device."""
         self._generator = torch.Generator(device)
         self._generator.set_state(state)
 

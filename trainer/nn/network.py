@@ -1,10 +1,11 @@
-"""From an architecture to a torch module.
+"""The torch module of an architecture.
 
     network = Network(architecture, task.input_shape, outputs=10, kind="classification", seed=0)
     network(x)    # (n, 1, 8, 8) -> log-probabilities (n, 10)
 
-A layer with several parents sees their outputs concatenated, in ascending position. The output is the mean of the
-decision layers: of their probabilities in a classification, of their predictions in a regression (NASBOT, section 2.2).
+The input of a layer with several parents is the concatenation of their outputs, in ascending position. The output is
+the mean over the decision layers: of their probabilities in a classification, of their predictions in a regression
+(NASBOT, section 2.2).
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from archive.errors import InvalidArchitectureError
 from archive.trainer.nn.layers import Affine, Convolution, Dense, Dropout, Pool, Residual, Shape
 
 DECISION_GAIN = 0.1
-"""Decision layers begin small: the first predictions are near the mean, or undecided, whatever the network."""
+"""Small initial weights of decision layers: the first predictions of any network are near the mean, or undecided."""
 
 Builder = Callable[[Shape, Layer, Operation, bool, torch.Generator], nn.Module]
 
 
 class Network(nn.Module):
-    """The network that an architecture of the space `mlp` or `cnn` describes.
+    """The network of an architecture of the space `mlp` or `cnn`.
 
-    Weights are drawn on the CPU from the seed alone, so a GPU starts where a CPU does.
+    Weights are drawn on the CPU from the seed alone, so a GPU starts with the same ones.
 
     Args:
-        architecture: What to build.
+        architecture: Architecture to build.
         input_shape: (channels, height, width) or (features,) of one input.
         outputs: Number of classes; 1 in a regression.
         kind: `classification` or `regression`.
-        normalise: Whether batch normalisation stands before each activation.
-        seed: Of the initial weights.
+        normalise: Whether there is batch normalisation before each activation.
+        seed: Seed of the initial weights.
 
     Attributes:
-        layers: One module for each layer, by position; the input's and the output's do nothing.
+        layers: One module for each layer, by position; those of the input and the output are identities.
         params: Number of trainable weights.
         weighted: The modules with weights, in the order of the layers.
-        drops: What drops out before a layer in training, by its position.
+        dropouts: Dropout of a layer's input in training, by the layer's position.
         flops: Floating point operations of one forward pass of one input, two for each multiply-add of a layer
-            with weights; the kernel's full size counts, also where it hangs over the image's border.
+            with weights; the kernel's full size counts, also where it overlaps the image's border.
 
     Raises:
         InvalidArchitectureError: The space, an image's shape or a decision layer does not suit the task.
@@ -88,52 +89,52 @@ class Network(nn.Module):
             shapes.append(module.shape)  # type: ignore[arg-type]
             macs += module.macs  # type: ignore[operator, assignment]
         self.weighted = [layer for layer in self.layers if next(layer.parameters(), None) is not None]
-        self.drops: dict[int, Dropout] = {}
+        self.dropouts: dict[int, Dropout] = {}
         self.params = sum(parameter.numel() for parameter in self.parameters())
         self.flops = 2 * macs
 
-    def drop_out(self, rates: Sequence[float], seed: int) -> None:
-        """Let a share of what enters each layer with weights be zero in training.
+    def set_dropout(self, rates: Sequence[float], seed: int) -> None:
+        """Apply dropout to the input of each layer with weights.
 
         Args:
-            rates: One for each layer of `weighted`, in [0, 1).
-            seed: Of what is dropped.
+            rates: One rate for each layer of `weighted`, in [0, 1).
+            seed: Seed of the generators.
         """
         rate_of = {id(layer): rate for layer, rate in zip(self.weighted, rates, strict=True)}
         dropped = {at: rate for at, layer in enumerate(self.layers) if (rate := rate_of.get(id(layer), 0.0)) > 0.0}
-        self.drops = {at: Dropout(rate, seed + at) for at, rate in dropped.items()}
+        self.dropouts = {at: Dropout(rate, seed + at) for at, rate in dropped.items()}
 
-    def dropping(self) -> dict[str, Tensor]:
-        """Return the states of the generators of what drops out, by the positions of the layers."""
-        return {str(at): state for at, drop in self.drops.items() if (state := drop.state()) is not None}
+    def dropout_states(self) -> dict[str, Tensor]:
+        """Return the states of the dropout generators, by the positions of the layers."""
+        return {str(at): state for at, drop in self.dropouts.items() if (state := drop.state()) is not None}
 
-    def go_on_dropping(self, states: Mapping[str, Tensor]) -> None:
-        """Drop out from now on what would have been dropped next when `dropping` returned these states."""
+    def restore_dropout(self, states: Mapping[str, Tensor]) -> None:
+        """Restore the dropout generators saved by `dropout_states`."""
         device = next(self.parameters()).device
         for at, state in states.items():
-            self.drops[int(at)].resume(state, device)
+            self.dropouts[int(at)].resume(state, device)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, *input_shape) to log-probabilities (n, classes), or to predictions (n,) in a regression."""
         values: list[Tensor] = [x.flatten(1) if self.flattens else x]
         for at, (parents, layer) in enumerate(zip(self.parents[1:-1], self.layers[1:-1], strict=False), start=1):
             incoming = [values[p] for p in parents]
-            entering = incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)
-            if self.training and at in self.drops:
-                entering = self.drops[at](entering)
-            values.append(layer(entering))
+            value = incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)
+            if self.training and at in self.dropouts:
+                value = self.dropouts[at](value)
+            values.append(layer(value))
         decisions = torch.stack([values[p] for p in self.parents[-1]])
         if not self.classifies:
             return decisions.mean(dim=0).squeeze(1)
-        # The logarithm of a mean of probabilities, without ever leaving the logarithm: no probability underflows.
+        # Log of the mean of probabilities, computed in log space: no probability underflows.
         return torch.logsumexp(decisions.log_softmax(dim=2), dim=0) - math.log(len(decisions))
 
 
 def check_buildable(architecture: Architecture, input_shape: Shape, kind: str) -> None:
-    """Refuse what cannot be trained on inputs of this shape.
+    """Check that a network can be built and trained on inputs of this shape.
 
     Raises:
-        InvalidArchitectureError: The space is none of the trainer's, or does not suit the task.
+        InvalidArchitectureError: The trainer does not build networks of the space, or it does not suit the task.
     """
     space = architecture.space
     if space not in ("mlp", "cnn"):
@@ -145,7 +146,7 @@ def check_buildable(architecture: Architecture, input_shape: Shape, kind: str) -
 
 
 def _concatenated(shapes: list[Shape]) -> Shape:
-    """Add up the channels (or features) of parents whose sides agree, as `Architecture` has checked."""
+    """Return the shape of concatenated outputs; `Architecture` guarantees that their sides agree."""
     return (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
@@ -170,4 +171,4 @@ BUILDERS: dict[str, Builder] = {
     "rectifier": _dense,
     "sigmoid": _dense,
 }
-"""What makes the module of each group of operations."""
+"""Builder of each group of operations."""

@@ -1,1 +1,9 @@
-"""Files of trainers: atomic writes, resumable checkpoints, trained weights, garbage collection."""
+"""Files of trainers.
+
+    checkpoints                               resumable state of unfinished trials
+    weights_file, weights_store               trained weights: their format, and folders or fsspec URLs with them
+    weights_gc, history_gc                    deletion of unneeded weights, expired logs and checkpoints
+    atomic, file_names, timeouts              atomic writes, safe names, unresponsive remote storage
+
+Imports nothing else of the trainer.
+"""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there."""
+"""Atomic file writes: after a kill, a file is either whole or absent."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import zlib
 from pathlib import Path
 
 
-def rests_of(path: Path) -> list[Path]:
-    """Return what writers that were killed have left of a file."""
+def partial_files(path: Path) -> list[Path]:
+    """Return the partial files that killed writers of a file have left."""
     return list(path.parent.glob(f"{glob.escape(_prefix(path))}*.part"))
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that is whole or not there, whatever is killed meanwhile.
+    """Write a file atomically and durably.
 
     Raises:
         OSError: It could not be written; nothing is left behind.
@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    # The new name is safe from a power cut only when the folder that holds it is on the disk, too.
+    # The new name survives a power cut only when its folder is on disk, too.
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -40,5 +40,5 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def _prefix(path: Path) -> str:
-    # The whole name might be as long as a name may be.
+    # The whole name may already have the largest length of a file name.
     return f".{path.name[:16]}-{zlib.crc32(path.name.encode()):08x}-"

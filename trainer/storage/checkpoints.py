@@ -1,10 +1,10 @@
-"""The state of a trial on disk: all that it needs to go on as if it had never been interrupted.
+"""Checkpoints of trials: the state that a training resumes from as if it had never been interrupted.
 
-    FOLDER/STUDY%23NUMBER.state      magic, SHA-256 of what follows, then safetensors: network, optimiser, generators,
-                                     best weights; its one metadata entry `state` is JSON with the job and the rest
+    FOLDER/STUDY%23NUMBER.checkpoint     magic, SHA-256 of the rest, then safetensors: network, optimiser, generators,
+                                         best weights; its one metadata entry `state` is JSON with identity and numbers
 
-A file is whole or not there, one for each proposal, the last one written. What was altered, or belongs to another
-job, is refused with a reason. The folder may be shared by workers. Naming and removing states needs no torch.
+There is one file for each proposal, written atomically: its last checkpoint. A file that was altered, or belongs to
+another training, is refused with a reason. Workers may share the folder. Naming and removing files needs no torch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import CheckpointError
-from archive.trainer.storage.atomic import rests_of, write_atomically
+from archive.trainer.storage.atomic import partial_files, write_atomically
 from archive.trainer.storage.file_names import file_name
 
 if TYPE_CHECKING:
@@ -27,55 +27,57 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("archive.trainer")
 
-_MAGIC = b"archive state 1\n"
+SUFFIX = ".checkpoint"
+_MAGIC = b"archive checkpoint 1\n"
 _DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """A moment of a training.
+class TrainingCheckpoint:
+    """The state of a training between two steps.
 
     Attributes:
-        about: Numbers and texts, as JSON values.
-        tensors: By name, on the CPU when read back.
+        metadata: Numbers and texts, as JSON values.
+        tensors: Tensors by name, on the CPU when read back.
     """
 
-    about: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     tensors: Mapping[str, Tensor]
 
 
 def path_of(folder: Path, proposal: str) -> Path:
-    """Return the file with the state of a proposal's trial."""
-    return folder / f"{file_name(proposal)}.state"
+    """Return the checkpoint file of a proposal's trial."""
+    return folder / f"{file_name(proposal)}{SUFFIX}"
 
 
-def save(path: Path, job: Mapping[str, Any], state: State) -> int:
-    """Put a state in the place of the one before; return its size in bytes.
+def save(path: Path, identity: Mapping[str, Any], checkpoint: TrainingCheckpoint) -> int:
+    """Replace a checkpoint; return its size in bytes.
 
     Args:
-        path: Where.
-        job: What is trained, and how, as JSON values: only a job that equals it may go on from the state.
-        state: What to keep.
+        path: The file.
+        identity: What is trained, and how, as JSON values: only a training that equals it may resume.
+        checkpoint: The new state.
 
     Raises:
-        CheckpointError: The folder cannot be written to, or the disk is full; the state before is still there.
+        CheckpointError: The folder cannot be written, or the disk is full; the former checkpoint is intact.
     """
     from safetensors.torch import save as serialise
 
-    note = json.dumps({"job": job, "about": state.about})
-    content = serialise({name: tensor.cpu().contiguous() for name, tensor in state.tensors.items()}, {"state": note})
+    note = json.dumps({"job": identity, "about": checkpoint.metadata})
+    tensors = {name: tensor.cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
+    content = serialise(tensors, {"state": note})
     try:
         write_atomically(path, b"".join((_MAGIC, hashlib.sha256(content).digest(), content)))
     except OSError as error:
-        raise CheckpointError(f"cannot write the state to {path}: {error.strerror or error}") from error
+        raise CheckpointError(f"cannot write the checkpoint {path}: {error.strerror or error}") from error
     return len(content)
 
 
-def load(path: Path, job: Mapping[str, Any]) -> State | None:
-    """Read the state of a job; None where there is none.
+def load(path: Path, identity: Mapping[str, Any]) -> TrainingCheckpoint | None:
+    """Return the checkpoint of a training; None if there is none.
 
     Raises:
-        CheckpointError: The file cannot be read, was cut off or altered, or belongs to another job.
+        CheckpointError: The file cannot be read, was cut off or altered, or belongs to another training.
     """
     from safetensors.torch import load as load_tensors
 
@@ -84,39 +86,39 @@ def load(path: Path, job: Mapping[str, Any]) -> State | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CheckpointError(f"cannot read the state {path}: {error.strerror or error}") from error
+        raise CheckpointError(f"cannot read the checkpoint {path}: {error.strerror or error}") from error
     content = whole[len(_MAGIC) + _DIGEST :]
     if not whole.startswith(_MAGIC):
-        raise CheckpointError(f"the file {path} is no state that this release can read")
+        raise CheckpointError(f"the file {path} is no checkpoint that this release can read")
     if hashlib.sha256(content).digest() != whole[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
-        raise CheckpointError(f"the state {path} was cut off or altered")
+        raise CheckpointError(f"the checkpoint {path} was cut off or altered")
     note = _note(content)
-    _check_same_job(path, note["job"], json.loads(json.dumps(job)))
-    return State(note["about"], load_tensors(content))
+    _check_identity(path, note["job"], json.loads(json.dumps(identity)))
+    return TrainingCheckpoint(note["about"], load_tensors(content))
 
 
-def forget(folder: Path | None, proposal: str | None) -> None:
-    """Remove the state of a proposal, if there is one, and what killed trials have left of it.
+def remove(folder: Path | None, proposal: str | None) -> None:
+    """Remove the checkpoint of a proposal, if there is one, and its partial files.
 
-    What cannot be removed stays, with a line in the log: it costs space alone.
+    A file that cannot be removed stays, with a line in the log: it only costs space.
     """
     if folder is not None and proposal:
         path = path_of(folder, proposal)
         try:
-            for one in (path, *rests_of(path)):
-                one.unlink(missing_ok=True)
+            for file in (path, *partial_files(path)):
+                file.unlink(missing_ok=True)
         except OSError as error:
-            log.warning("state not removed file=%s reason=%r", path, error.strerror or str(error))
+            log.warning("checkpoint not removed file=%s reason=%r", path, error.strerror or str(error))
 
 
-def sweep(folder: Path, seconds: float) -> int:
-    """Remove states, and rests of writes, that nobody has touched for so long; return how many.
+def remove_stale(folder: Path, seconds: float) -> int:
+    """Remove checkpoints and partial files that are older than this; return their number.
 
-    What cannot be removed stays, with one line in the log for all of it.
+    Files that cannot be removed stay, with one line in the log for all of them.
     """
     removed, before = 0, time.time() - seconds
     kept: list[OSError] = []
-    for path in [*folder.glob("*.state"), *folder.glob(".*.part")]:
+    for path in [*folder.glob(f"*{SUFFIX}"), *folder.glob(".*.part")]:
         try:
             if path.stat().st_mtime < before:
                 path.unlink()
@@ -126,20 +128,20 @@ def sweep(folder: Path, seconds: float) -> int:
         except OSError as error:
             kept.append(error)
     if kept:
-        log.warning("old states not removed folder=%s count=%d reason=%r", folder, len(kept), str(kept[0]))
+        log.warning("old checkpoints not removed folder=%s count=%d reason=%r", folder, len(kept), str(kept[0]))
     return removed
 
 
 def _note(content: bytes) -> dict[str, Any]:
-    """Read the metadata of safetensors, which the package reads from files alone."""
+    """Return the metadata of safetensors; the package reads it from files alone."""
     length = int.from_bytes(content[:8], "little")
     note: dict[str, Any] = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["state"])
     return note
 
 
-def _check_same_job(path: Path, saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    for name in sorted(saved.keys() | wanted.keys()):
-        ours, theirs = wanted.get(name), saved.get(name)
+def _check_identity(path: Path, saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    for name in sorted(saved.keys() | own.keys()):
+        ours, theirs = own.get(name), saved.get(name)
         if ours != theirs:
             values = f": {theirs!r}, not {ours!r}" if len(f"{ours!r}{theirs!r}") < 80 else ""
-            raise CheckpointError(f"the state {path} is that of a job with another {name}{values}")
+            raise CheckpointError(f"the checkpoint {path} is of a training with another {name}{values}")

@@ -1,15 +1,16 @@
-"""Names of files after ids that may hold any character."""
+"""File names for ids, which may hold any character."""
 
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from urllib.parse import quote
 
 _LONGEST = 200
 
 
 def file_name(identifier: str) -> str:
-    """Return a name that no other id has, and that any file system takes (`s#1` becomes `s%231`)."""
+    """Return a unique name for an id that is valid on every file system (`s#1` becomes `s%231`)."""
     name = quote(identifier, safe=" ")
     if name.startswith("."):
         name = f"%2E{name[1:]}"
@@ -17,3 +18,8 @@ def file_name(identifier: str) -> str:
         return name
     digest = hashlib.sha256(identifier.encode()).hexdigest()[:16]
     return f"{name[: _LONGEST - 17]}-{digest}"
+
+
+def trial_log_path(home: Path, proposal: str) -> Path:
+    """Return the log file of a proposal's trials (`archive.trainer.trial.log`)."""
+    return home / "logs" / f"{file_name(proposal)}.log"

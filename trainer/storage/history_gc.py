@@ -1,7 +1,7 @@
-"""Deletion of expired history: workers in the store (`archive.queue.cleanup`), logs and states of trials here.
+"""Deletion of expired history: workers in the store (`archive.queue.cleanup`), logs and checkpoints on this machine.
 
-A file goes when the archive knows its proposal as ended so long ago, and nobody has written to it for as long: a
-folder may hold the logs of several archives, whose studies may have the same names.
+A file is deleted when its proposal ended so long ago, and the file has not been written for as long: a folder may
+hold the logs of several archives, whose studies may have the same names.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING
 
 from archive.errors import UsageError
 from archive.queue import cleanup
-from archive.trainer.storage import checkpoints
-from archive.trainer.trial import log
+from archive.trainer.storage import checkpoints, file_names
 
 if TYPE_CHECKING:
     from archive.api import Archive
 
 
 @dataclass
-class Cleared:
-    """What was cleared away, or would be.
+class ClearedHistory:
+    """The deleted history, or, of a dry run, the expired history.
 
     Attributes:
         workers: Ids of workers.
-        files: Logs and states of trials, and logs of a search's own trainers, with their bytes.
+        files: Logs and checkpoints of trials, and logs of a search's own trainers, with their bytes.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -43,41 +42,41 @@ def trainer_logs(home: Path) -> Path:
     return home / "logs" / "trainers"
 
 
-def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False) -> Cleared:
-    """Clear away what has been over for so long.
+def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False) -> ClearedHistory:
+    """Delete the history that is older than an age.
 
     Args:
-        archive: Where workers and proposals are.
+        archive: The store of workers and proposals.
         home: Folder of the trainers on this machine.
-        seconds: Age of what may go.
-        dry_run: Say what would go, and leave it.
+        seconds: Age beyond which history expires.
+        dry_run: Delete nothing.
 
     Raises:
         UsageError: The age is negative.
-        StoreError: The archive cannot be asked.
+        StoreError: The store cannot be used.
     """
     if not seconds >= 0:
-        raise UsageError(f"the age of what is long past must be >= 0, got {seconds:g} s")
+        raise UsageError(f"the age of expired history must be >= 0, got {seconds:g} s")
     workers = cleanup.gone(archive.connection, seconds)
-    found = Cleared(workers if dry_run else cleanup.forget(archive.connection, workers, seconds))
-    folders = [home / "logs", home / "states"]
+    cleared = ClearedHistory(workers if dry_run else cleanup.forget(archive.connection, workers, seconds))
+    folders = [home / "logs", home / "checkpoints"]
     # Most archives have more proposals than a machine has files.
     if any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
         for id_ in cleanup.ended(archive.connection, seconds):
-            for path in (log.path_of(home, id_), checkpoints.path_of(home / "states", id_)):
-                _remove(path, time.time() - seconds, found, dry_run=dry_run)
+            for path in (file_names.trial_log_path(home, id_), checkpoints.path_of(home / "checkpoints", id_)):
+                _remove(path, time.time() - seconds, cleared, dry_run=dry_run)
     for path in sorted(trainer_logs(home).glob("*.log*")):
-        _remove(path, time.time() - seconds, found, dry_run=dry_run)
-    return found
+        _remove(path, time.time() - seconds, cleared, dry_run=dry_run)
+    return cleared
 
 
-def _remove(path: Path, before: float, found: Cleared, *, dry_run: bool) -> None:
+def _remove(path: Path, before: float, cleared: ClearedHistory, *, dry_run: bool) -> None:
     try:
-        about = path.stat()
-        if about.st_mtime > before:
+        status = path.stat()
+        if status.st_mtime > before:
             return
         if not dry_run:
             path.unlink()
     except OSError:
-        return  # it is not on this machine, or another collection was faster
-    found.files[str(path)] = about.st_size
+        return  # not on this machine, or deleted by another collection
+    cleared.files[str(path)] = status.st_size

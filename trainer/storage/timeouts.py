@@ -1,7 +1,7 @@
-"""Questions to places far away, which may never answer: who asks goes on, and asks there no more for a while.
+"""Timeouts and a circuit breaker for remote storage, which may never answer.
 
-A server that takes connections and says nothing would hold a trainer up for as long as its package waits, with every
-lease that the trainer holds. A question itself cannot be taken back: its thread ends with its connection, or with the
+A server that accepts connections and sends nothing would block a trainer for as long as its client package waits, and
+with the trainer all its leases. A pending call cannot be cancelled: its thread ends with its connection, or with the
 process.
 """
 
@@ -17,48 +17,48 @@ T = TypeVar("T")
 
 ANSWER_SECONDS = 4.0
 """Less than a third of a lease (`archive.queue.updates`), which is renewed as often."""
-SILENT_SECONDS = 60.0
-BEAT_SECONDS = 2.0
+OPEN_SECONDS = 60.0
+WAIT_SECONDS = 2.0
 
 
-class Places:
-    """Knows which places have not answered lately. Safe to share between threads.
+class CircuitBreaker:
+    """Skips calls to locations that have timed out lately. Safe to share between threads.
 
     Args:
-        answer_seconds: How long to wait for an answer.
-        silent_seconds: How long to leave a place alone that gave none.
+        answer_seconds: Timeout of a call.
+        open_seconds: Time without calls to a location after a timeout.
     """
 
-    def __init__(self, answer_seconds: float = ANSWER_SECONDS, silent_seconds: float = SILENT_SECONDS) -> None:
-        """Know of none yet."""
-        self._answer_seconds, self._silent_seconds = answer_seconds, silent_seconds
-        self._silent_until: dict[str, float] = {}
+    def __init__(self, answer_seconds: float = ANSWER_SECONDS, open_seconds: float = OPEN_SECONDS) -> None:
+        """Start without timeouts."""
+        self._answer_seconds, self._open_seconds = answer_seconds, open_seconds
+        self._open_until: dict[str, float] = {}
 
-    def ask(self, place: str, question: Callable[[], bool]) -> bool:
-        """Return the answer to a question; False where the place gives none in time, fails, or was silent lately."""
-        if time.monotonic() < self._silent_until.get(place, 0.0):
+    def call(self, location: str, request: Callable[[], bool]) -> bool:
+        """Return the answer to a request; False if the location fails, times out, or did so lately."""
+        if time.monotonic() < self._open_until.get(location, 0.0):
             return False
         answer: bool | None = False
         with suppress(Exception):
-            answer = in_time(question, self._answer_seconds)
+            answer = call_with_timeout(request, self._answer_seconds)
         if answer is None:
-            self._silent_until[place] = time.monotonic() + self._silent_seconds
+            self._open_until[location] = time.monotonic() + self._open_seconds
         return bool(answer)
 
 
-def in_time(
+def call_with_timeout(
     work: Callable[[], T],
     seconds: float,
-    on_beat: Callable[[], None] = lambda: None,
-    beat_seconds: float = BEAT_SECONDS,
+    on_wait: Callable[[], None] = lambda: None,
+    wait_seconds: float = WAIT_SECONDS,
 ) -> T | None:
-    """Return what work returns, or raises; None where it takes longer than so many seconds, and is left to itself.
+    """Return the result of a function, or raise its error; None if it takes longer than the timeout.
 
     Args:
-        work: Done in a thread of its own.
-        seconds: How long to wait.
-        on_beat: Called now and then meanwhile.
-        beat_seconds: How often.
+        work: Runs in a thread of its own, which continues after a timeout.
+        seconds: The timeout.
+        on_wait: Called at intervals meanwhile.
+        wait_seconds: The interval.
     """
     answers: list[T] = []
     errors: list[Exception] = []
@@ -69,12 +69,12 @@ def in_time(
         except Exception as error:
             errors.append(error)
 
-    thread, until = threading.Thread(target=run, daemon=True), time.monotonic() + seconds
+    thread, deadline = threading.Thread(target=run, daemon=True), time.monotonic() + seconds
     thread.start()
-    while thread.is_alive() and (left := until - time.monotonic()) > 0:
-        thread.join(min(left, beat_seconds))
+    while thread.is_alive() and (left := deadline - time.monotonic()) > 0:
+        thread.join(min(left, wait_seconds))
         if thread.is_alive():
-            on_beat()
+            on_wait()
     if errors:
         raise errors[0]
     return answers[0] if answers else None

@@ -1,9 +1,9 @@
 """Trained weights as safetensors files, named by the SHA-256 of their content.
 
     FOLDER/3f/3f9a….safetensors      {name: tensor} and one metadata entry `archive`: JSON with `architecture`
-                                     (see `archive.architecture.codec`) and whatever else the writer says of it
+                                     (see `archive.architecture.codec`) and the writer's metadata
 
-Nothing that is killed leaves half a checkpoint under a name that anyone looks for. Equal content is one file.
+Writes are atomic: a killed writer leaves no partial file under such a name. Equal content is one file.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ METADATA = "archive"
 
 
 @dataclass(frozen=True)
-class Saved:
-    """What a checkpoint holds.
+class SavedWeights:
+    """The content of a weights file.
 
     Attributes:
         architecture: The network that the weights belong to.
         weights: Tensors by name, on the CPU, as `archive.trainer.nn.network.Network` names them.
-        about: What the writer said of it (task, protocol, seed, …).
+        metadata: The writer's metadata (task, protocol, seed, …).
     """
 
     architecture: Architecture
     weights: dict[str, Tensor]
-    about: dict[str, Any]
+    metadata: dict[str, Any]
 
 
 def save(
-    folder: Path | str, architecture: Architecture, weights: Mapping[str, Tensor], about: Mapping[str, Any]
+    folder: Path | str, architecture: Architecture, weights: Mapping[str, Tensor], metadata: Mapping[str, Any]
 ) -> Checkpoint:
-    """Write weights so that they are on the disk, whole, when this returns.
+    """Write weights durably, and return their address.
 
     Args:
-        folder: Where checkpoints are kept, a folder or an fsspec URL (`archive.trainer.storage.weights_store`).
+        folder: Location of the weights, a folder or an fsspec URL (`archive.trainer.storage.weights_store`).
         architecture: The network that they belong to.
         weights: Tensors by name.
-        about: What else to keep with them, as JSON values.
+        metadata: Saved with them, as JSON values.
 
     Raises:
-        CheckpointError: The folder cannot be written to, or the disk is full.
+        CheckpointError: The location cannot be written, or the disk is full.
     """
-    # One entry: several would be written in no particular order, and equal weights would be different files.
-    note = json.dumps({"architecture": codec.to_dict(architecture), **about}, sort_keys=True)
+    # One entry: safetensors writes several in no fixed order, and equal weights would be different files.
+    note = json.dumps({"architecture": codec.to_dict(architecture), **metadata}, sort_keys=True)
     content = serialise({name: tensor.contiguous() for name, tensor in weights.items()}, {METADATA: note})
     return weights_store.write(folder, content)
 
 
-def load(checkpoint: Checkpoint) -> Saved:
-    """Read weights back, if every byte of them is as it was written.
+def load(checkpoint: Checkpoint) -> SavedWeights:
+    """Read weights, verified by their SHA-256.
 
     Raises:
-        CheckpointError: The file is missing, cut off, altered, or not a checkpoint.
+        CheckpointError: The file is missing, cut off, altered, or no weights file.
     """
     return _parsed(checkpoint.uri, weights_store.read(checkpoint))
 
 
 def path_of(uri: str) -> Path:
-    """Return the path of a checkpoint's address.
+    """Return the path of weights from their address.
 
     Raises:
         CheckpointError: It is no local file.
@@ -85,11 +85,11 @@ def path_of(uri: str) -> Path:
     return Path(unquote(parts.path))
 
 
-def _parsed(uri: str, content: bytes) -> Saved:
+def _parsed(uri: str, content: bytes) -> SavedWeights:
     try:
         size = int.from_bytes(content[:8], "little")
-        about = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][METADATA])
-        architecture = codec.from_dict(about.pop("architecture"))
-        return Saved(architecture, load_tensors(content), about)
+        metadata = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][METADATA])
+        architecture = codec.from_dict(metadata.pop("architecture"))
+        return SavedWeights(architecture, load_tensors(content), metadata)
     except (SafetensorError, KeyError, TypeError, ValueError, ArchiveError) as error:
-        raise CheckpointError(f"the file {uri} is no checkpoint of the archive: {error}") from error
+        raise CheckpointError(f"the file {uri} is no weights file of the archive: {error}") from error

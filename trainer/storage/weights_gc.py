@@ -1,8 +1,8 @@
-"""Collecting weights that nobody needs: the store forgets them first, then their files are removed.
+"""Garbage collection of weights: first their records in the store are deleted, then their files.
 
-What is kept, and why, is `archive.store.retention`'s to say; only files that are at hand are touched, so weights on the
-disk of another machine stay for a collection there. Killed half-way, a collection leaves files that the store does not
-know; those are removed on request (`orphans`), once they are old enough to belong to no result on its way.
+`archive.store.retention` decides which weights are kept, and why. Only files below the given root are deleted, so
+weights on the disk of another machine stay for a collection there. A collection that is killed leaves orphans, files
+without a record; those are deleted on request (`orphans`), once they are too old to belong to an undelivered result.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ BATCH = 50
 
 
 @dataclass
-class Collected:
-    """What a collection did, or would do.
+class CollectedWeights:
+    """The outcome of a collection, or, of a dry run, of the collection that would follow.
 
     Attributes:
-        removed: Addresses of the weights that were removed (or would be), with their bytes.
-        orphans: The same for files that the store does not know.
-        kept: How many weights were kept for each reason; `elsewhere` are those whose file is not at hand.
+        removed: Addresses of the removed weights, with their bytes.
+        orphans: Addresses of the removed files without a record, with their bytes.
+        kept: Number of weights kept for each reason; `elsewhere` are those whose file is not below the root.
     """
 
     removed: dict[str, int] = field(default_factory=dict)
@@ -38,38 +38,38 @@ class Collected:
 
     @property
     def freed(self) -> int:
-        """Bytes of all that was removed."""
+        """Bytes of all removed files."""
         return sum(self.removed.values()) + sum(self.orphans.values())
 
 
 def collect(
     archive: Archive, root: Path | str, policy: Policy | None = None, *, dry_run: bool = False, orphans: bool = False
-) -> Collected:
+) -> CollectedWeights:
     """Remove the weights below a root that no rule keeps.
 
     Args:
-        archive: Whose weights they are.
+        archive: The store with the records of the weights.
         root: A folder or an fsspec URL.
-        policy: What is kept.
-        dry_run: Say what would be removed, and remove nothing.
-        orphans: Whether to remove files that this archive does not know, too, and that are older than the policy's
-            grace: only where no other archive keeps its weights in the same place.
+        policy: Rules of what is kept.
+        dry_run: Remove nothing.
+        orphans: Whether to remove files without a record in this archive, too, if they are older than the policy's
+            grace: only where no other archive keeps its weights at the same location.
 
     Raises:
-        SettingsError: The root is no place that weights can be kept in.
-        CheckpointError: A file cannot be removed; what was forgotten before is an orphan.
-        StoreError: The archive cannot be asked.
+        SettingsError: The root is no location for weights.
+        CheckpointError: A file cannot be removed; files of deleted records are orphans then.
+        StoreError: The store cannot be used.
     """
     policy = policy or Policy()
-    under, found = weights_store.root_uri(root), Collected()
+    under, collected = weights_store.root_uri(root), CollectedWeights()
     free: dict[str, int] = {}
     for holding in archive.retention.holdings(policy, under):
         uri, sha256 = holding.checkpoint.uri, holding.checkpoint.sha256
-        # An address may come from a file that somebody sent: whatever else it points to is none of ours to remove.
+        # An address may come from an imported dump: only one that this root gives its own files may be removed.
         at_hand = uri == weights_store.address(under, sha256) and weights_store.exists(uri)
         reason = holding.reason or ("" if at_hand else "elsewhere")
         if reason:
-            found.kept[reason] = found.kept.get(reason, 0) + 1
+            collected.kept[reason] = collected.kept.get(reason, 0) + 1
         else:
             free[uri] = holding.checkpoint.bytes
     for part in _parts(sorted(free)):
@@ -77,27 +77,29 @@ def collect(
         for uri in gone:
             if not dry_run:
                 weights_store.remove(uri)
-            found.removed[uri] = free[uri]
-        # Somebody began to use them between the two looks.
+            collected.removed[uri] = free[uri]
+        # Some came into use between the two transactions.
         if len(gone) < len(part):
-            found.kept["in use"] = found.kept.get("in use", 0) + len(part) - len(gone)
+            collected.kept["in use"] = collected.kept.get("in use", 0) + len(part) - len(gone)
     if orphans:
-        _collect_orphans(archive, root, policy, found, dry_run=dry_run)
-    return found
+        _collect_orphans(archive, root, policy, collected, dry_run=dry_run)
+    return collected
 
 
-def _collect_orphans(archive: Archive, root: Path | str, policy: Policy, found: Collected, *, dry_run: bool) -> None:
-    # The files are listed before the store is asked: a result that arrives in between is not taken for an orphan.
+def _collect_orphans(
+    archive: Archive, root: Path | str, policy: Policy, collected: CollectedWeights, *, dry_run: bool
+) -> None:
+    # The files are listed before the records are read, so that a result that arrives in between is no orphan.
     files = list(weights_store.listed(root))
-    # By content: the folder may have another name here than where the weights were saved (a link, a container).
+    # By content: the folder may have had another name when the weights were saved (a link, a container).
     known = archive.retention.digests()
     before = time.time() - policy.grace_seconds
     for file in files:
-        unknown = file.sha256 not in known and file.uri not in found.removed
+        unknown = file.sha256 not in known and file.uri not in collected.removed
         if unknown and file.modified is not None and file.modified <= before:
             if not dry_run:
                 weights_store.remove(file.uri)
-            found.orphans[file.uri] = file.bytes
+            collected.orphans[file.uri] = file.bytes
 
 
 def _parts(uris: list[str]) -> Iterator[list[str]]:

@@ -1,11 +1,10 @@
-"""Where trained weights are kept: files named by the SHA-256 of their content, in a folder or behind any fsspec URL.
+"""Storage of trained weights: files named by the SHA-256 of their content, in a folder or behind an fsspec URL.
 
     ROOT/3f/3f9a….safetensors        ROOT: a folder, or s3://bucket/weights, gs://…, sftp://… (`fsspec`)
 
-What is read is verified: a file that was cut off or altered is never taken for weights. Equal content is one file. In a
-folder a file is whole or not there; elsewhere, a file that is not of the right size is written again.
-Other kinds of URL need the package that fsspec names for them (`pip install s3fs`), and take their credentials from
-where that package looks for them, never from the URL.
+Every read is verified: a file that was cut off or altered is never used. Equal content is one file. Writes to a folder
+are atomic; elsewhere, a file of the wrong size is written again. Other kinds of URL need the package that fsspec names
+for them (`pip install s3fs`), and take their credentials from that package's configuration, never from the URL.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from archive.trainer.storage.atomic import write_atomically
 SUFFIX = ".safetensors"
 _DIGEST = re.compile("[0-9a-f]{64}")
 _LOGIN = re.compile("://((?:(?!::).)*)@")
-"""Of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
+"""The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A file of weights; `modified` in seconds since 1970, None where the place does not tell."""
+class WeightsFile:
+    """A file of weights; `modified` in seconds since 1970, None where the file system does not tell."""
 
     uri: str
     sha256: str
@@ -42,7 +41,7 @@ class Kept:
 
 
 def write(root: Path | str, content: bytes) -> Checkpoint:
-    """Keep content, so that it is there, whole, when this returns.
+    """Write content durably, and return its address.
 
     Raises:
         CheckpointError: It cannot be written.
@@ -63,21 +62,21 @@ def write(root: Path | str, content: bytes) -> Checkpoint:
             system.makedirs(path_.rpartition("/")[0], exist_ok=True)
             system.pipe_file(path_, content)
     except Exception as error:
-        raise CheckpointError(f"cannot write weights to {_shown(str(root))}: {_said(error)}") from error
+        raise CheckpointError(f"cannot write weights to {_printable(str(root))}: {_reason(error)}") from error
     return Checkpoint(uri, digest, len(content))
 
 
 def read(checkpoint: Checkpoint) -> bytes:
-    """Return the content, if every byte of it is as it was written.
+    """Return the content of weights, verified by its SHA-256.
 
     Raises:
         CheckpointError: The file is missing, cut off or altered.
     """
-    shown = _shown(checkpoint.uri)
+    shown = _printable(checkpoint.uri)
     try:
         content = _content(checkpoint.uri)
     except Exception as error:
-        raise CheckpointError(f"cannot read weights from {shown}: {_said(error)}") from error
+        raise CheckpointError(f"cannot read weights from {shown}: {_reason(error)}") from error
     if len(content) != checkpoint.bytes:
         raise CheckpointError(f"the weights {shown} must be {checkpoint.bytes} bytes long, and are not")
     digest = hashlib.sha256(content).hexdigest()
@@ -88,12 +87,12 @@ def read(checkpoint: Checkpoint) -> bytes:
     return content
 
 
-def check_place(root: Path | str) -> None:
-    """Make sure that trials can keep weights at a place, as far as can be told without asking it.
+def check_location(root: Path | str) -> None:
+    """Check that trials can save weights at a location, without connecting to it.
 
     Raises:
-        SettingsError: It is an address of no kind that is known here, carries a password, or is in the memory of a
-            process, which ends with the trial.
+        SettingsError: The address is of no known kind, carries a password, or is in the memory of a process, which
+            ends with the trial.
     """
     if local_folder(root) is not None:
         return
@@ -104,16 +103,18 @@ def check_place(root: Path | str) -> None:
         try:
             fsspec.get_filesystem_class(scheme)
         except Exception as error:  # A package that is missing, or broken.
-            raise SettingsError(f"weights cannot be kept at {_shown(str(root))}: {_said(error)}") from None
+            raise SettingsError(f"weights cannot be kept at {_printable(str(root))}: {_reason(error)}") from None
         if scheme == "memory":
-            raise SettingsError(f"weights cannot be kept at {_shown(str(root))}: memory ends with each trial's process")
+            raise SettingsError(
+                f"weights cannot be kept at {_printable(str(root))}: memory ends with each trial's process"
+            )
 
 
 def exists(uri: str) -> bool:
-    """Return whether there is a file at an address; a place that cannot be asked has none.
+    """Return whether there is a file at an address; an unreachable location has none.
 
     Raises:
-        SettingsError: It is an address of no kind that is known here.
+        SettingsError: The address is of no known kind.
     """
     folder = local_folder(uri)
     if folder is not None:
@@ -125,25 +126,25 @@ def exists(uri: str) -> bool:
         return False
 
 
-def is_kept_at(checkpoint: Checkpoint, place: Path | str) -> bool:
-    """Return whether weights have the address that a place keeps them by; nothing is asked there.
+def is_stored_at(checkpoint: Checkpoint, location: Path | str) -> bool:
+    """Return whether weights have the address that a location gives them, without connecting to it.
 
-    An address is the database's word, and may come from a file that somebody sent: any other protocol, host or folder,
-    and any chain of them (`simplecache::…`), has another address.
+    The address comes from the database, perhaps from an imported dump: any other protocol, host or folder, and any
+    chain of them (`simplecache::…`), has another address.
 
     Args:
         checkpoint: The weights.
-        place: A folder or an fsspec URL that this machine is configured with.
+        location: A folder or an fsspec URL from this machine's configuration.
     """
     tail = address("", checkpoint.sha256)
     if tail is None:
         return False
-    folder = local_folder(place)
+    folder = local_folder(location)
     if folder is None:
-        return checkpoint.uri == f"{str(place).rstrip('/')}/{tail}"
+        return checkpoint.uri == f"{str(location).rstrip('/')}/{tail}"
     try:
         path = local_folder(checkpoint.uri)
-        # A folder may be known by several names, through links.
+        # Links give a folder several names.
         return (
             path is not None
             and path.parts[-2:] == tuple(tail.split("/"))
@@ -154,7 +155,7 @@ def is_kept_at(checkpoint: Checkpoint, place: Path | str) -> bool:
 
 
 def remove(uri: str) -> None:
-    """Remove a file; one that is gone already is none to remove.
+    """Remove a file, if it is there.
 
     Raises:
         CheckpointError: It cannot be removed.
@@ -170,50 +171,50 @@ def remove(uri: str) -> None:
     except SettingsError:
         raise
     except Exception as error:
-        raise CheckpointError(f"cannot remove the weights {_shown(uri)}: {_said(error)}") from error
+        raise CheckpointError(f"cannot remove the weights {_printable(uri)}: {_reason(error)}") from error
 
 
-def listed(root: Path | str) -> Iterator[Kept]:
-    """Yield all files of weights below a root; what others keep there, under names of their own, is not touched.
+def listed(root: Path | str) -> Iterator[WeightsFile]:
+    """Yield all files of weights below a root; files with other names are skipped.
 
     Raises:
-        CheckpointError: The place cannot be read.
+        CheckpointError: The location cannot be read.
     """
     folder, under = local_folder(root), root_uri(root)
     if folder is not None:
         for path in sorted(folder.glob(f"??/*{SUFFIX}")):
             uri = path.absolute().as_uri()
             with suppress(FileNotFoundError):  # Another collection has removed it.
-                found = path.stat()
+                status = path.stat()
                 if uri == address(under, path.stem):
-                    yield Kept(uri, path.stem, found.st_size, found.st_mtime)
+                    yield WeightsFile(uri, path.stem, status.st_size, status.st_mtime)
         return
     system, path_ = _remote(str(root))
     try:
         entries: dict[str, dict[str, Any]] = system.find(path_, detail=True)
     except Exception as error:
-        raise CheckpointError(f"cannot read {_shown(str(root))}: {_said(error)}") from error
+        raise CheckpointError(f"cannot read {_printable(str(root))}: {_reason(error)}") from error
     for name, entry in sorted(entries.items()):
         stem = name.rpartition("/")[2].removesuffix(SUFFIX)
         if name.lstrip("/") == address(f"{path_.strip('/')}/", stem):
-            yield Kept(f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), _modified(entry))
+            yield WeightsFile(f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), _modified(entry))
 
 
 def address(under: str, sha256: str) -> str | None:
-    """Return the address of content below a root, as `root_uri` gives it; None where the text is no digest."""
+    """Return the address of content below a root in the form of `root_uri`; None if the text is no digest."""
     return f"{under}{sha256[:2]}/{sha256}{SUFFIX}" if _DIGEST.fullmatch(sha256) else None
 
 
 def root_of(uri: str) -> str:
-    """Return the root that an address is below."""
+    """Return the root of an address."""
     return uri.rsplit("/", 2)[0]
 
 
 def root_uri(root: Path | str) -> str:
-    """Return a root as the beginning of the addresses of all that is kept in it.
+    """Return the common prefix of all addresses below a root.
 
     Raises:
-        SettingsError: The root is no place that weights can be kept in.
+        SettingsError: The root is no location for weights.
     """
     folder = local_folder(root)
     if folder is not None:
@@ -222,21 +223,23 @@ def root_uri(root: Path | str) -> str:
     return str(root).rstrip("/") + "/"
 
 
-def local_folder(place: Path | str) -> Path | None:
-    """Return the path of a folder or a file on this machine; None for any other place.
+def local_folder(location: Path | str) -> Path | None:
+    """Return the path of a folder or a file on this machine; None for any other location.
 
     Raises:
         SettingsError: A file:// address of another machine.
     """
-    if isinstance(place, Path):
-        return place
-    parts = urlsplit(place)
+    if isinstance(location, Path):
+        return location
+    parts = urlsplit(location)
     if not parts.scheme:
-        return Path(place).expanduser()
+        return Path(location).expanduser()
     if parts.scheme != "file":
         return None
     if parts.netloc not in ("", "localhost"):
-        raise SettingsError(f"the address {_shown(place)} is on another machine: file:///… is what can be used here")
+        raise SettingsError(
+            f"the address {_printable(location)} is on another machine: file:///… is what can be used here"
+        )
     return Path(unquote(parts.path))
 
 
@@ -245,8 +248,8 @@ def _content(uri: str) -> bytes:
     if path is not None:
         return path.read_bytes()
     system, path_ = _remote(uri)
-    found: bytes = system.cat_file(path_)
-    return found
+    content: bytes = system.cat_file(path_)
+    return content
 
 
 def _remote(uri: str) -> tuple[Any, str]:
@@ -256,30 +259,30 @@ def _remote(uri: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
         system, path = url_to_fs(uri)
-    except Exception as error:  # Some connect at once, and raise whatever their package does.
-        raise SettingsError(f"weights cannot be kept at {_shown(uri)}: {_said(error)}") from None
+    except Exception as error:  # Some packages connect at once, and raise errors of their own.
+        raise SettingsError(f"weights cannot be kept at {_printable(uri)}: {_reason(error)}") from None
     return system, path
 
 
 def _check_login(uri: str) -> None:
-    if any(":" in found[1] for found in _LOGIN.finditer(uri)):
-        raise SettingsError(f"the address {_shown(uri)} must not carry a password")
+    if any(":" in login[1] for login in _LOGIN.finditer(uri)):
+        raise SettingsError(f"the address {_printable(uri)} must not carry a password")
 
 
 def _modified(entry: dict[str, Any]) -> float | None:
-    found = next((entry[name] for name in ("mtime", "LastModified", "last_modified", "created") if name in entry), None)
-    if isinstance(found, datetime):
-        return found.timestamp()
-    return float(found) if isinstance(found, int | float) else None
+    time = next((entry[name] for name in ("mtime", "LastModified", "last_modified", "created") if name in entry), None)
+    if isinstance(time, datetime):
+        return time.timestamp()
+    return float(time) if isinstance(time, int | float) else None
 
 
-def _shown(uri: str) -> str:
-    """Return an address as people may see it: a local file by its path, any other without a login."""
+def _printable(uri: str) -> str:
+    """Return an address for messages: a local file by its path, any other without a login."""
     parts = urlsplit(uri)
     if parts.scheme == "file" and not parts.netloc:
         return unquote(parts.path)
     return _LOGIN.sub("://", uri)
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return (error.strerror or str(error)) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""What is learned: a data set, what is asked of it, and how good an answer is."""
+"""The task class: a data set, its target, its metric, and the protocols it is trained by."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from archive.errors import UnknownNameError, UsageError
-from archive.trainer.morphism import protocol as inheriting
-from archive.trainer.tasks.protocol import Protocol
+from archive.trainer.protocols import morph as inheriting
+from archive.trainer.protocols.base import TrainingProtocol
 
 if TYPE_CHECKING:
     from archive.spaces.base import Space
-    from archive.trainer.datasets.tensors import Splits
+    from archive.trainer.datasets.splits import Splits
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A data set, what is asked of it, and how good an answer is.
+    """A data set with its target, its metric and its protocols.
 
     Attributes:
-        name: Under which studies name it.
-        summary: One line for people.
+        name: Name in studies.
+        summary: One-line description.
         kind: `classification` or `regression`.
         metric: `accuracy` (share of inputs classified rightly, in [0, 1]) or `mse` (of the standardised target: a
             constant predictor scores about 1).
@@ -29,10 +29,10 @@ class Task:
         input_shape: (channels, height, width) or (features,) of one input.
         outputs: Number of classes; 1 in a regression.
         spaces: Names of the search spaces whose networks suit it, the default first.
-        protocols: The rules it can be trained by, the default first.
+        protocols: Its training protocols, the default first.
         loader: Returns the splits under a protocol.
-        fetch: Sees to it that the files of a protocol are here, or says what is missing; None where none is needed.
-        title: Short name; none where `name` is short.
+        fetch: Downloads the files of a protocol, or raises an error that names what is missing; None if it needs none.
+        title: Short name; empty if `name` is short.
     """
 
     name: str
@@ -43,9 +43,9 @@ class Task:
     input_shape: tuple[int, ...]
     outputs: int
     spaces: tuple[str, ...]
-    protocols: tuple[Protocol, ...]
-    loader: Callable[[Protocol], Splits]
-    fetch: Callable[[Protocol], object] | None = None
+    protocols: tuple[TrainingProtocol, ...]
+    loader: Callable[[TrainingProtocol], Splits]
+    fetch: Callable[[TrainingProtocol], object] | None = None
     title: str = ""
 
     @property
@@ -55,11 +55,11 @@ class Task:
 
     @property
     def label(self) -> str:
-        """Short name, for names of studies."""
+        """Short name, used in names of studies."""
         return self.title or self.name
 
-    def protocol(self, name: str | None = None) -> Protocol:
-        """Return the protocol of this name, or the task's default; each is there as `NAME+morph` as well.
+    def protocol(self, name: str | None = None) -> TrainingProtocol:
+        """Return the protocol of this name, or the task's default; each exists as `NAME+morph` as well.
 
         Raises:
             UnknownNameError: The task has no such protocol.
@@ -89,10 +89,6 @@ class Task:
             )
         return space
 
-    def load(self, protocol: Protocol | None = None) -> Splits:
-        """Read the data and split it, the same way every time.
-
-        Returns:
-            Training, validation and test inputs with their targets, as float32 and int64 arrays.
-        """
+    def load(self, protocol: TrainingProtocol | None = None) -> Splits:
+        """Return the training, validation and test parts of the data, always the same ones."""
         return self.loader(protocol or self.protocols[0])

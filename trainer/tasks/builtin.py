@@ -1,6 +1,6 @@
-"""The tasks that networks are trained on, with the protocols of each.
+"""The built-in tasks, with the protocols of each.
 
-A new rule for a task is a new protocol beside the others; those that are here never change.
+A new rule for a task is a new protocol beside the others; an existing protocol never changes.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
 
 if TYPE_CHECKING:
-    from archive.trainer.datasets.tensors import Splits
+    from archive.trainer.datasets.splits import Splits
 
 
-def _digits(protocol: Protocol) -> Splits:
-    from archive.trainer.datasets import tensors
+def _digits(protocol: TrainingProtocol) -> Splits:
+    from archive.trainer.datasets import scikit_learn
 
-    return tensors.digits(protocol)
-
-
-def _diabetes(protocol: Protocol) -> Splits:
-    from archive.trainer.datasets import tensors
-
-    return tensors.diabetes(protocol)
+    return scikit_learn.digits(protocol)
 
 
-_DIGITS = Protocol(
+def _diabetes(protocol: TrainingProtocol) -> Splits:
+    from archive.trainer.datasets import scikit_learn
+
+    return scikit_learn.diabetes(protocol)
+
+
+_DIGITS = TrainingProtocol(
     name="digits/1",
     train=1078,
     valid=359,
@@ -73,7 +73,7 @@ DIABETES = Task(
     outputs=1,
     spaces=("mlp",),
     protocols=(
-        Protocol(
+        TrainingProtocol(
             name="diabetes/1",
             train=265,
             valid=88,
@@ -94,23 +94,23 @@ DIABETES = Task(
 )
 
 
-def _known(name: str, protocol: Protocol) -> Splits:
-    from archive.trainer import datasets
+def _known(name: str, protocol: TrainingProtocol) -> Splits:
+    from archive.trainer.datasets import loading
 
-    return datasets.load(name, protocol)
+    return loading.load(name, protocol)
 
 
-def _fetch(name: str, protocol: Protocol) -> None:
+def _fetch(name: str, protocol: TrainingProtocol) -> None:
     from archive.trainer.datasets import sources
 
     sources.locate(name, protocol.data)
 
 
-def _uci(name: str, summary: str, features: int, ours: Protocol, longer: int) -> Task:
+def _uci(name: str, summary: str, features: int, ours: TrainingProtocol, longer: int) -> Task:
     """Return a regression of NASBOT's section 5, with two protocols of ours, short and longer, and theirs.
 
-    Theirs takes plain steps of one size, and looks at the validation part every 100 of 20,000. The paper does not say
-    what is descended; the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py) descends the absolute error.
+    Theirs takes 20,000 SGD steps at a constant rate, with a validation every 100. The paper does not name the loss;
+    the authors' code (kirthevasank/nasbot, cg/run_tensorflow.py) minimises the absolute error.
     """
     long = replace(ours, name=f"{name}/long", epochs=longer, patience=longer, epoch_steps=None)
     theirs = replace(
@@ -148,7 +148,7 @@ NAVAL = _uci(
     "naval",
     "decay of a frigate's gas turbine compressor from 16 measurements, 11,934 simulated states (UCI)",
     16,
-    Protocol(
+    TrainingProtocol(
         name="naval/1",
         train=7160,
         valid=2387,
@@ -171,7 +171,7 @@ PROTEIN = _uci(
     "protein",
     "how far a decoy of a protein lies from its native fold (RMSD) from 9 properties, 45,730 decoys (UCI, CASP)",
     9,
-    Protocol(
+    TrainingProtocol(
         name="protein/1",
         train=27438,
         valid=9146,
@@ -192,15 +192,17 @@ PROTEIN = _uci(
 )
 
 
-def _images(name: str, summary: str, shape: tuple[int, int, int], ours: Protocol, *others: Protocol) -> Task:
-    """Return a classification of images in ten classes, with our protocols and Auto-Keras' one.
+def _images(
+    name: str, summary: str, shape: tuple[int, int, int], ours: TrainingProtocol, *others: TrainingProtocol
+) -> Task:
+    """Return a classification of images in ten classes, with our protocols and that of Auto-Keras.
 
     Theirs splits all images 60/20/20 and trains until the validation loss has not fallen by a ten-thousandth for five
     epochs. These, Adam at its usual rate, 128 images a step and 200 epochs at most are the constants of their code
     (Auto-Keras 0.4, autokeras/constant.py), which augments a little more than ours.
     """
     count = ours.train + ours.valid + ours.test
-    theirs = Protocol(
+    theirs = TrainingProtocol(
         name=f"{name}/autokeras",
         train=count * 6 // 10,
         valid=count // 5,
@@ -235,7 +237,7 @@ def _images(name: str, summary: str, shape: tuple[int, int, int], ours: Protocol
     )
 
 
-_GREY = Protocol(
+_GREY = TrainingProtocol(
     name="mnist/1",
     train=50000,
     valid=10000,
@@ -268,11 +270,11 @@ _CIFAR_NASBOT = replace(
     momentum=0.0,
     augmentation="none",
 )
-"""Appendix C.2: 24,000 plain steps of 64 images, a look every 400. (Section 5 says 32 images.)"""
+"""Appendix C.2: 24,000 SGD steps of 64 images, a validation every 400. (Section 5 says 32 images.)"""
 
 
-def _small(protocol: Protocol, name: str) -> Protocol:
-    """Return a protocol on a few of the images: small networks in half a minute on a CPU."""
+def _small(protocol: TrainingProtocol, name: str) -> TrainingProtocol:
+    """Return a protocol on a subset of the images, which trains small networks in half a minute on a CPU."""
     return replace(protocol, name=name, train=3000, valid=1500, test=1500, batch=64, epochs=5, patience=5)
 
 
@@ -302,4 +304,4 @@ CIFAR10 = _images(
     replace(_CIFAR, name="cifar10/jpeg", data="jpeg"),
     _small(replace(_CIFAR, data="jpeg"), "cifar10/jpeg-small"),
 )
-"""`jpeg` is a lossy copy of the images, and so other data: protocols of its own."""
+"""`jpeg` is a lossy copy of the images: other data, and therefore protocols of its own."""

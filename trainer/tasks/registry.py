@@ -1,12 +1,12 @@
-"""The tasks by name: those of the catalogue, those of other packages, tables, and files of users.
+"""Tasks by name: built-in ones, those of other packages, tables, and files of users.
 
-    digits, naval, …              networks are trained on a data set that the product knows   catalogue
-    csv:PATH#TARGET, npz:PATH     networks are trained on a file of yours                     userdata
-    nb201-cifar10, nb101, …       a table answers, nothing is trained                         tabular
-    table:PATH#COLUMN             a table of yours answers                                    tabular
+    digits, naval, …              training on a built-in data set                 builtin
+    csv:PATH#TARGET, npz:PATH     training on a user's file                       user_files
+    nb201-cifar10, nb101, …       results from a built-in table, no training      tabular
+    table:PATH#COLUMN             results from a user's table                     tabular
 
-Naming tasks loads neither torch nor scikit-learn; `Task.load` does. A package adds a task by an entry point of the
-group `archive.tasks` that loads to a `Task`.
+Naming a task loads neither torch nor scikit-learn; `Task.load` does. Another package adds a task with an entry point
+of the group `archive.tasks` that loads to a `Task`.
 """
 
 from __future__ import annotations
@@ -15,19 +15,30 @@ from typing import TYPE_CHECKING
 
 from archive.errors import SettingsError
 from archive.registry import Registry
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import tabular, user_files
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.builtin import DIABETES, DIGITS
-from archive.trainer.tasks.file_access import Access, discreet, reference_of, remember
-from archive.trainer.tasks.protocol import Protocol
-from archive.trainer.tasks.tabular import Reading, TabularTask
+from archive.trainer.tasks.file_access import FileAccess, record_file, redacted_errors, reference_of
+from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from archive.store.records import Study
 
-__all__ = ["DIABETES", "DIGITS", "Protocol", "Task", "get", "name_file", "names", "of_study", "prepare", "registry"]
+__all__ = [
+    "DIABETES",
+    "DIGITS",
+    "Task",
+    "TrainingProtocol",
+    "get",
+    "name_file",
+    "names",
+    "of_study",
+    "prepare",
+    "registry",
+]
 
 registry = Registry(
     "task",
@@ -48,7 +59,7 @@ registry = Registry(
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all tasks but those of users' files, sorted, loading none of them."""
+    """Return the sorted names of all tasks except those on users' files, without loading the tasks."""
     return registry.names()
 
 
@@ -56,8 +67,8 @@ def get(name: str) -> Task | TabularTask:
     """Return a task by its name, or by the path of a file: `csv:PATH#TARGET`, `npz:PATH`, `table:PATH#COLUMN`.
 
     Raises:
-        UnknownNameError: There is none of this name.
-        SettingsError: Another package offers it, but what it offers is no task.
+        UnknownNameError: There is no task of this name.
+        SettingsError: Another package's entry point of this name is no task.
         UsageError: The file cannot be read, or has no such column.
     """
     if name.startswith(tabular.PREFIX):
@@ -70,45 +81,45 @@ def get(name: str) -> Task | TabularTask:
     return task
 
 
-def of_study(study: Study, access: Access) -> Task | TabularTask:
-    """Return the task of a study of the archive; its file, if it is one, is the database's word and no user's.
+def of_study(study: Study, access: FileAccess) -> Task | TabularTask:
+    """Return the task of a study; the path of its file, if it has one, comes from the database and not from a user.
 
     Args:
-        study: Of which the task and the protocol count.
-        access: Which files may be opened.
+        study: Study with the names of its task and its protocol.
+        access: Files that may be opened.
 
     Raises:
         UnknownNameError: There is no such task.
-        SettingsError: The file may not be opened here, or is another one than the study was begun with.
+        SettingsError: The file may not be opened here, or is not the one that the study was created with.
         UnusableFileError: The file cannot be used; the message quotes nothing of it.
     """
     reference = reference_of(study.task)
     if reference is None or not reference[0]:
         return get(study.task)
     access.check(reference[0], study.protocol)
-    with discreet(reference[0]):
+    with redacted_errors(reference[0]):
         return get(study.task)
 
 
 def name_file(task: Task | TabularTask, home: Path) -> None:
-    """Let trainers over a home open a task's file for studies, because its user named it here.
+    """Allow trainers with a home to open a task's file for studies, because its user named it here.
 
     Args:
-        task: As `get` returned it; one that is no file leaves nothing to do.
+        task: Task from `get`; without a file, nothing is done.
         home: Folder of the archive.
 
     Raises:
-        SettingsError: It cannot be noted.
+        SettingsError: The permission cannot be written.
     """
     if reference_of(task.name) is not None:
-        remember(home, task.name, task.table.sha256 if isinstance(task, TabularTask) else task.protocols[0].data)
+        record_file(home, task.name, task.table.sha256 if isinstance(task, TabularTask) else task.protocols[0].data)
 
 
-def prepare(task: Task | TabularTask, protocol: Protocol | Reading) -> None:
-    """See to it that the data of a task are here, before a search begins rather than in its trainers.
+def prepare(task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol) -> None:
+    """Download the data of a task if needed, so that a search fails at its start rather than in its trainers.
 
     Raises:
-        SettingsError: They are not, and cannot be fetched; the message says what is missing and where to put it.
+        SettingsError: The data cannot be fetched; the message names the missing file and where to put it.
     """
-    if isinstance(task, Task) and isinstance(protocol, Protocol) and task.fetch is not None:
+    if isinstance(task, Task) and isinstance(protocol, TrainingProtocol) and task.fetch is not None:
         task.fetch(protocol)

@@ -1,15 +1,14 @@
-"""Tasks that a table answers: nothing is trained, and an evaluation costs what the table recorded.
+"""Tabular tasks: results come from a table without training, at the cost that the table records.
 
     nb201-cifar10, nb201-cifar100     NAS-Bench-201; values are fractions (the file has percent), as imports store them
-    nb101                             NAS-Bench-101, or the sample of it that is there; values are fractions
-    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as the file has
-    them, larger is
-                                      better; table:PATH#-COLUMN where smaller is
+    nb101                             NAS-Bench-101, or the installed sample of it; values are fractions
+    table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as in the file,
+                                      maximised; table:PATH#-COLUMN minimises them
 
-Rows that describe one network are one architecture, whose answer is their mean. Beside the value, an answer has what
-the table tells of the network's costs, under the names that trained networks have them by: the columns `params`,
-`flops` (or `params_millions`, `flops_millions`) and those that begin with `latency`. The trainer answers in its own
-process, thousands of times faster than training, and loads no torch.
+Rows of the same network are one architecture, whose result is their mean. A result also has the network's costs from
+the table, under the names of trained networks: the columns `params`, `flops` (or `params_millions`, `flops_millions`)
+and those that begin with `latency`. The daemon reads results in its own process, thousands of times faster than
+training, without torch.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The protocol of a tabular task: which column is the answer.
+class TabularProtocol:
+    """The protocol of a tabular task: the column of its values.
 
     Attributes:
-        name: Under which evaluations record it; that of a user's table names the file's content.
-        column: The column that is the evaluation's value.
-        held_out: The column of test accuracy after the same training, if there is one.
-        epochs: Of the training that the column was read after; 0 where the table does not say.
+        name: Name in evaluations; for a user's table it contains the digest of the file.
+        column: Column of the evaluation's value.
+        held_out: Column of the test accuracy after the same training, if there is one.
+        epochs: Number of training epochs before the value was taken; 0 if the table does not tell.
     """
 
     name: str
@@ -56,20 +55,20 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class TabularTask:
-    """A column of a table, and the space of the networks that the table holds.
+    """A column of a table, and the space of the table's networks.
 
     Attributes:
-        name: Under which studies name it; with the absolute path of a user's table.
-        label: Short, for names of studies.
-        summary: One line for people.
+        name: Name in studies; with the absolute path of a user's table.
+        label: Short name, used in names of studies.
+        summary: One-line description.
         reference: Name or absolute path of the table.
         spaces: Name of the space of its networks.
         complete: Whether the table holds the whole space; if not, the search stays inside the table.
-        metric: What its values are, `accuracy` or the name of the column.
+        metric: Metric of its values, `accuracy` or the name of the column.
         objective: Name of the metric that is an evaluation's value.
         direction: `maximise` or `minimise` it.
-        scale: What the numbers of the file are multiplied with.
-        protocols: The columns it can be read by, the default first.
+        scale: Factor of the file's numbers.
+        protocols: Its protocols, one for each column, the default first.
     """
 
     name: str
@@ -82,20 +81,20 @@ class TabularTask:
     objective: str
     direction: Literal["maximise", "minimise"]
     scale: float
-    protocols: tuple[Reading, ...]
+    protocols: tuple[TabularProtocol, ...]
 
     @property
     def table(self) -> Table:
-        """The table, read when it is first asked for.
+        """The table, read on first use.
 
         Raises:
-            UsageError: It is not there, or it is no table.
+            UsageError: The file is missing, or no table.
         """
         from archive.spaces.tables.reader import Table
 
         return Table.open(self.reference)
 
-    def protocol(self, name: str | None = None) -> Reading:
+    def protocol(self, name: str | None = None) -> TabularProtocol:
         """Return the protocol of this name, or the task's default.
 
         Raises:
@@ -107,10 +106,10 @@ class TabularTask:
         raise UnknownNameError(f"protocol of the task {self.name}", str(name), [p.name for p in self.protocols])
 
     def search_space(self, name: str | None = None) -> Space:
-        """Return the networks that the table can answer for.
+        """Return the space of the table's networks.
 
         Args:
-            name: Of the space, which must be the table's; None takes it.
+            name: Name of the space, which must be the table's; None takes that one.
 
         Raises:
             UsageError: The table holds networks of another space, or cannot be read.
@@ -123,35 +122,35 @@ class TabularTask:
             raise UsageError(f"the table of the task {self.name!r} holds networks of the space {own}, got {name!r}")
         if not self.complete:
             return spaces.get(own, table=self.reference)
-        # Said before a search begins, rather than by its trainers; reading the table can wait.
+        # A missing table fails at the start of a search rather than in its trainers; reading it can wait.
         reader.find(self.reference)
         return spaces.get(own)
 
     def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
-        """Return what the table has on a network, in whatever order its layers stand.
+        """Return the table's result for a network, in any order of its layers.
 
         Raises:
-            TrainingError: The table has no answer; the reason says why.
+            TrainingError: The table has no result; the reason says why.
             UsageError: The table cannot be read, or has no such column.
         """
-        reading, table = self.protocol(protocol), self.table
-        values, cost = table.column(reading.column), table.cost()
+        chosen, table = self.protocol(protocol), self.table
+        values, cost = table.column(chosen.column), table.cost()
         try:
             at = table.position(architecture)
         except InvalidArchitectureError as error:
             raise TrainingError(error.reason) from None
         value = self.scale * float(values[at])
         if value != value:
-            raise TrainingError(f"the table {table.origin} has no {reading.column} for {architecture.key[:8]}")
+            raise TrainingError(f"the table {table.origin} has no {chosen.column} for {architecture.key[:8]}")
         metrics = {self.objective: value}
-        held_out = float("nan") if reading.held_out is None else self.scale * float(table.column(reading.held_out)[at])
+        held_out = float("nan") if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
         if held_out == held_out:
             metrics[f"test_{self.metric}"] = held_out
-        metrics |= _costs(table, at, reading.column)
+        metrics |= _costs(table, at, chosen.column)
         return Result(
             value=value,
             metrics=metrics,
-            epochs=reading.epochs or None,
+            epochs=chosen.epochs or None,
             seconds=None if cost is None or cost[at] != cost[at] else float(cost[at]),
             device="table",
             environment={"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])},
@@ -159,16 +158,16 @@ class TabularTask:
 
 
 def _costs(table: Table, at: int, column: str) -> dict[str, float]:
-    """Return what using a network costs, as far as the table tells, but for the column that is the answer itself."""
-    found = {}
+    """Return the network's costs in the table, without the column of the value itself."""
+    costs = {}
     for name in table.columns:
         if name != column and (cost := COST.fullmatch(name)) and (value := float(table.column(name)[at])) == value:
-            found[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
-    return found
+            costs[cost["counted"] or name] = float(round(1e6 * value)) if cost["millions"] else value
+    return costs
 
 
 def parse(name: str) -> TabularTask:
-    """Return the task that a text `table:PATH#COLUMN` names.
+    """Return the task with the name `table:PATH#COLUMN`.
 
     Raises:
         UsageError: The text, the file or the column cannot be used.
@@ -180,24 +179,26 @@ def parse(name: str) -> TabularTask:
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
     path = Path(reference).expanduser().absolute()
     table = Table.load(path)
-    wanted = column if column in table.columns else column.removeprefix("-")
-    table.column(wanted)
+    target = column if column in table.columns else column.removeprefix("-")
+    table.column(target)
     return TabularTask(
         name=f"{PREFIX}{path}#{column}",
-        label=f"{path.name.split('.')[0]}-{wanted}",
-        summary=f"the column {wanted} of {path}",
+        label=f"{path.name.split('.')[0]}-{target}",
+        summary=f"the column {target} of {path}",
         reference=str(path),
         spaces=(table.space,),
         complete=False,
-        metric=wanted,
-        objective=wanted,
-        direction="maximise" if wanted == column else "minimise",
+        metric=target,
+        objective=target,
+        direction="maximise" if target == column else "minimise",
         scale=1.0,
-        protocols=(Reading(f"table/{table.sha256[:12]}", wanted),),
+        protocols=(TabularProtocol(f"table/{table.sha256[:12]}", target),),
     )
 
 
-def _official(name: str, summary: str, table: str, space: str, scale: float, *protocols: Reading) -> TabularTask:
+def _official(
+    name: str, summary: str, table: str, space: str, scale: float, *protocols: TabularProtocol
+) -> TabularTask:
     return TabularTask(
         name=name,
         label=name,
@@ -215,28 +216,28 @@ def _official(name: str, summary: str, table: str, space: str, scale: float, *pr
 
 NB201_CIFAR10 = _official(
     "nb201-cifar10",
-    "NAS-Bench-201 on CIFAR-10, answered from the table: validation accuracy after 12 epochs, or 200",
+    "NAS-Bench-201 on CIFAR-10, from the table: validation accuracy after 12 epochs, or 200",
     "nb201",
     "nasbench201",
     0.01,
-    Reading("nb201/12", "cifar10_valid_12ep", "cifar10_test_12ep", 12),
-    Reading("nb201/200", "cifar10_valid_200ep", "cifar10_test_200ep", 200),
+    TabularProtocol("nb201/12", "cifar10_valid_12ep", "cifar10_test_12ep", 12),
+    TabularProtocol("nb201/200", "cifar10_valid_200ep", "cifar10_test_200ep", 200),
 )
 
 NB201_CIFAR100 = _official(
     "nb201-cifar100",
-    "NAS-Bench-201 on CIFAR-100, answered from the table: validation accuracy after 12 epochs",
+    "NAS-Bench-201 on CIFAR-100, from the table: validation accuracy after 12 epochs",
     "nb201",
     "nasbench201",
     0.01,
-    Reading("nb201/12", "cifar100_valid_12ep", "cifar100_test_12ep", 12),
+    TabularProtocol("nb201/12", "cifar100_valid_12ep", "cifar100_test_12ep", 12),
 )
 
 NB101 = _official(
     "nb101",
-    "NAS-Bench-101 on CIFAR-10, answered from the table: validation accuracy after 108 epochs, or 36, 12, 4",
+    "NAS-Bench-101 on CIFAR-10, from the table: validation accuracy after 108 epochs, or 36, 12, 4",
     "nb101",
     "nasbench101",
     1.0,
-    *(Reading(f"nb101/{epochs}", f"val_acc_{epochs}ep", None, epochs) for epochs in (108, 36, 12, 4)),
+    *(TabularProtocol(f"nb101/{epochs}", f"val_acc_{epochs}ep", None, epochs) for epochs in (108, 36, 12, 4)),
 )

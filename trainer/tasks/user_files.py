@@ -1,7 +1,7 @@
 """Tasks on files of users: `csv:PATH#TARGET`, `csv:PATH#TARGET:classes`, `csv:PATH#TARGET:values`, `npz:PATH`.
 
-What the files must hold is said in `archive.trainer.datasets.userfiles`. The protocol's name has the file's SHA-256 in
-it, so that evaluations are comparable only where the data are the same. Its rules go by what there is:
+`archive.trainer.datasets.user_readers` defines the contents of the files. The name of the protocol contains the file's
+SHA-256, so that evaluations are comparable only if the data are the same. Its rules depend on the data:
 
 | rows   | rules                                                                                    |
 |--------|------------------------------------------------------------------------------------------|
@@ -9,8 +9,8 @@ it, so that evaluations are comparable only where the data are the same. Its rul
 | < 2000 | those of `digits/1` for classes, of `diabetes/1` for values                              |
 | more   | those of `naval/1`                                                                       |
 
-60 % of the rows train, 20 % validate and 20 % test, each class in its share; parts that the file has itself are kept. A
-file with a test part and none for validation gives a fifth of its training part.
+60 % of the rows are for training, 20 % for validation and 20 % for tests, stratified by class; parts of the file itself
+are kept. A file with a test part but no validation part gives a fifth of its training part for validation.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from archive.errors import TrainingError, UsageError
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 from archive.trainer.tasks.builtin import DIABETES, DIGITS, FASHION_MNIST, NAVAL
-from archive.trainer.tasks.file_access import discreet, reference_of
-from archive.trainer.tasks.protocol import Protocol
+from archive.trainer.tasks.file_access import redacted_errors, reference_of
 
 if TYPE_CHECKING:
-    from archive.trainer.datasets.tensors import Splits
-    from archive.trainer.datasets.userfiles import Content, Kind
+    from archive.trainer.datasets.splits import Splits
+    from archive.trainer.datasets.user_readers import FileContent, Kind
 
 PREFIXES = ("csv:", "npz:")
 FEW = 2000
@@ -37,7 +37,7 @@ KINDS = ("classes", "values")
 
 
 def parse(name: str) -> Task:
-    """Return the task that a text `csv:PATH#TARGET` or `npz:PATH` names.
+    """Return the task with the name `csv:PATH#TARGET` or `npz:PATH`.
 
     Raises:
         UsageError: The text or the file cannot be used.
@@ -54,18 +54,18 @@ def parse(name: str) -> Task:
     except OSError as error:
         raise UsageError(f"cannot read {reference}: {error.strerror}") from None
     except (RuntimeError, ValueError) as error:
-        # There is no home of such a user, or the text cannot be a path.
+        # There is no such user with a home, or the text cannot be a path.
         raise UsageError(f"cannot read {reference!r}: {error}") from None
     return _task(path, target, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=16)
 def _task(path: Path, target: str | None, _modified: int, _size: int) -> Task:
-    content = _bytes(path)
-    sha256 = hashlib.sha256(content).hexdigest()
-    found = _content(path, content, target)
-    inputs = found.rows.inputs
-    images, classes = inputs.ndim == 4, found.kind == "classes"
+    raw = _bytes(path)
+    sha256 = hashlib.sha256(raw).hexdigest()
+    content = _content(path, raw, target)
+    inputs = content.rows.inputs
+    images, classes = inputs.ndim == 4, content.kind == "classes"
     of = f"{path}#{target}" if target else str(path)
     features = tuple(inputs.shape[1:])
     return Task(
@@ -75,46 +75,46 @@ def _task(path: Path, target: str | None, _modified: int, _size: int) -> Task:
         metric="accuracy" if classes else "mse",
         direction="maximise" if classes else "minimise",
         input_shape=(features[2], *features[:2]) if images else features,
-        outputs=found.classes,
+        outputs=content.classes,
         spaces=("cnn", "mlp") if images and classes else ("mlp",),
-        protocols=(_protocol(found, "csv" if target else "npz", sha256),),
+        protocols=(_protocol(content, "csv" if target else "npz", sha256),),
         loader=partial(_load, path, target),
         title=f"{path.stem}-{target}".replace(":", "-") if target else path.stem,
     )
 
 
-def _protocol(found: Content, form: str, sha256: str) -> Protocol:
-    n = len(found.rows.targets)
-    if found.rows.inputs.ndim == 4:
+def _protocol(content: FileContent, form: str, sha256: str) -> TrainingProtocol:
+    n = len(content.rows.targets)
+    if content.rows.inputs.ndim == 4:
         rules = FASHION_MNIST
     elif n >= FEW:
         rules = NAVAL
     else:
-        rules = DIGITS if found.kind == "classes" else DIABETES
+        rules = DIGITS if content.kind == "classes" else DIABETES
     split: Literal["stratified", "shuffled", "held-out", "given"]
-    if found.parts is None:
-        valid, split = n // 5, "stratified" if found.kind == "classes" else "shuffled"
+    if content.parts is None:
+        valid, split = n // 5, "stratified" if content.kind == "classes" else "shuffled"
         train, test = n - 2 * valid, valid
-    elif found.parts[1]:
-        (train, valid, test), split = found.parts, "given"
+    elif content.parts[1]:
+        (train, valid, test), split = content.parts, "given"
     else:
-        valid, test, split = found.parts[0] // 5, found.parts[2], "held-out"
-        train = found.parts[0] - valid
+        valid, test, split = content.parts[0] // 5, content.parts[2], "held-out"
+        train = content.parts[0] - valid
     if 0 in (train, valid, test):
         raise UsageError(f"the file leaves {train} rows to train, {valid} to validate and {test} to test with")
     ours = replace(rules.protocol(f"{rules.name}/1"), train=train, valid=valid, test=test, split=split)
     return replace(ours, name=f"{form}/{sha256[:12]}", data=sha256)
 
 
-def _load(path: Path, target: str | None, protocol: Protocol) -> Splits:
+def _load(path: Path, target: str | None, protocol: TrainingProtocol) -> Splits:
     from archive.trainer.datasets import cache, layout
 
     def parts() -> layout.Parts:
-        content = _bytes(path)
-        if hashlib.sha256(content).hexdigest() != protocol.data:
+        raw = _bytes(path)
+        if hashlib.sha256(raw).hexdigest() != protocol.data:
             raise TrainingError(f"{path} has changed since the task was named")
-        with discreet(path):  # What a trial says goes on record.
-            return layout.cut(_content(path, content, target).rows, protocol)
+        with redacted_errors(path):  # The errors of a trial are recorded in the archive.
+            return layout.cut(_content(path, raw, target).rows, protocol)
 
     column = hashlib.sha256((target or "").encode()).hexdigest()[:8]
     return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)
@@ -127,12 +127,12 @@ def _bytes(path: Path) -> bytes:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _content(path: Path, content: bytes, target: str | None) -> Content:
-    from archive.trainer.datasets.userfiles import read_csv, read_npz
+def _content(path: Path, raw: bytes, target: str | None) -> FileContent:
+    from archive.trainer.datasets.user_readers import read_csv, read_npz
 
     if target is None:
-        return read_npz(path, content)
+        return read_npz(path, raw)
     column, separator, kind = target.rpartition(":")
     if separator and kind in KINDS:
-        return read_csv(path, content, column, cast("Kind", kind))
-    return read_csv(path, content, target, None)
+        return read_csv(path, raw, column, cast("Kind", kind))
+    return read_csv(path, raw, target, None)

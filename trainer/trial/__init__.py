@@ -1,1 +1,10 @@
-"""A trial: one training in a process of its own, its messages and its log."""
+"""A trial: one attempt to train a proposal, in a process of its own.
+
+    spec, messages            what the daemon sends and receives
+    process, fork_server      the daemon's side: starts the process, reads its messages, kills it
+    main, log                 the process itself and its log file
+    failures                  classification of exceptions
+    inheritance               specification of trials that start from an ancestor's weights
+
+Imports `fit`, `morphism`, `tasks` and `storage`, never `daemon`. torch is loaded in the processes of trials alone.
+"""

@@ -1,10 +1,10 @@
-"""Processes that a daemon starts: forked from a server that has imported torch, and told no more than they need.
+"""The fork server of a daemon: starts processes from a parent that has imported torch, without the database login.
 
     start(target, argument) ──> fork server ── fork ──> target(argument, pipe)
 
-The login of the database stays with the daemon: trials run tasks of other packages, and never ask the database. The
-fork server is started without it, so that no environment of a trial has it, not even the one that the system shows
-(`/proc/PID/environ`).
+Trials run tasks of other packages and never query the database, so they do not receive its login. The fork server
+itself starts without the login, which therefore appears in no environment of a trial, not even in the one that the
+system shows (`/proc/PID/environ`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ _SPINS = "1000"
 
 
 def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Connection, Any]:
-    """Run a function in a process of its own, and return the pipe to it, and the process.
+    """Run a function in a process of its own, and return the pipe to the process, and the process.
 
     Args:
-        target: Called with the argument and its end of the pipe.
+        target: Function; receives the argument and the child's end of the pipe.
         argument: Pickled, and unpickled in the new process.
 
     Raises:
         TrainingError: No process could be started.
-        pickle.PicklingError: The argument cannot be taken there.
+        pickle.PicklingError: The argument cannot be pickled.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
-    # Threads that wait for each other spin before they sleep. On a core that another process wants, too, they spin away
-    # its time: on a busy machine of two cores a trial took fifteen times as long. GNU's OpenMP reads this once.
+    # Waiting threads spin before they sleep, and take the time of other processes on the same core: on a busy machine
+    # of two cores a trial took fifteen times as long. GNU's OpenMP reads this once.
     os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
     content = _pickled(argument)
     ours, theirs = context.Pipe()
@@ -64,21 +64,21 @@ _environment = threading.Lock()
 
 @contextmanager
 def _without_login() -> Iterator[None]:
-    """Take the login out of this process's environment for a moment."""
+    """Remove the login from this process's environment for a moment."""
     with _environment:
-        held = {name: os.environ.pop(name) for name in LOGIN if name in os.environ}
+        login = {name: os.environ.pop(name) for name in LOGIN if name in os.environ}
         try:
             yield
         finally:
-            os.environ.update(held)
+            os.environ.update(login)
 
 
 _starting = threading.local()
 _preparation = spawn.get_preparation_data
 
 
-def _told(name: str) -> dict[str, Any]:
-    """Return what a new process is told of this one: to a process that is started here, nothing of `__main__`."""
+def _preparation_data(name: str) -> dict[str, Any]:
+    """Return multiprocessing's data for a new process; without `__main__` for a process that `start` starts."""
     data: dict[str, Any] = _preparation(name)
     if getattr(_starting, "here", False):
         data.pop("init_main_from_name", None)
@@ -86,14 +86,14 @@ def _told(name: str) -> dict[str, Any]:
     return data
 
 
-spawn.get_preparation_data = _told
+spawn.get_preparation_data = _preparation_data
 
 
 @contextmanager
 def _without_main_module() -> Iterator[None]:
-    """Keep the new process from importing `__main__`: the whole command line, or a user's script once more.
+    """Keep the new process from importing `__main__`: the whole command line, or a user's script again.
 
-    By thread: another thread may start a process of the user's own meanwhile, or look at `__main__`.
+    The flag is per thread: another thread may start a process of the user's own meanwhile, or use `__main__`.
     """
     _starting.here = True
     try:
@@ -103,11 +103,11 @@ def _without_main_module() -> Iterator[None]:
 
 
 class _Pickler(pickle.Pickler):
-    """Refuses what only `__main__` has, which the new process does not import."""
+    """Refuses functions and classes of `__main__`, which the new process does not import."""
 
     def reducer_override(self, value: Any) -> Any:
         if callable(value) and getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
-            raise pickle.PicklingError(f"{value.__qualname__} is of the script itself: put it into a module")
+            raise pickle.PicklingError(f"{value.__qualname__} is defined in the script itself: put it into a module")
         return NotImplemented
 
 
@@ -117,12 +117,12 @@ def _pickled(argument: Any) -> bytes:
     return buffer.getvalue()
 
 
-# What follows runs in a process of its own.
+# The function below runs in a process of its own.
 
 
 def _enter(target: Callable[[Any, Connection], None], content: bytes, daemon: Connection) -> None:
-    # The server may have been started by other code of the daemon's process, with all of its environment. Unpickling
-    # imports the task's package.
+    # Other code of the daemon's process may have started the server with its whole environment. The login must go
+    # before the argument is unpickled, which imports the task's package.
     for name in LOGIN:
         os.environ.pop(name, None)
     target(pickle.loads(content), daemon)

@@ -1,16 +1,18 @@
-"""What the fork server imports before its first trial: whatever a trial would otherwise spend seconds on.
+"""Imports of the fork server before its first trial, which would otherwise cost each trial seconds.
 
-Imported by the fork server alone: its import changes how the process takes signals.
+Only the fork server may import this module: the import changes the process's signal handling.
 """
 
 from __future__ import annotations
 
 import signal
 
+import archive.trainer.datasets.loading
+import archive.trainer.datasets.scikit_learn
 import archive.trainer.fit.train
 import archive.trainer.storage.weights_file
 import archive.trainer.trial.main  # noqa: F401
 
-# A service manager, or `timeout`, signals every process of a group. The daemon decides what becomes of its trials, and
-# the server leaves when the daemon has.
+# A service manager, or `timeout`, signals every process of a group. The daemon decides how its trials end, and the
+# server ends after the daemon.
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

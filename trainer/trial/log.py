@@ -1,8 +1,8 @@
-"""The log of one trial: whatever its process prints, from Python or from native code, in a file of bounded size.
+"""The log of one trial: all output of its process, from Python or native code, in a file of bounded size.
 
     HOME/logs/STUDY%23NUMBER.log      one file a proposal; each attempt begins with a line of its own
 
-Reading and naming logs needs no torch.
+`archive.trainer.storage.file_names` names the file. Reading logs needs no torch.
 """
 
 from __future__ import annotations
@@ -16,22 +16,15 @@ import threading
 import time
 from pathlib import Path
 
-from archive.trainer.storage.file_names import file_name
-
 MOST_BYTES = 256 * 1024
-"""Size beyond which the older half of a log goes."""
+"""Size beyond which the older half of a log is dropped."""
 TAIL_LINES, TAIL_BYTES = 40, 4000
 
 _WATCH_SECONDS = 1.0
 
 
-def path_of(home: Path, proposal: str) -> Path:
-    """Return the file with the log of a proposal's trials."""
-    return home / "logs" / f"{file_name(proposal)}.log"
-
-
 def tail(path: Path | None, lines: int = TAIL_LINES) -> str:
-    """Return the last lines of a log, at most `TAIL_BYTES` long; empty where there is none."""
+    """Return the last lines of a log, at most `TAIL_BYTES` long; empty if there is no log."""
     if path is None:
         return ""
     try:
@@ -44,13 +37,13 @@ def tail(path: Path | None, lines: int = TAIL_LINES) -> str:
 
 
 def capture(path: Path) -> None:
-    """Send all that this process prints, and the stacks of a crash, to a log, for as long as the process lives.
+    """Redirect all output of this process, and the stacks of a crash, to a log until the process ends.
 
-    A log that cannot be written is said on the old standard error, and does without.
+    If the log cannot be written, a warning goes to the present standard error, and the output stays where it is.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Reads, too: cutting the log down does. Appending, every writer finds the end that there is then.
+        # Readable as well, since `cut` reads the log. O_APPEND: every write goes to the end after a cut.
         log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
         logging.getLogger("archive.trainer").warning("no log of the trial path=%s reason=%r", path, error.strerror)
@@ -58,7 +51,7 @@ def capture(path: Path) -> None:
     for stream, descriptor in ((sys.stdout, 1), (sys.stderr, 2)):
         stream.flush()
         os.dup2(log, descriptor)
-        # A process that is killed does not flush what it holds back.
+        # A killed process does not flush its buffers.
         stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", force=True
@@ -79,7 +72,7 @@ def _watch(log: int) -> None:
 
 
 def cut(log: int, most: int = MOST_BYTES) -> None:
-    """Drop the older half of an open log that has grown beyond its most, from the start of a line."""
+    """Drop the older half of an open log that has outgrown its limit, up to the end of a line."""
     size = os.fstat(log).st_size
     if size <= most:
         return

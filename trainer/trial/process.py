@@ -1,13 +1,14 @@
-"""One trial in a process of its own: what native code, memory or a signal does to it, it does to that trial alone.
+"""The daemon's handle of a trial: starts its process, reads its messages, interrupts and kills it.
 
-    daemon                          fork server                  trial (`archive.trainer.trial.main`)
-    Trial(job) ───── asks ────────> torch, once a daemon ─ fork ─> builds, trains, saves the weights
-    Trial.messages() <─────────────────────── pipe ──────────────  Epoch …, then Finished or Failed, or silence
-    Trial.checkpoint() ────────────────────── pipe ─────────────>  saves its state after the step, then Interrupted
+    daemon                                 fork server                  trial (`archive.trainer.trial.main`)
+    TrialProcess(spec) ──── starts ──────> torch, once a daemon ─ fork ─> builds, trains, saves the weights
+    TrialProcess.messages() <───────────────────── pipe ──────────────── EpochReport …, then one terminal message
+    TrialProcess.interrupt() ───────────────────── pipe ───────────────> saves a checkpoint, then TrialInterrupted
 
-The fork server imports torch once, so a trial begins in milliseconds; the daemon itself never loads it. A trial that
-ends without a last word was killed or crashed, and the exit status says by what. A trial whose daemon is gone
-finds the pipe closed and ends at once. Signals to the whole group change nothing: the daemon decides.
+A crash, a signal or exhausted memory ends one trial and nothing else. The fork server imports torch once, so a trial
+starts in milliseconds; the daemon itself never loads it. A trial that ends without a terminal message was killed or
+crashed, and its exit status tells by what. A trial whose daemon is gone finds the pipe closed and ends at once.
+Signals to the whole process group have no effect on trials: the daemon decides.
 """
 
 from __future__ import annotations
@@ -22,97 +23,97 @@ from multiprocessing.connection import Connection
 
 from archive.errors import SettingsError
 from archive.trainer.trial import fork_server, log
-from archive.trainer.trial.job import Beat, Epoch, Failed, Finished, Interrupted, Job, Message
 from archive.trainer.trial.main import run
+from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFailed
+from archive.trainer.trial.spec import TrialSpec
 
-__all__ = ["Epoch", "Failed", "Finished", "Interrupted", "Job", "Message", "Trial", "resolve_device"]
-
-_PARTING_SECONDS = 5.0
+_JOIN_SECONDS = 5.0
 _STACKS_SECONDS = 0.2
 PROBE_SECONDS = 60.0
-"""How long a device may take to answer: a driver that is stuck never does."""
+"""Longest wait for a device: a wedged driver never answers."""
 
 
-class Trial:
-    """The daemon's end of one trial.
+class TrialProcess:
+    """A trial in a process of its own.
 
     Args:
-        job: What to train.
+        spec: The trial.
 
     Attributes:
-        job: What is trained.
-        connection: Ready to read when there are messages, or the trial has ended.
-        heard: When it was last heard of, by `time.monotonic`: it takes steps, and says so every few seconds.
+        spec: The trial.
+        connection: Pipe that is ready to read when there are messages, or the process has ended.
+        last_seen: Time of the last message or heartbeat, by `time.monotonic`.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, spec: TrialSpec) -> None:
         """Start the process.
 
         Raises:
             TrainingError: No process could be started.
         """
-        self.job = job
-        self.connection, self._process = fork_server.start(run, job)
-        self.heard = time.monotonic()
-        self._over = self._asked = False
+        self.spec = spec
+        self.connection, self._process = fork_server.start(run, spec)
+        self.last_seen = time.monotonic()
+        self._over = self._interrupted = False
 
     @property
     def pid(self) -> int | None:
-        """The process's id."""
+        """Id of the process."""
         pid: int | None = self._process.pid
         return pid
 
     def messages(self) -> list[Message]:
-        """Return what has arrived, without waiting; the last one ever is not an `Epoch`."""
+        """Return the messages that have arrived, without waiting; only the last one ever is no `EpochReport`."""
         arrived: list[Message] = []
         while not self._over and self.connection.poll():
             try:
-                message: Message | Beat = self.connection.recv()
+                message: Message | Heartbeat = self.connection.recv()
             except (EOFError, OSError):
-                message = Failed(self._cause_of_death(), retry=True)
+                message = TrialFailed(self._cause_of_death(), retry=True)
             except Exception as error:
-                # Native code that has lost its way may write into any file, this pipe as well.
-                message = Failed(f"what the trial said cannot be read: {type(error).__name__}: {error}", retry=True)
-            self.heard = time.monotonic()
-            if isinstance(message, Beat):
+                # Faulty native code may write into any open file, this pipe as well.
+                reason = f"a message of the trial cannot be read: {type(error).__name__}: {error}"
+                message = TrialFailed(reason, retry=True)
+            self.last_seen = time.monotonic()
+            if isinstance(message, Heartbeat):
                 continue
-            if isinstance(message, Failed):
-                message = replace(message, log_tail=log.tail(self.job.log))
+            if isinstance(message, TrialFailed):
+                message = replace(message, log_tail=log.tail(self.spec.log))
             arrived.append(message)
-            self._over = not isinstance(message, Epoch)
+            self._over = not isinstance(message, EpochReport)
         return arrived
 
-    def checkpoint(self) -> None:
-        """Ask the trial to save its state after the step it is in, and to leave with `Interrupted`.
+    def interrupt(self) -> None:
+        """Ask the trial to save a checkpoint after the present step, and to end with `TrialInterrupted`.
 
-        Returns at once. A trial that is about to finish may finish; one that does not answer should be ended.
+        Returns at once. A trial that is about to finish may finish; one that does not answer should be killed.
         """
-        if not self._asked:
-            self._asked = True
-            with suppress(OSError):  # It is gone; its last message tells.
-                self.connection.send("leave")
+        if not self._interrupted:
+            self._interrupted = True
+            with suppress(OSError):  # The process is gone; its last message tells why.
+                self.connection.send("interrupt")
 
-    def give_up(self, reason: str) -> Failed:
-        """End a trial that hangs; where it hung is in its log.
+    def abandon(self, reason: str) -> TrialFailed:
+        """Kill a hung trial; its log shows where it hung.
 
         Args:
-            reason: What goes on record.
+            reason: Recorded reason of the failure.
         """
-        if self.job.log is not None and self.pid is not None and self._process.is_alive():
+        if self.spec.log is not None and self.pid is not None and self._process.is_alive():
             os.kill(self.pid, signal.SIGUSR1)
             time.sleep(_STACKS_SECONDS)
-        self.end()
-        return Failed(reason, retry=True, log_tail=log.tail(self.job.log))
+        self.kill()
+        return TrialFailed(reason, retry=True, log_tail=log.tail(self.spec.log))
 
-    def end(self) -> None:
-        """End the process, whatever it is doing, and wait until it is gone."""
+    def kill(self) -> None:
+        """Kill the process in whatever state it is, and wait until it is gone."""
         self._over = True
         self._process.kill()
-        self._process.join(_PARTING_SECONDS)
+        self._process.join(_JOIN_SECONDS)
         self.connection.close()
 
     def _cause_of_death(self) -> str:
-        self._process.join(_PARTING_SECONDS)
+        self._process.join(_JOIN_SECONDS)
         code = self._process.exitcode
         if code is None:
             return "the trial closed its pipe and does not end"
@@ -124,7 +125,7 @@ class Trial:
 
 
 def resolve_device(device: str) -> tuple[str, str]:
-    """Return a device as torch names it and the name of its hardware; `auto` is a GPU where there is one.
+    """Return a device in torch's notation and the name of its hardware; `auto` is a GPU if there is one.
 
     Raises:
         SettingsError: There is no such device here.
@@ -134,27 +135,27 @@ def resolve_device(device: str) -> tuple[str, str]:
         if not connection.poll(PROBE_SECONDS):
             process.kill()
             raise SettingsError(f"the device {device!r} cannot be used: it did not answer within {PROBE_SECONDS:g} s")
-        found, hardware, problem = connection.recv()
+        resolved, hardware, problem = connection.recv()
     except (EOFError, OSError):
         raise SettingsError(f"the device {device!r} cannot be used: torch crashed when asked for it") from None
     finally:
-        process.join(_PARTING_SECONDS)
+        process.join(_JOIN_SECONDS)
         connection.close()
     if problem:
         raise SettingsError(f"the device {device!r} cannot be used: {problem}")
-    return found, hardware
+    return resolved, hardware
 
 
-# What follows runs in a process of its own.
+# The functions below run in a process of their own.
 
 
 def _probe(device: str, asker: Connection) -> None:
     import torch
 
     try:
-        found = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-        torch.zeros(1, device=found)
-        hardware = torch.cuda.get_device_name(found) if found.startswith("cuda") else platform.machine()
-        asker.send((found, hardware, ""))
+        resolved = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
+        torch.zeros(1, device=resolved)
+        hardware = torch.cuda.get_device_name(resolved) if resolved.startswith("cuda") else platform.machine()
+        asker.send((resolved, hardware, ""))
     except (RuntimeError, AssertionError) as error:
         asker.send((device, "", str(error).splitlines()[0]))

@@ -243,7 +243,7 @@ def _more(plan: Plan, outcome: Outcome) -> bool:
 def _work(options: dict[str, Any]) -> None:
     """Be one of the workers."""
     from archive.trainer.daemon import events
-    from archive.trainer.daemon.options import Options
+    from archive.trainer.daemon.options import TrainerOptions
     from archive.trainer.daemon.trainer import Trainer
 
     logging.basicConfig(format="%(asctime)s %(process)d %(levelname)s %(message)s", level=logging.INFO)
@@ -251,11 +251,11 @@ def _work(options: dict[str, Any]) -> None:
     own = settings.load(patience=5.0)
 
     def on_event(event: events.Event) -> None:
-        if isinstance(event, events.Claimed):
+        if isinstance(event, events.ProposalClaimed):
             (own.home / f"{os.getpid()}.ready").touch()
 
     with connect(own) as archive:
-        Trainer(archive, Options(**options), observers=[on_event]).run()
+        Trainer(archive, TrainerOptions(**options), observers=[on_event]).run()
 
 
 def main() -> int:

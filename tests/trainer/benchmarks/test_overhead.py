@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from archive.errors import SettingsError
-from archive.trainer.benchmarks import starts
+from archive.trainer.benchmarks import trial_start
 from archive.trainer.benchmarks.overhead import compare, measure, ours, plain
 from archive.trainer.tasks import registry
 from tests.support.nets import TINY_CNN, TINY_MLP
@@ -40,12 +40,12 @@ def test_a_comparison_has_its_figures(tmp_path):
     assert not logging.getLogger("archive.trainer").handlers
 
 
-def test_a_start_is_its_process_and_its_data(tmp_path):
-    first, further, inside = starts.measure(CPU, tmp_path)
+def test_trial_start_has_figures_for_process_and_data(tmp_path):
+    first, further, inside = trial_start.measure(CPU, tmp_path)
     assert 0 < further.value <= first.value + inside.value
     assert inside.value > 0
 
 
-def test_a_device_that_is_not_there_is_said_first():
+def test_missing_device_is_refused_before_any_measurement():
     with pytest.raises(SettingsError, match="the device 'cuda:99' cannot be used"):
         measure(device="cuda:99")

@@ -18,12 +18,12 @@ from archive.errors import StoreUnavailableError
 from archive.queue import workers
 from archive.store.records import State, Study
 from archive.trainer.daemon import events, paths
-from archive.trainer.daemon.in_flight import failure
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.in_flight import failure_notice
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
-from archive.trainer.trial.job import Failed
+from archive.trainer.trial.messages import TrialFailed
 from tests.support import faulty, serve, stores, wait_until
 from tests.support.nets import TINY_MLP, net
 
@@ -40,7 +40,7 @@ def trainer(archive, tmp_path):
     """Makes daemons that train on one thread and keep their files with the test."""
 
     def make(**options) -> Trainer:
-        return Trainer(archive, Options(**{"threads": 1, "device": "cpu", **options}), home=tmp_path / "trainer")
+        return Trainer(archive, TrainerOptions(**{"threads": 1, "device": "cpu", **options}), home=tmp_path / "trainer")
 
     return make
 
@@ -85,7 +85,7 @@ def test_proposals_become_evaluations(archive, run):
         assert evaluation.seed == 3
         saved = weights_file.load(archive.checkpoints.of_evaluation(evaluation.id))
         assert saved.architecture.key == evaluation.architecture.key
-        assert saved.about["proposal"] == evaluation.id
+        assert saved.metadata["proposal"] == evaluation.id
     (worker,) = workers.statuses(archive.connection)
     assert worker.host
     assert worker.device.startswith("cpu")
@@ -101,7 +101,7 @@ def test_one_seed_gives_one_value_in_any_study(archive, run):
     assert first.curve["train_loss"] == again.curve["train_loss"]
 
 
-def test_the_curve_is_there_while_it_grows(archive, monkeypatch, trainer):
+def test_curve_is_reported_during_training(archive, monkeypatch, trainer):
     serve.know(serve.SLOW)
     propose(archive, NETS[:1], "slow")
     daemon = trainer()
@@ -118,7 +118,7 @@ def test_the_curve_is_there_while_it_grows(archive, monkeypatch, trainer):
     assert daemon.tally.returned == 1
 
 
-def test_a_failure_fails_one_proposal_with_its_reason(archive, monkeypatch, run):
+def test_failure_is_recorded_for_its_proposal_alone(archive, monkeypatch, run):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.has_holes))
     propose(archive, NETS[:1], "faulty", name="bad")
     propose(archive, NETS[:1], name="good")
@@ -130,7 +130,7 @@ def test_a_failure_fails_one_proposal_with_its_reason(archive, monkeypatch, run)
     assert good.state is State.COMPLETE
 
 
-def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run):
+def test_proposal_that_kills_its_process_fails_after_its_attempts(archive, monkeypatch, run):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
     assert run().failed == 3
@@ -140,27 +140,27 @@ def test_a_proposal_that_kills_its_process_is_given_up(archive, monkeypatch, run
     assert "3 attempts" in proposal.reason
 
 
-def test_a_trial_that_says_what_nobody_can_read_fails_alone(archive, monkeypatch, run):
+def test_trial_with_unreadable_messages_fails_alone(archive, monkeypatch, run):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.babbles))
     propose(archive, NETS[:1], "faulty", name="bad")
     propose(archive, NETS[:1], name="good")
     tally = run()
     assert (tally.complete, tally.failed) == (1, 3)
     (bad,) = archive.proposals.list("bad")
-    assert "what the trial said cannot be read: UnpicklingError" in bad.reason
+    assert "a message of the trial cannot be read: UnpicklingError" in bad.reason
 
 
 @pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
-def test_who_fails_for_somebody_that_waits_does_not_rest(archive, monkeypatch, trainer, waited_for, rested):
+def test_trainer_with_a_parent_does_not_back_off(archive, monkeypatch, trainer, waited_for, rested):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
     daemon, rests = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None), []
-    monkeypatch.setattr(daemon.queue, "rest", rests.append)
+    monkeypatch.setattr(daemon.client, "back_off", rests.append)
     assert daemon.run().failed == 3
     assert rests == rested
 
 
-def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
+def test_hung_trial_is_killed(archive, monkeypatch, run):
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.hangs))
     propose(archive, NETS[:1], "faulty")
     run(once=True, stall_seconds=0.5)
@@ -172,7 +172,7 @@ def test_a_trial_that_hangs_is_ended(archive, monkeypatch, run):
     assert "in hangs" in log
 
 
-def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
+def test_unknown_task_or_protocol_fails_with_the_reason(archive, run):
     propose(archive, NETS[:1], protocol="diabetes/99")
     assert run().failed == 3
     (proposal,) = archive.proposals.list("study")
@@ -180,7 +180,7 @@ def test_a_task_or_protocol_that_is_not_known_here_is_a_reason(archive, run):
     assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
 
 
-def test_a_task_that_raises_whatever_it_likes_fails_its_own_proposals(archive, monkeypatch, caplog, run):
+def test_task_with_an_unknown_error_fails_its_own_proposals(archive, monkeypatch, caplog, run):
     task = dataclasses.replace(registry.DIABETES, name="broken", protocols=None)
     monkeypatch.setitem(registry.registry._loaded, "broken", task)
     propose(archive, NETS[:1], "broken", protocol="broken/1", name="bad")
@@ -191,10 +191,10 @@ def test_a_task_that_raises_whatever_it_likes_fails_its_own_proposals(archive, m
     assert (bad.state, bad.attempts) == (State.FAILED, 3)
     assert bad.reason == "TypeError: 'NoneType' object is not iterable; given up after 3 attempts"
     assert good.state is State.COMPLETE
-    assert "cannot begin proposal=bad#" in caplog.text
+    assert "cannot start proposal=bad#" in caplog.text
 
 
-def test_so_does_a_table_that_cannot_be_read(archive, monkeypatch, run):
+def test_unreadable_table_fails_its_own_proposals(archive, monkeypatch, run):
     def broken(*_):
         raise AttributeError("no column in cafe.csv")
 
@@ -206,9 +206,9 @@ def test_so_does_a_table_that_cannot_be_read(archive, monkeypatch, run):
     assert proposal.reason.startswith("AttributeError: no column in cafe.csv; given up")
 
 
-def test_a_reason_is_text_that_every_server_takes():
+def test_reason_is_valid_unicode():
     claim = SimpleNamespace(id="s#00000", token="t")
-    assert failure(claim, Failed("no column in caf\udce9.csv")).reason == "no column in caf?.csv"
+    assert failure_notice(claim, TrialFailed("no column in caf\udce9.csv")).reason == "no column in caf?.csv"
 
 
 def test_a_killed_trial_is_tried_again(archive, trainer):
@@ -216,7 +216,7 @@ def test_a_killed_trial_is_tried_again(archive, trainer):
     propose(archive, NETS[:1], "delayed")
     daemon = trainer(idle_seconds=0.5)
     thread = in_thread(daemon)
-    running = wait_until(lambda: daemon.running, 60, "the trial")
+    running = wait_until(lambda: daemon.in_flight, 60, "the trial")
     os.kill(running[0].trial.pid, signal.SIGKILL)
     thread.join()
     (proposal,) = archive.proposals.list("study")
@@ -224,7 +224,7 @@ def test_a_killed_trial_is_tried_again(archive, trainer):
     assert (daemon.tally.complete, daemon.tally.failed) == (1, 1)
 
 
-def test_what_is_interrupted_goes_on_and_ends_as_if_it_had_not_been(archive, trainer, tmp_path):
+def test_interrupted_trial_resumes_to_the_same_result(archive, trainer, tmp_path):
     """Handed back by one daemon, killed under the next, finished by the third: the same curve and value."""
     serve.know(serve.LONGER)
     for name in ("study", "undisturbed"):
@@ -233,25 +233,25 @@ def test_what_is_interrupted_goes_on_and_ends_as_if_it_had_not_been(archive, tra
     first = trainer(study="study", checkpoint_seconds=0.0)
     first.observers.append(happened.append)
     thread = in_thread(first)
-    wait_until(lambda: any(isinstance(event, events.Progressed) for event in happened), 60, "the first epoch")
+    wait_until(lambda: any(isinstance(event, events.EpochTrained) for event in happened), 60, "the first epoch")
     first.stop()
     thread.join()
     (proposal,) = archive.proposals.list("study")
     assert (proposal.state, proposal.attempts) == (State.WAITING, 0)
-    assert [type(event) for event in happened if not isinstance(event, events.Progressed)] == [
-        events.Started, events.Claimed, events.Released, events.Left,
+    assert [type(event) for event in happened if not isinstance(event, events.EpochTrained)] == [
+        events.TrainerStarted, events.ProposalClaimed, events.ProposalReleased, events.TrainerStopped,
     ]  # fmt: skip
     assert not happened[-2].lost
 
     second = trainer(study="study", checkpoint_seconds=0.0, once=True)
     second.observers.append(
-        lambda event: isinstance(event, events.Progressed) and os.kill(second.running[0].trial.pid, 9)
+        lambda event: isinstance(event, events.EpochTrained) and os.kill(second.in_flight[0].trial.pid, 9)
     )
     assert second.run().failed == 1
 
     done = []
     third = trainer(idle_seconds=0.3)
-    third.observers.append(lambda event: isinstance(event, events.Progressed) and done.append(event.claim.study.name))
+    third.observers.append(lambda event: isinstance(event, events.EpochTrained) and done.append(event.claim.study.name))
     assert third.run().complete == 2
     (disturbed,), (undisturbed,) = (archive.studies.evaluations(name) for name in ("study", "undisturbed"))
     assert archive.proposals.list("study")[0].attempts == 1
@@ -259,14 +259,14 @@ def test_what_is_interrupted_goes_on_and_ends_as_if_it_had_not_been(archive, tra
     assert _without_time(disturbed) == _without_time(undisturbed)
     # What was done before was not done again.
     assert done.count("study") < done.count("undisturbed") == undisturbed.epochs
-    assert not list((tmp_path / "trainer" / "states").iterdir())
+    assert not list((tmp_path / "trainer" / "checkpoints").iterdir())
 
 
 def _without_time(evaluation):
     return {name: values for name, values in evaluation.curve.items() if name != "seconds"}
 
 
-def test_an_observer_that_fails_ends_nothing(archive, trainer, caplog):
+def test_failing_observer_is_ignored(archive, trainer, caplog):
     propose(archive, NETS[:1])
     daemon = trainer(idle_seconds=0.3)
 
@@ -275,7 +275,7 @@ def test_an_observer_that_fails_ends_nothing(archive, trainer, caplog):
 
     daemon.observers.append(broken)
     assert daemon.run().complete == 1
-    assert "observer failed event=Completed" in caplog.text
+    assert "observer failed event=ProposalCompleted" in caplog.text
 
 
 def test_a_lost_lease_ends_the_trial(archive, trainer):
@@ -285,8 +285,8 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
     thread = in_thread(daemon)
     try:
         wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
-        pid = daemon.running[0].trial.pid
-        claim = daemon.running[0].claim
+        pid = daemon.in_flight[0].trial.pid
+        claim = daemon.in_flight[0].claim
         archive.proposals.fail(proposal.id, claim.token, "taken away by the test")
         wait_until(lambda: daemon.tally.returned, 60, "the end of the trial")
     finally:
@@ -296,39 +296,39 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
     assert archive.proposals.get(proposal.id).reason == "taken away by the test"
 
 
-def test_who_is_given_anew_what_it_holds_goes_on_with_the_new_claim(archive, trainer):
+def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer):
     serve.know(serve.SLOW)
     (proposal,) = propose(archive, NETS[:1], "slow")
     daemon, happened = trainer(slots=2), []
     daemon.observers.append(happened.append)
     daemon._arrive()
     daemon._claim()
-    (former,) = daemon.running
+    (former,) = daemon.in_flight
     try:
         # What happens to one that was out of touch for longer than its lease.
         archive.proposals.fail(proposal.id, former.claim.token, "out of touch", retry=True)
-        daemon.queue.say(former.report(15.0))
-        daemon.queue._look_at = 0.0
+        daemon.client.enqueue(former.report(15.0))
+        daemon.client._claim_at = 0.0
         daemon._claim()
-        (running,) = daemon.running
+        (running,) = daemon.in_flight
         assert not psutil.pid_exists(former.trial.pid)
         assert psutil.pid_exists(running.trial.pid)
         assert [(type(event), event.claim.token) for event in happened] == [
-            (events.Claimed, former.claim.token),
-            (events.Released, former.claim.token),
-            (events.Claimed, running.claim.token),
+            (events.ProposalClaimed, former.claim.token),
+            (events.ProposalReleased, former.claim.token),
+            (events.ProposalClaimed, running.claim.token),
         ]
         assert happened[1].lost
         assert daemon.tally.returned == 1
-        daemon.queue.say(running.report(15.0))
+        daemon.client.enqueue(running.report(15.0))
         daemon._deliver()
-        assert daemon.running == (running,)
+        assert daemon.in_flight == (running,)
     finally:
         daemon._hand_back()
     assert states(archive) == [State.WAITING]
 
 
-def test_a_state_is_kept_for_as_long_as_a_kill_would_lose_the_result(archive, monkeypatch, trainer, tmp_path):
+def test_checkpoint_stays_while_a_kill_would_lose_the_result(archive, monkeypatch, trainer, tmp_path):
     serve.know(serve.LONGER)
     propose(archive, NETS[:1], "longer")
     settle = archive.proposals.settle
@@ -342,24 +342,24 @@ def test_a_state_is_kept_for_as_long_as_a_kill_would_lose_the_result(archive, mo
     (home / "outbox").write_text("a file where the folder should be")
     daemon = trainer(once=True, checkpoint_seconds=0.0)
     assert daemon.run().complete == 1
-    assert [path.suffix for path in (home / "states").iterdir()] == [".state"]
+    assert [path.suffix for path in (home / "checkpoints").iterdir()] == [".checkpoint"]
     monkeypatch.setattr(archive.proposals, "settle", settle)
-    daemon.queue._away_until = 0.0
+    daemon.client._link.retry_at = 0.0
     daemon._deliver()
     assert states(archive) == [State.COMPLETE]
-    assert not list((home / "states").iterdir())
+    assert not list((home / "checkpoints").iterdir())
 
 
-def test_old_states_go_while_a_trainer_stays(archive, monkeypatch, trainer, tmp_path):
+def test_stale_checkpoints_are_removed_while_a_trainer_runs(archive, monkeypatch, trainer, tmp_path):
     monkeypatch.setattr(paths, "SWEEP_SECONDS", 0.0)
     propose(archive, NETS[:1])
-    old = tmp_path / "trainer" / "states" / "nobody.state"
+    old = tmp_path / "trainer" / "checkpoints" / "nobody.checkpoint"
 
     def leave_behind(event):
-        if isinstance(event, events.Delivered):
+        if isinstance(event, events.ResultDelivered):
             old.parent.mkdir(exist_ok=True)
             old.touch()
-            os.utime(old, (time.time() - 2 * paths.STATE_SECONDS,) * 2)
+            os.utime(old, (time.time() - 2 * paths.CHECKPOINT_LIFETIME,) * 2)
 
     daemon = trainer(idle_seconds=0.3)
     daemon.observers.append(leave_behind)
@@ -368,7 +368,7 @@ def test_old_states_go_while_a_trainer_stays(archive, monkeypatch, trainer, tmp_
     assert not old.exists()
 
 
-def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, run):
+def test_results_wait_for_an_unreachable_store(archive, monkeypatch, caplog, run):
     propose(archive, NETS[:2])
     settle = archive.proposals.settle
 
@@ -378,7 +378,7 @@ def test_results_wait_for_an_archive_that_is_away(archive, monkeypatch, caplog, 
     monkeypatch.setattr(archive.proposals, "settle", away)
     run(once=True)
     assert states(archive) == [State.RUNNING, State.WAITING]
-    assert "archive is away" in caplog.text
+    assert "store is unreachable" in caplog.text
     # Another daemon, and a server that is back: what was finished is delivered, not trained again.
     monkeypatch.setattr(archive.proposals, "settle", settle)
     tally = run()
@@ -402,14 +402,14 @@ def test_an_outage_of_the_archive_does_not_end_the_trial(archive, monkeypatch, r
     assert run(lease_seconds=3).complete == 1
 
 
-def test_only_the_study_that_was_asked_for_is_served(archive, run):
+def test_only_the_requested_study_is_served(archive, run):
     propose(archive, NETS[:1])
     propose(archive, NETS[:1], name="other")
     run(study="other")
     assert (states(archive), states(archive, "other")) == ([State.WAITING], [State.COMPLETE])
 
 
-def test_once_is_one_trial(archive, run):
+def test_once_stops_after_one_trial(archive, run):
     propose(archive, NETS[:2])
     run(once=True, idle_seconds=None)
     assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]
@@ -417,7 +417,7 @@ def test_once_is_one_trial(archive, run):
     assert run(once=True, idle_seconds=None).complete == 0
 
 
-def test_a_daemon_leaves_with_its_parent(archive, trainer):
+def test_daemon_stops_with_its_parent(archive, trainer):
     parent = subprocess.Popen(["sleep", "600"])
     daemon = trainer(parent=parent.pid)
     thread = in_thread(daemon)
@@ -454,7 +454,7 @@ def test_killed_daemons_lose_nothing(archive, start):
     assert back.reason is None
 
 
-def test_draining_finishes_first(archive, start):
+def test_drain_finishes_running_trials(archive, start):
     serve.know(serve.DELAYED)
     propose(archive, NETS[:2], "delayed")
     daemon = start(drain=True)
@@ -464,7 +464,7 @@ def test_draining_finishes_first(archive, start):
     assert sorted(states(archive)) == [State.COMPLETE, State.WAITING]
 
 
-def test_a_trainer_without_a_command_is_on_record_from_its_arrival_to_its_departure(archive, trainer):
+def test_worker_record_lasts_from_arrival_to_departure(archive, trainer):
     propose(archive, NETS[:1])
     seen = []
     daemon = trainer(slots=2, study="study", idle_seconds=0.3)
@@ -477,13 +477,13 @@ def test_a_trainer_without_a_command_is_on_record_from_its_arrival_to_its_depart
     assert gone.state == "left"
 
 
-def test_a_trainer_that_fails_on_its_way_has_left_all_the_same(archive, trainer, monkeypatch):
+def test_failing_trainer_records_its_departure(archive, trainer, monkeypatch):
     daemon = trainer()
 
     def fails(*_):
         raise MemoryError
 
-    monkeypatch.setattr(daemon.outbox, "adopt", fails)
+    monkeypatch.setattr(daemon.spool, "adopt", fails)
     with pytest.raises(MemoryError):
         daemon.run()
     assert workers.statuses(archive.connection)[0].state == "left"

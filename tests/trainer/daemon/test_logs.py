@@ -42,7 +42,7 @@ def test_fields_keep_their_types_and_the_rest_is_the_event():
         ("failed proposal=%s reason=%r", ("s#1", "x=3 y=%s"), {"event": "failed", "reason": "x=3 y=%s"}),
         ("result not on disk reason=%r", ("full",), {"event": "result not on disk", "reason": "full"}),
         ("complete value=%.6g first=%s", (0.25, True), {"event": "complete", "value": 0.25, "first": True}),
-        ("no result in file=%s", (Path("/a/b"),), {"event": "no result in", "file": "/a/b"}),
+        ("unreadable result file=%s", (Path("/a/b"),), {"event": "unreadable result", "file": "/a/b"}),
         ("100%% of it slots=%d", (3,), {"event": "100% of it", "slots": 3}),
         ("nothing to add", (), {"event": "nothing to add"}),
     ],
@@ -51,10 +51,10 @@ def test_templates(message, values, told):
     assert told.items() <= line(message, *values).items()
 
 
-def test_what_has_no_name_is_in_the_message():
-    told = line("archive is away, will ask again: %s", "no server answers")
-    assert told["event"] == "archive is away, will ask again"
-    assert told["message"] == "archive is away, will ask again: no server answers"
+def test_unnamed_value_is_in_the_message():
+    told = line("store is unreachable, will retry: %s", "no server answers")
+    assert told["event"] == "store is unreachable, will retry"
+    assert told["message"] == "store is unreachable, will retry: no server answers"
 
 
 def test_a_study_may_have_any_name_that_a_proposal_of_it_has():
@@ -82,7 +82,7 @@ def test_any_value_makes_one_line_that_json_can_read(text, value):
     assert told["value"] == (value if finite else str(value))
 
 
-def test_a_template_that_does_not_fit_is_an_error_as_it_is_in_text():
+def test_template_with_wrong_values_is_an_error_as_in_text():
     with pytest.raises(TypeError):
         line("claimed proposal=%s attempt=%d", "s#1")
 
@@ -108,7 +108,7 @@ def levels():
     ours.setLevel(levels[1])
 
 
-def test_other_packages_are_told_of_when_they_warn(levels, monkeypatch):
+def test_warnings_of_other_packages_are_logged(levels, monkeypatch):
     # A new process has none; pytest has its own.
     monkeypatch.setattr(logging.getLogger(), "handlers", [])
     stream = io.StringIO()

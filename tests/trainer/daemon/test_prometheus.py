@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from archive.errors import SettingsError
 from archive.store.records import Result
 from archive.trainer.daemon import events
-from archive.trainer.daemon.options import Options
-from archive.trainer.daemon.prometheus import Metrics, Stopwatch
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.prometheus import PrometheusMetrics, Stopwatch
 
 
 def claim(number: int, task: str = "digits") -> SimpleNamespace:
@@ -37,12 +37,12 @@ def clock():
 
 @pytest.fixture
 def daemon():
-    return SimpleNamespace(worker="w", device="cpu", options=Options(slots=3), outbox=["one"], contact=1234.5)
+    return SimpleNamespace(worker="w", device="cpu", options=TrainerOptions(slots=3), spool=["one"], contact=1234.5)
 
 
 @pytest.fixture
 def metrics(daemon, clock):
-    return Metrics(daemon, clock)
+    return PrometheusMetrics(daemon, clock)
 
 
 def told(metrics) -> dict:
@@ -57,17 +57,17 @@ def told(metrics) -> dict:
     }
 
 
-def test_what_becomes_of_proposals_is_counted_by_task(metrics):
+def test_outcomes_are_counted_by_task(metrics):
     claims = [claim(at, task) for at, task in enumerate(["digits", "digits", "digits", "diabetes"])]
     for each in claims:
-        metrics(events.Claimed(each, 1))
-    metrics(events.Progressed(claims[0], {}))
-    metrics(events.Progressed(claims[0], {}))
-    metrics(events.Completed(claims[0], Result(0.5)))
-    metrics(events.Failed(claims[1], "NaN"))
-    metrics(events.Released(claims[2], "asked to leave"))
-    metrics(events.Released(claims[3], "the lease was lost", lost=True))
-    metrics(events.Refused("study#9", "no such study"))
+        metrics(events.ProposalClaimed(each, 1))
+    metrics(events.EpochTrained(claims[0], {}))
+    metrics(events.EpochTrained(claims[0], {}))
+    metrics(events.ProposalCompleted(claims[0], Result(0.5)))
+    metrics(events.ProposalFailed(claims[1], "NaN"))
+    metrics(events.ProposalReleased(claims[2], "asked to leave"))
+    metrics(events.ProposalReleased(claims[3], "the lease was lost", lost=True))
+    metrics(events.ResultRefused("study#9", "no such study"))
     found = told(metrics)
     assert (found["claimed_total", "digits"], found["claimed_total", "diabetes"]) == (3, 1)
     assert found["epochs_total", "digits"] == 2
@@ -79,20 +79,20 @@ def test_what_becomes_of_proposals_is_counted_by_task(metrics):
     assert ("running", "digits") not in found
 
 
-def test_training_and_idleness_share_the_time_out(metrics, clock):
+def test_training_and_idle_seconds_are_disjoint(metrics, clock):
     clock.now += 10
     first, second = claim(1), claim(2, "diabetes")
-    metrics(events.Claimed(first, 1))
+    metrics(events.ProposalClaimed(first, 1))
     clock.now += 4
-    metrics(events.Claimed(second, 2))
+    metrics(events.ProposalClaimed(second, 2))
     clock.now += 2
     found = told(metrics)
     assert found["idle_seconds_total", None] == 10
     assert (found["training_seconds_total", "digits"], found["training_seconds_total", "diabetes"]) == (6, 2)
     assert found["running", "digits"] == found["running", "diabetes"] == 1
-    metrics(events.Completed(first, Result(0.5)))
+    metrics(events.ProposalCompleted(first, Result(0.5)))
     clock.now += 3
-    metrics(events.Failed(second, "NaN"))
+    metrics(events.ProposalFailed(second, "NaN"))
     clock.now += 5
     found = told(metrics)
     assert (found["training_seconds_total", "digits"], found["training_seconds_total", "diabetes"]) == (6, 5)
@@ -100,32 +100,32 @@ def test_training_and_idleness_share_the_time_out(metrics, clock):
 
 
 def test_outages_add_up(metrics, clock):
-    metrics(events.Away("no server"))
+    metrics(events.StoreUnreachable("no server"))
     clock.now += 2
-    metrics(events.Away("no server"))
+    metrics(events.StoreUnreachable("no server"))
     clock.now += 2
     assert (told(metrics)["archive_away", None], told(metrics)["archive_away_seconds_total", None]) == (1, 4)
-    metrics(events.Back(4.0))
+    metrics(events.StoreReachable(4.0))
     clock.now += 50
-    metrics(events.Away("no server"))
+    metrics(events.StoreUnreachable("no server"))
     clock.now += 1
-    metrics(events.Back(1.0))
+    metrics(events.StoreReachable(1.0))
     assert (told(metrics)["archive_away", None], told(metrics)["archive_away_seconds_total", None]) == (0, 5)
 
 
-def test_gauges_are_read_when_they_are_asked_for(metrics, daemon):
+def test_gauges_are_read_at_each_scrape(metrics, daemon):
     found = told(metrics)
     assert (found["slots", None], found["outbox_results", None]) == (3, 1)
     assert found["last_contact_timestamp_seconds", None] == 1234.5
-    daemon.outbox.append("two")
+    daemon.spool.append("two")
     assert told(metrics)["outbox_results", None] == 2
     assert found["info", None] == 1
 
 
-def test_events_that_are_not_counted_do_no_harm(metrics):
+def test_other_events_are_ignored(metrics):
     before = told(metrics)
-    metrics(events.Started("w", "cpu"))
-    metrics(events.Delivered("study#1", True))
+    metrics(events.TrainerStarted("w", "cpu"))
+    metrics(events.ResultDelivered("study#1", True))
     assert told(metrics) == before
 
 
@@ -142,7 +142,7 @@ def test_a_stopwatch_that_is_stopped_twice(clock):
     assert watch.seconds == 4
 
 
-def test_they_are_served_in_the_format_of_prometheus(metrics):
+def test_metrics_are_served_in_the_format_of_prometheus(metrics):
     port = metrics.serve(0)
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
         text = answer.read().decode()
@@ -159,6 +159,6 @@ def test_a_port_that_is_taken_is_named(metrics):
 
 def test_the_label_of_a_file_has_no_path(metrics):
     for task in ("csv:/home/me/secret project/houses.csv#price", "npz:/a/b.npz", "table:/a/t.csv#-x/y", "digits"):
-        metrics(events.Claimed(claim(1, task)))
+        metrics(events.ProposalClaimed(claim(1, task)))
     labels = {task for name, task in told(metrics) if name in ("claimed_total", "running")}
     assert labels == {"csv:houses.csv#price", "npz:b.npz", "table:t.csv#-x/y", "digits"}

@@ -7,7 +7,7 @@ import pytest
 from archive.errors import AuthenticationError, StoreUnavailableError
 from archive.queue import workers
 from archive.trainer.daemon import retry
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from tests.support.stores import propose
 
@@ -30,25 +30,25 @@ def away_until(clock, when):
     return ask
 
 
-def test_it_asks_until_there_is_an_answer_and_says_so_now_and_then(clock):
+def test_wait_for_store_retries_and_reports_now_and_then(clock):
     said = []
-    assert retry.until_it_answers(away_until(clock, 250.0), None, said.append) == "answer"
+    assert retry.wait_for_store(away_until(clock, 250.0), None, said.append) == "answer"
     assert 250 <= clock[0] < 253
     assert said == ["waiting until it answers: no database server answers at bolt://there"] * 3
 
 
-def test_a_limit_ends_it_with_the_reason(clock):
+def test_time_limit_raises_the_last_reason(clock):
     said = []
     with pytest.raises(StoreUnavailableError, match="bolt://there"):
-        retry.until_it_answers(away_until(clock, 250.0), 10.0, said.append)
+        retry.wait_for_store(away_until(clock, 250.0), 10.0, said.append)
     assert clock[0] <= 110 and said[0].startswith("waiting for 10 s: no database")
     with pytest.raises(StoreUnavailableError):
-        retry.until_it_answers(away_until(clock, 250.0), 0.0, said.append)
+        retry.wait_for_store(away_until(clock, 250.0), 0.0, said.append)
     assert len(said) == 1
 
 
-def test_a_stop_ends_it_at_once(clock):
-    assert retry.until_it_answers(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5) is None
+def test_stop_ends_the_wait_at_once(clock):
+    assert retry.wait_for_store(away_until(clock, 250.0), None, print, lambda: clock[0] > 100.5) is None
     assert clock[0] < 101
 
 
@@ -57,11 +57,11 @@ def test_a_refused_login_is_no_outage(clock):
         raise AuthenticationError("the server refused user 'x'")
 
     with pytest.raises(AuthenticationError):
-        retry.until_it_answers(ask, None, print)
+        retry.wait_for_store(ask, None, print)
     assert clock[0] == 100
 
 
-def test_a_daemon_that_finds_nobody_begins_when_somebody_is_there(archive, monkeypatch, tmp_path, caplog, clock):
+def test_daemon_starts_when_the_store_becomes_reachable(archive, monkeypatch, tmp_path, caplog, clock):
     propose(archive, [])
     arrive, asked = workers.arrive, []
 
@@ -73,7 +73,7 @@ def test_a_daemon_that_finds_nobody_begins_when_somebody_is_there(archive, monke
 
     monkeypatch.setattr(workers, "arrive", unreliable)
     monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
-    daemon = Trainer(archive, Options(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
+    daemon = Trainer(archive, TrainerOptions(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
     daemon.run()
     assert "waiting until it answers" in caplog.text
     assert [worker.id for worker in workers.statuses(archive.connection)] == [daemon.worker]

@@ -12,7 +12,7 @@ from archive.agents.replay import Past
 from archive.errors import StudyConflictError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import State, Study
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
@@ -48,7 +48,7 @@ def propose(archive, architectures, name="study", rungs=RUNGS):
 def run(archive, tmp_path):
     """Lets a daemon work until there is nothing to do."""
     given = {"threads": 1, "device": "cpu", "idle_seconds": 0.3}
-    return lambda **options: Trainer(archive, Options(**given, **options), home=tmp_path / "trainer").run()
+    return lambda **options: Trainer(archive, TrainerOptions(**given, **options), home=tmp_path / "trainer").run()
 
 
 def found(archive, name="study"):
@@ -69,7 +69,7 @@ def check_equal_to_those_that_never_paused(archive):
     return paused
 
 
-def test_the_best_go_on_from_where_they_paused(archive, run, tmp_path):
+def test_promoted_trials_resume_from_their_rung(archive, run, tmp_path):
     propose(archive, NETS)
     propose(archive, NETS, "whole", None)
     assert run(slots=2).failed == 0
@@ -81,14 +81,14 @@ def test_the_best_go_on_from_where_they_paused(archive, run, tmp_path):
     assert (counts[State.COMPLETE], counts[State.PRUNED]) == (1, 8)
     # Only what is whole has weights; only what may yet go on has a state.
     assert [one.id for one in paused.values() if archive.checkpoints.of_evaluation(one.id)] == [top]
-    left = {path.name for path in (tmp_path / "trainer" / "states").iterdir()}
+    left = {path.name for path in (tmp_path / "trainer" / "checkpoints").iterdir()}
     assert left == {checkpoints.path_of(tmp_path, one.id).name for one in paused.values() if one.partial}
     environments = dict(archive.query("MATCH (e:Evaluation) RETURN e.id, e.environment").rows)
     assert json.loads(environments[top])["resumed"] == 2
     assert archive.studies.snapshot("study").incumbent.id == top
 
 
-def test_a_worker_killed_amid_the_rungs_loses_and_doubles_nothing(archive, run, start):
+def test_killed_worker_loses_and_doubles_no_rung(archive, run, start):
     propose(archive, NETS)
     daemons = {daemon.pid: daemon for daemon in (start(checkpoint_seconds=0.05) for _ in range(2))}
 
@@ -118,7 +118,7 @@ def test_a_worker_killed_amid_the_rungs_loses_and_doubles_nothing(archive, run, 
     assert at[0] == len(NETS) and at[1] >= 3 and at[2] >= at[1] // 3
 
 
-def test_agents_are_told_one_scale_and_the_past_can_be_asked_again(archive, run):
+def test_agents_receive_one_scale_and_replay_agrees(archive, run):
     propose(archive, NETS[:3], rungs=Rungs((2, 40), 3))
     study = archive.studies.get("study")
     run(once=True)

@@ -7,10 +7,10 @@ import pytest
 from archive.errors import QueryError, StoreUnavailableError
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Result, State
-from archive.trainer.daemon import events, result_spool, store_client
-from archive.trainer.daemon.options import Options
-from archive.trainer.daemon.result_spool import Outbox
-from archive.trainer.daemon.store_client import Queue
+from archive.trainer.daemon import events, result_spool, store_client, store_link
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.result_spool import ResultSpool
+from archive.trainer.daemon.store_client import StoreClient
 from tests.support.stores import cells, propose
 
 pytestmark = pytest.mark.every_server
@@ -24,9 +24,9 @@ def happened():
 @pytest.fixture
 def make(archive, tmp_path, happened, monkeypatch):
     """Makes queues of daemons that share a home."""
-    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 3600.0)
-    options = Options(study="study", lease_seconds=600.0, poll_seconds=0.01)
-    return lambda name="w": Queue(archive, name, options, Outbox(tmp_path / "outbox", "x"), happened.append)
+    monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 3600.0)
+    options = TrainerOptions(study="study", lease_seconds=600.0, poll_seconds=0.01)
+    return lambda name="w": StoreClient(archive, name, options, ResultSpool(tmp_path / "outbox", "x"), happened.append)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def outage(archive, monkeypatch):
             monkeypatch.setattr(archive.proposals, name, away)
 
         def end(own):
-            own._away_until = 0.0
+            own._link.retry_at = 0.0
             for name, method in with_server.items():
                 monkeypatch.setattr(archive.proposals, name, method)
 
@@ -59,7 +59,7 @@ def outage(archive, monkeypatch):
 @pytest.fixture
 def rejects(archive, monkeypatch):
     """Makes the server reject the notices that a test picks, every time they are told, without a pause between."""
-    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 0.0)
+    monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 0.0)
     settle = archive.proposals.settle
 
     def begin(picked):
@@ -78,16 +78,16 @@ def states(archive):
     return [proposal.state for proposal in archive.proposals.list("study")]
 
 
-def test_one_flush_tells_everything(archive, own, monkeypatch):
+def test_one_flush_delivers_all_notices(archive, own, monkeypatch):
     propose(archive, cells(4))
     a, b, c, d = own.claim(4)
     calls, settle = [], archive.proposals.settle
     monkeypatch.setattr(archive.proposals, "settle", lambda told: calls.append(told) or settle(told))
-    own.say(Report(a.id, a.token, {"loss": [1.0]}))
-    own.say(Report(b.id, b.token, {"loss": [1.0]}))
-    own.say(Completion(b.id, b.token, Result(0.5)))
-    own.say(Failure(c.id, c.token, "NaN"))
-    own.say(Release(d.id, d.token))
+    own.enqueue(Report(a.id, a.token, {"loss": [1.0]}))
+    own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
+    own.enqueue(Completion(b.id, b.token, Result(0.5)))
+    own.enqueue(Failure(c.id, c.token, "NaN"))
+    own.enqueue(Release(d.id, d.token))
     assert own.flush() == []
     assert own.flush() == []
     assert [len(told) for told in calls] == [4]
@@ -95,23 +95,23 @@ def test_one_flush_tells_everything(archive, own, monkeypatch):
     assert archive.proposals.list("study")[0].curve["loss"] == [1.0]
 
 
-def test_how_trials_ended_outlives_an_outage_reports_do_not(archive, own, make, outage, tmp_path, happened):
+def test_terminal_notices_outlive_an_outage_reports_do_not(archive, own, make, outage, tmp_path, happened):
     propose(archive, cells(5))
     a, b, c, d, e = own.claim(5)
     end = outage()
-    own.say(Report(a.id, a.token, {"loss": [1.0]}))
-    own.say(Completion(b.id, b.token, Result(0.5)), keep=False)
-    own.say(Failure(c.id, c.token, "NaN"))
-    own.say(Release(d.id, d.token))
+    own.enqueue(Report(a.id, a.token, {"loss": [1.0]}))
+    own.enqueue(Completion(b.id, b.token, Result(0.5)), keep=False)
+    own.enqueue(Failure(c.id, c.token, "NaN"))
+    own.enqueue(Release(d.id, d.token))
     assert own.flush() == []
-    assert own.away
+    assert own.unreachable
     assert own.claim(1) == []
-    own.say(Completion(e.id, e.token, Result(0.25)))
+    own.enqueue(Completion(e.id, e.token, Result(0.25)))
     assert len(list((tmp_path / "outbox").glob("*.json"))) == 4
     end(own)
     # Killed meanwhile: the next daemon with this home delivers.
     after = make("v")
-    after._outbox.adopt()
+    after._spool.adopt()
     assert after.flush() == []
     assert states(archive) == [State.RUNNING, State.COMPLETE, State.FAILED, State.WAITING, State.COMPLETE]
     assert archive.proposals.list("study")[2].reason == "NaN"
@@ -120,17 +120,16 @@ def test_how_trials_ended_outlives_an_outage_reports_do_not(archive, own, make, 
     # The one that lived through it delivers, too, and nothing is doubled.
     assert own.flush() == []
     assert [each.value for each in archive.studies.evaluations("study")] == [0.5, 0.25]
-    assert [type(event) for event in happened if isinstance(event, events.Away | events.Back)] == [
-        events.Away, events.Back,
-    ]  # fmt: skip
+    outage_events = (events.StoreUnreachable, events.StoreReachable)
+    assert tuple(type(event) for event in happened if isinstance(event, outage_events)) == outage_events
 
 
-def test_what_was_handed_back_too_late_is_another_workers(archive, own, make, outage, tmp_path):
+def test_late_release_has_no_effect_on_the_next_worker(archive, own, make, outage, tmp_path):
     propose(archive, cells(2))
     a, b = own.claim(2)
     end = outage()
-    own.say(Release(a.id, a.token))
-    own.say(Release(b.id, b.token))
+    own.enqueue(Release(a.id, a.token))
+    own.enqueue(Release(b.id, b.token))
     own.flush()
     end(own)
     # One was taken from this worker meanwhile, and has another; it keeps it.
@@ -138,7 +137,7 @@ def test_what_was_handed_back_too_late_is_another_workers(archive, own, make, ou
     (other,) = make("other").claim(1)
     assert other.id == a.id
     after = make("v")
-    after._outbox.adopt()
+    after._spool.adopt()
     assert after.flush() == []
     first, second = archive.proposals.list("study")
     assert (first.state, first.worker, first.attempts) == (State.RUNNING, "other", 1)
@@ -146,12 +145,12 @@ def test_what_was_handed_back_too_late_is_another_workers(archive, own, make, ou
     assert not list((tmp_path / "outbox").iterdir())
 
 
-def test_a_lost_lease_is_noticed(archive, own):
+def test_lost_lease_is_returned_by_flush(archive, own):
     propose(archive, cells(2))
     a, b = own.claim(2)
     archive.proposals.fail(a.id, a.token, "taken away")
-    own.say(Report(a.id, a.token))
-    own.say(Report(b.id, b.token))
+    own.enqueue(Report(a.id, a.token))
+    own.enqueue(Report(b.id, b.token))
     assert own.flush() == [(a.id, a.token)]
 
 
@@ -160,43 +159,43 @@ def test_of_two_claims_of_one_proposal_the_former_is_lost(archive, own):
     (former,) = own.claim(1)
     archive.proposals.fail(former.id, former.token, "taken away", retry=True)
     (claim,) = own.claim(1)
-    own.say(Report(former.id, former.token))
-    own.say(Report(claim.id, claim.token))
+    own.enqueue(Report(former.id, former.token))
+    own.enqueue(Report(claim.id, claim.token))
     assert own.flush() == [(former.id, former.token)]
 
 
-def test_a_result_that_came_second_is_no_error(archive, own, happened):
+def test_second_result_is_no_error(archive, own, happened):
     propose(archive, cells(1))
     (claim,) = own.claim(1)
     archive.proposals.complete(claim.id, "another", Result(0.75))
-    own.say(Completion(claim.id, claim.token, Result(0.5)))
+    own.enqueue(Completion(claim.id, claim.token, Result(0.5)))
     own.flush()
-    assert happened == [events.Delivered(claim.id, False)]
+    assert happened == [events.ResultDelivered(claim.id, False)]
     assert [each.value for each in archive.studies.evaluations("study")] == [0.75]
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
-def test_what_the_server_cannot_store_stops_nothing_else(archive, own, rejects, tmp_path, happened, at):
+def test_rejected_notice_does_not_stop_others(archive, own, rejects, tmp_path, happened, at):
     propose(archive, cells(3))
     claims = own.claim(3)
     refused = claims[at]
     rejects(lambda notice: notice.id == refused.id)
     for claim in claims:
-        own.say(Completion(claim.id, claim.token, Result(0.5)))
+        own.enqueue(Completion(claim.id, claim.token, Result(0.5)))
     own.flush()
     wanted = [State.COMPLETE] * 3
     wanted[at] = State.RUNNING
     assert states(archive) == wanted
-    assert not own.away
-    for _ in range(store_client.MOST_REFUSALS - 1):
-        assert not [event for event in happened if isinstance(event, events.Refused)]
+    assert not own.unreachable
+    for _ in range(store_client.MOST_REJECTIONS - 1):
+        assert not [event for event in happened if isinstance(event, events.ResultRefused)]
         own.flush()
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".refused"]
-    assert [event.proposal for event in happened if isinstance(event, events.Refused)] == [refused.id]
-    assert not [event for event in happened if isinstance(event, events.Away)]
+    assert [event.proposal for event in happened if isinstance(event, events.ResultRefused)] == [refused.id]
+    assert not [event for event in happened if isinstance(event, events.StoreUnreachable)]
 
 
-def test_a_server_that_rejects_every_write_is_as_good_as_away(archive, own, rejects, monkeypatch, tmp_path, happened):
+def test_server_that_rejects_every_write_counts_as_unreachable(archive, own, rejects, monkeypatch, tmp_path, happened):
     propose(archive, cells(4))
     a, b, c, d = own.claim(4)
     accept = rejects(lambda _: True)
@@ -206,14 +205,14 @@ def test_a_server_that_rejects_every_write_is_as_good_as_away(archive, own, reje
 
     heartbeat = archive.proposals.worker_heartbeat
     monkeypatch.setattr(archive.proposals, "worker_heartbeat", read_only)
-    own.say(Completion(a.id, a.token, Result(0.5)))
-    own.say(Failure(b.id, b.token, "NaN"))
-    own.say(Release(c.id, c.token))
-    for _ in range(3 * store_client.MOST_REFUSALS):
-        own.say(Report(d.id, d.token, {"loss": [1.0]}))
+    own.enqueue(Completion(a.id, a.token, Result(0.5)))
+    own.enqueue(Failure(b.id, b.token, "NaN"))
+    own.enqueue(Release(c.id, c.token))
+    for _ in range(3 * store_client.MOST_REJECTIONS):
+        own.enqueue(Report(d.id, d.token, {"loss": [1.0]}))
         assert own.flush() == []
     assert [path.suffix for path in (tmp_path / "outbox").iterdir()] == [".json"] * 3
-    assert [type(event) for event in happened] == [events.Away]
+    assert [type(event) for event in happened] == [events.StoreUnreachable]
     accept()
     monkeypatch.setattr(archive.proposals, "worker_heartbeat", heartbeat)
     assert own.flush() == []
@@ -221,104 +220,102 @@ def test_a_server_that_rejects_every_write_is_as_good_as_away(archive, own, reje
     assert not list((tmp_path / "outbox").iterdir())
 
 
-def test_a_report_that_is_rejected_is_no_lost_lease(archive, own, rejects):
+def test_rejected_report_is_no_lost_lease(archive, own, rejects):
     propose(archive, cells(2))
     a, b = own.claim(2)
     accept = rejects(lambda notice: isinstance(notice, Report) and notice.id == a.id)
-    for _ in range(2 * store_client.MOST_REFUSALS):
-        own.say(Report(a.id, a.token, {"loss": [1.0]}))
-        own.say(Report(b.id, b.token, {"loss": [1.0]}))
+    for _ in range(2 * store_client.MOST_REJECTIONS):
+        own.enqueue(Report(a.id, a.token, {"loss": [1.0]}))
+        own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
         assert own.flush() == []
     ragged = {"loss": [1.0], "epoch": [1.0, 2.0]}
-    own.say(Report(b.id, b.token, ragged))
+    own.enqueue(Report(b.id, b.token, ragged))
     assert own.flush() == []
     accept()
-    own.say(Report(a.id, a.token, {"loss": [1.0, 0.5]}))
+    own.enqueue(Report(a.id, a.token, {"loss": [1.0, 0.5]}))
     assert own.flush() == []
     curves = [proposal.curve["loss"] for proposal in archive.proposals.list("study")]
     assert curves == [[1.0, 0.5], [1.0]]
 
 
-def test_an_ending_does_not_wait_because_a_report_was_rejected(archive, own, rejects, monkeypatch):
+def test_terminal_notice_does_not_wait_for_a_rejected_report(archive, own, rejects, monkeypatch):
     propose(archive, cells(1))
     (claim,) = own.claim(1)
     rejects(lambda notice: isinstance(notice, Report))
-    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 3600.0)
-    own.say(Report(claim.id, claim.token, {"loss": [1.0]}))
+    monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 3600.0)
+    own.enqueue(Report(claim.id, claim.token, {"loss": [1.0]}))
     own.flush()
-    own.say(Completion(claim.id, claim.token, Result(0.5)))
+    own.enqueue(Completion(claim.id, claim.token, Result(0.5)))
     own.flush()
     assert states(archive) == [State.COMPLETE]
 
 
-def test_what_is_rejected_is_left_alone_for_a_while_the_rest_goes_on(archive, own, rejects, monkeypatch):
+def test_rejected_notice_pauses_while_others_are_delivered(archive, own, rejects, monkeypatch):
     propose(archive, cells(2))
     a, b = own.claim(2)
     told = []
     rejects(lambda notice: told.append(notice.id) or notice.id == a.id)
-    monkeypatch.setattr(store_client, "BACKOFF_SECONDS", 3600.0)
-    own.say(Completion(a.id, a.token, Result(0.5)))
+    monkeypatch.setattr(store_link, "BACKOFF_SECONDS", 3600.0)
+    own.enqueue(Completion(a.id, a.token, Result(0.5)))
     own.flush()
     told.clear()
-    for _ in range(store_client.MOST_REFUSALS):
-        own.say(Report(b.id, b.token, {"loss": [1.0]}))
+    for _ in range(store_client.MOST_REJECTIONS):
+        own.enqueue(Report(b.id, b.token, {"loss": [1.0]}))
         own.flush()
-    assert told == [b.id] * store_client.MOST_REFUSALS
+    assert told == [b.id] * store_client.MOST_REJECTIONS
     assert archive.proposals.list("study")[1].curve["loss"] == [1.0]
 
 
-def test_refusals_are_counted_for_each_claim_until_it_is_delivered(archive, own, rejects, happened):
+def test_rejections_are_counted_for_each_claim_until_it_is_delivered(archive, own, rejects, happened):
     propose(archive, cells(1))
     for value in (0.25, 0.5):
         (claim,) = own.claim(1)
         accept = rejects(lambda _: True)
-        own.say(Failure(claim.id, claim.token, f"no {value}", retry=True))
-        for _ in range(store_client.MOST_REFUSALS - 1):
+        own.enqueue(Failure(claim.id, claim.token, f"no {value}", retry=True))
+        for _ in range(store_client.MOST_REJECTIONS - 1):
             own.flush()
         accept()
         own.flush()
         assert archive.proposals.get(claim.id).reason == f"no {value}"
-        assert own._refusals == {}
-    assert not [event for event in happened if isinstance(event, events.Refused)]
+        assert own._rejections == {}
+    assert not [event for event in happened if isinstance(event, events.ResultRefused)]
 
 
-def test_what_a_full_disk_did_not_take_is_written_while_the_archive_is_away(
-    archive, own, make, outage, monkeypatch, tmp_path
-):
+def test_unwritten_notice_is_written_during_an_outage(archive, own, make, outage, monkeypatch, tmp_path):
     monkeypatch.setattr(result_spool, "RETRY_SECONDS", 0.0)
     propose(archive, cells(1))
     (claim,) = own.claim(1)
     end = outage()
     (tmp_path / "outbox").write_text("a file where the folder should be")
-    own.say(Completion(claim.id, claim.token, Result(0.5)))
+    own.enqueue(Completion(claim.id, claim.token, Result(0.5)))
     own.flush()
     (tmp_path / "outbox").unlink()
     own.flush()
     end(own)
     # Killed, before the archive was back.
     after = make("v")
-    assert after._outbox.adopt() == 1
+    assert after._spool.adopt() == 1
     after.flush()
     assert states(archive) == [State.COMPLETE]
 
 
-def test_an_empty_queue_is_asked_ever_less_often(archive, make):
+def test_empty_queue_is_polled_less_and_less_often(archive, make):
     propose(archive, [])
     own = make()
     assert own.claim(1) == []
     asked = []
-    own._ask = lambda call, **_: asked.append(1)
+    own._link.call = lambda call, **_: asked.append(1)
     assert own.claim(1) == []
     assert not asked
 
 
-def test_who_fails_again_and_again_looks_for_work_less_often(archive, own, monkeypatch):
+def test_repeated_failures_back_off(archive, own, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(store_client.time, "monotonic", lambda: now[0])
     propose(archive, cells(3))
     waits = []
     for failures in (1, 2, 3, 20):
-        own.rest(failures)
+        own.back_off(failures)
         assert own.claim(1) == []
         waits.append(own.idle_until - now[0])
     assert waits == [0.25, 0.5, 1.0, 60.0]

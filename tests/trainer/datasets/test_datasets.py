@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 
 from archive.errors import SettingsError, TrainingError
-from archive.trainer import datasets
-from archive.trainer.datasets import cache, layout, readers, sources
+from archive.trainer.datasets import cache, layout, loading, readers, sources
 from archive.trainer.datasets.layout import Rows
-from archive.trainer.datasets.sources import File, Form, Source
+from archive.trainer.datasets.sources import DownloadSource, FileForm, SourceFile
 from archive.trainer.tasks import registry
 from tests.support import data_dir
 
@@ -117,10 +116,10 @@ def test_the_tables_of_protein_agree(real, tmp_path, monkeypatch):
 def test_other_data_under_the_name_of_a_file_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     np.savez(tmp_path / "uci_naval.npz", data=np.zeros((11934, 18)))
-    with pytest.raises(TrainingError, match=r"uci_naval\.npz holds other data than the protocols of naval"):
+    with pytest.raises(TrainingError, match=r"uci_naval\.npz has other data than the protocols of naval"):
         registry.get("naval").load()
     np.savez(tmp_path / "mnist.npz", **images_npz(7, 3))
-    with pytest.raises(TrainingError, match=r"mnist\.npz holds other data"):
+    with pytest.raises(TrainingError, match=r"mnist\.npz has other data"):
         registry.get("mnist").load()
     for content in (b"", b"PK\x03\x04 cut off", gzip.compress(b"no zip")):
         (tmp_path / "uci_protein.npz").write_bytes(content)
@@ -203,7 +202,7 @@ def test_no_row_is_in_two_parts_and_classes_have_their_share(rows, split):
 
 
 @pytest.mark.parametrize("split", ["stratified", "held-out"])
-def test_too_few_rows_are_said(rows, split):
+def test_too_few_rows_are_refused(rows, split):
     with pytest.raises(TrainingError, match=r"need 12000 rows, the data have 10000"):
         layout.choose(rows, replace(SMALL, split=split, train=9000))
 
@@ -216,7 +215,7 @@ def test_whole_numbers_and_floats_have_the_same_moments(rows):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
 
-def test_what_is_kept_is_found_built_once_and_mended(rows):
+def test_cached_parts_are_built_once_and_rebuilt_when_altered(rows):
     calls = []
 
     def build():
@@ -258,12 +257,12 @@ def test_a_trial_that_writes_to_its_inputs_changes_nothing_for_the_next(rows):
     np.testing.assert_array_equal(cache.splits("some", SMALL, build).train.inputs, before)
 
 
-def test_where_nothing_can_be_kept_the_parts_are_there_all_the_same(rows, monkeypatch, tmp_path, caplog):
+def test_parts_are_loaded_without_a_writable_cache(rows, monkeypatch, tmp_path, caplog):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "file"))
     splits = cache.splits("some", SMALL, lambda: layout.cut(rows, SMALL))
     assert len(splits.train) == 3000
-    assert "data not kept" in caplog.text
+    assert "data not cached" in caplog.text
 
 
 def _built_at_once(barrier, done):
@@ -291,7 +290,7 @@ def test_processes_that_build_the_same_parts_at_once_all_have_them():
     assert not list(sources.home().glob("parts/.new-*"))
 
 
-def test_what_is_missing_and_where_to_put_it_is_one_line(monkeypatch, tmp_path):
+def test_missing_file_is_named_with_its_destination_in_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     expected = {
         "mnist": r"data of mnist are not found in .* put mnist\.npz there, from https.*or unset ARCHIVE_DATA_DIR",
@@ -345,12 +344,14 @@ def published(tmp_path, monkeypatch):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    file = File(
+    file = SourceFile(
         "small.npz",
         f"http://127.0.0.1:{server.server_port}/small.npz",
         f"sha256:{hashlib.sha256(content).hexdigest()}",
     )
-    monkeypatch.setitem(sources.SOURCES, ("small", "official"), Source("here", (Form("keras_npz", (file,)),)))
+    monkeypatch.setitem(
+        sources.SOURCES, ("small", "official"), DownloadSource("here", (FileForm("keras_npz", (file,)),))
+    )
     monkeypatch.delenv("ARCHIVE_DATA_DIR", raising=False)
     yield folder / "small.npz", asked
     server.shutdown()
@@ -363,10 +364,10 @@ PROTOCOL = replace(SMALL, train=40, valid=20, test=40)
 
 def test_data_are_fetched_once_and_checked(published, capfd):
     _, asked = published
-    splits = datasets.load("small", PROTOCOL)
+    splits = loading.load("small", PROTOCOL)
     assert splits.test.inputs.shape == (40, 1, 28, 28)
     sources.locate("small", "official")
-    datasets.load("small", replace(PROTOCOL, split_seed=3))
+    loading.load("small", replace(PROTOCOL, split_seed=3))
     assert asked == ["/small.npz"]
     assert (sources.home() / "small.npz").is_file()
     assert capfd.readouterr() == ("", "")
@@ -378,12 +379,12 @@ def test_a_corrupted_download_is_refused_and_not_kept(published):
     content[100] ^= 1
     path.write_bytes(content)
     with pytest.raises(SettingsError, match=r"small\.npz, .* cannot be fetched from http.*hash") as error:
-        datasets.load("small", PROTOCOL)
+        loading.load("small", PROTOCOL)
     assert "\n" not in str(error.value)
     assert not list(sources.home().rglob("*npz*"))
 
 
-def test_a_server_that_does_not_have_it_is_one_line(published):
+def test_failed_download_is_one_line(published):
     path, _ = published
     path.unlink()
     with pytest.raises(SettingsError, match=r"\(HTTPError: is there a network\?\): put it into .*data"):
@@ -394,8 +395,8 @@ def test_a_local_file_that_was_altered_is_refused(published):
     sources.locate("small", "official")
     kept = sources.home() / "small.npz"
     np.savez(kept, **images_npz(60, 40, seed=1))
-    with pytest.raises(TrainingError, match=r"small\.npz holds other data"):
-        datasets.load("small", PROTOCOL)
+    with pytest.raises(TrainingError, match=r"small\.npz has other data"):
+        loading.load("small", PROTOCOL)
 
 
 def test_parts_that_were_restored_with_other_times_are_hashed_once(tmp_path, monkeypatch):

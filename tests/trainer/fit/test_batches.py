@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from archive.trainer.datasets.tensors import SHIFT, Batches, augmented
+from archive.trainer.fit.batches import SHIFT, Batches, augmented
 from archive.trainer.tasks import registry
 
 PROTOCOL = replace(registry.DIABETES.protocol(), batch=10)

@@ -14,7 +14,8 @@ from archive.trainer.fit.train import train
 from archive.trainer.nn.layers import Dropout
 from archive.trainer.nn.network import Network
 from archive.trainer.tasks import registry
-from archive.trainer.trial.process import Failed, Finished, Trial
+from archive.trainer.trial.messages import TrialFailed, TrialFinished
+from archive.trainer.trial.process import TrialProcess
 from tests.support.nets import TINY_CNN
 from tests.trainer.trial.test_process import job, told
 
@@ -51,7 +52,7 @@ def plain(diabetes):
         ({"max_norm": True}, "got True"),
     ],
 )
-def test_what_cannot_be_used_is_refused(given, message):
+def test_invalid_values_are_refused(given, message):
     with pytest.raises(UsageError, match=message):
         Hyperparameters.of(given)
 
@@ -84,7 +85,7 @@ def test_each_changes_the_training_and_can_be_repeated(diabetes, plain, changed)
     assert trained(diabetes, **changed).curve["train_loss"] == found.curve["train_loss"]
 
 
-def test_a_layer_with_hardly_any_rate_stays(diabetes):
+def test_layer_with_a_tiny_learning_rate_hardly_changes(diabetes):
     start = Network(CHAIN, diabetes.input_shape, 1, "regression", normalise=False, seed=1).state_dict()
     found = trained(diabetes, learning_rate=[1e-3, 1e-12, 1e-3], weight_decay=0.0)
     first, second = "layers.1.affine.weight", "layers.2.affine.weight"
@@ -123,22 +124,22 @@ def test_dropout_is_off_when_measuring():
     network = Network(CHAIN, (10,), 1, "regression", normalise=False, seed=0)
     x = torch.randn(4, 10)
     before = network.eval()(x)
-    network.drop_out([0.0, 0.9, 0.0], seed=0)
+    network.set_dropout([0.0, 0.9, 0.0], seed=0)
     assert torch.equal(network.eval()(x), before)
     assert not torch.equal(network.train()(x), before)
 
 
-def test_a_trial_honours_them_and_puts_them_on_record(tmp_path, diabetes):
+def test_trial_applies_and_records_hyperparameters(tmp_path, diabetes):
     asked = {"learning_rate": [0.01, 0.01, 0.001], "dropout": 0.1, "max_norm": 2.0, "weight_decay": 0.001}
-    *_, last = told(Trial(replace(job(diabetes, tmp_path, CHAIN), hyperparameters=asked)))
-    assert isinstance(last, Finished)
+    *_, last = told(TrialProcess(replace(job(diabetes, tmp_path, CHAIN), hyperparameters=asked)))
+    assert isinstance(last, TrialFinished)
     assert last.result.environment["hyperparameters"] == asked
     here = train(CHAIN, diabetes, seed=1, hyperparameters=asked)
     assert last.result.curve["valid_mse"][0] == pytest.approx(here.curve["valid_mse"][0], rel=1e-3)
 
 
-def test_a_trial_that_cannot_honour_them_fails_with_the_reason(tmp_path, diabetes):
-    *_, last = told(Trial(replace(job(diabetes, tmp_path, CHAIN), hyperparameters={"dropout": 2})))
-    assert isinstance(last, Failed)
+def test_trial_with_unusable_hyperparameters_fails_with_the_reason(tmp_path, diabetes):
+    *_, last = told(TrialProcess(replace(job(diabetes, tmp_path, CHAIN), hyperparameters={"dropout": 2})))
+    assert isinstance(last, TrialFailed)
     assert last.reason == "dropout must be in [0, 1), got 2"
     assert not last.retry

@@ -76,7 +76,7 @@ def test_a_network_without_vectors_or_without_anything_to_learn():
 
 @pytest.mark.parametrize(("rule", "momentum"), [("adamw", 0.9), ("sgd", 0.9), ("sgd", 0.0)])
 @pytest.mark.parametrize("before", [0, 3])
-def test_an_optimiser_that_resumes_takes_the_very_same_steps(rule, momentum, before):
+def test_resumed_optimiser_takes_the_same_steps(rule, momentum, before):
     generator = torch.Generator().manual_seed(0)
     kernel = torch.randn(4, 3, 3, 3, generator=generator).to(memory_format=torch.channels_last)
     ours = [nn.Parameter(kernel), nn.Parameter(torch.randn(5, generator=generator))]

@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize(("capability", "chosen"), [((7, 5), "float32"), ((8, 0), "bf16"), ((9, 0), "bf16")])
-def test_the_device_decides_unless_told_otherwise(monkeypatch, capability, chosen):
+def test_device_decides_the_automatic_precision(monkeypatch, capability, chosen):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     assert precision.choose("auto", torch.device("cuda:1")) == chosen
     assert precision.choose("float32", torch.device("cuda:1")) == "float32"
@@ -24,7 +24,7 @@ def test_the_device_decides_unless_told_otherwise(monkeypatch, capability, chose
     assert precision.choose("bf16", CPU) == "bf16"
 
 
-def test_others_are_refused():
+def test_unknown_precisions_are_refused():
     with pytest.raises(UsageError, match="precision must be one of auto, float32, bf16, tf32, got 'fp8'"):
         train(TINY_MLP, registry.get("diabetes"), precision="fp8")
 
@@ -53,7 +53,7 @@ def flags():
 
 @pytest.mark.parametrize("before", [(True, False), (False, True)])
 @pytest.mark.parametrize(("name", "allowed"), [("float32", False), ("bf16", False), ("tf32", True)])
-def test_convolutions_and_products_are_computed_in_what_is_on_record(monkeypatch, flags, before, name, allowed):
+def test_convolutions_and_products_use_the_recorded_precision(monkeypatch, flags, before, name, allowed):
     convolutions, products = flags
     convolutions.allow_tf32, products.allow_tf32 = before
     monkeypatch.setattr(precision, "choose", lambda requested, device: requested)

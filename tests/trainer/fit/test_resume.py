@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from archive.errors import CheckpointError, TrainingError, UsageError
+from archive.trainer.fit.context import Cancelled, TrialContext
 from archive.trainer.fit.train import train
 from archive.trainer.nn.network import Network
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
-from archive.trainer.trial.session import Left, Session
 from tests.support.nets import TINY_CNN, TINY_MLP, net
 from tests.support.strategies import relabelled
 from tests.trainer.fit.test_train import BRANCHES, same, short
@@ -36,18 +36,18 @@ CASES = {
 }
 
 
-class LeavesAt(Session):
+class LeavesAt(TrialContext):
     """Asks the training to leave after its k-th step."""
 
     def __init__(self, path, step):
         super().__init__(path, checkpoint_seconds=1e9)
         self.left = step
 
-    def due(self):
+    def should_pause(self):
         self.left -= 1
         if self.left == 0:
-            self.leave()
-        return super().due()
+            self.cancel()
+        return super().should_pause()
 
 
 def steps_of(task, protocol):
@@ -55,16 +55,16 @@ def steps_of(task, protocol):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_training_that_is_resumed_is_the_one_that_was_never_interrupted(tmp_path, case):
+def test_resumed_training_equals_an_uninterrupted_one(tmp_path, case):
     task, architecture, protocol, hyperparameters = CASES[case]
     rng = np.random.default_rng(len(case))
 
-    def run(session=None):
-        return train(architecture, task, protocol, seed=1, hyperparameters=hyperparameters, session=session)
+    def run(context=None):
+        return train(architecture, task, protocol, seed=1, hyperparameters=hyperparameters, context=context)
 
     whole = run()
     steps = whole.epochs * steps_of(task, protocol) // protocol.epochs
-    path = tmp_path / "a.state"
+    path = tmp_path / "a.checkpoint"
     # The last step of an epoch, and one that is neither, are among them.
     first = steps // protocol.epochs
     taken = 0
@@ -72,11 +72,11 @@ def test_a_training_that_is_resumed_is_the_one_that_was_never_interrupted(tmp_pa
         if taken + stop >= steps:
             break
         taken += stop
-        with pytest.raises(Left) as left:
+        with pytest.raises(Cancelled) as left:
             run(LeavesAt(path, stop))
         assert left.value.saved
         assert checkpoints.path_of(tmp_path, "a") == path
-    resumed = run(Session(path))
+    resumed = run(TrialContext(path))
     assert resumed.resumed >= 2
     assert same(resumed, whole)
     assert list(resumed.curve) == list(whole.curve)
@@ -84,13 +84,13 @@ def test_a_training_that_is_resumed_is_the_one_that_was_never_interrupted(tmp_pa
 
 
 def test_seconds_add_up(tmp_path):
-    path = tmp_path / "a.state"
-    with pytest.raises(Left):
-        train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(path, 20))
-    job = checkpoints._note(path.read_bytes()[48:])["job"]
+    path = tmp_path / "a.checkpoint"
+    with pytest.raises(Cancelled):
+        train(TINY_MLP, DIABETES, PLAIN, context=LeavesAt(path, 20))
+    job = checkpoints._note(path.read_bytes()[len(checkpoints._MAGIC) + checkpoints._DIGEST :])["job"]
     state = checkpoints.load(path, job)
-    checkpoints.save(path, job, checkpoints.State({**state.about, "seconds": 1000.0}, state.tensors))
-    outcome = train(TINY_MLP, DIABETES, PLAIN, session=Session(path))
+    checkpoints.save(path, job, checkpoints.TrainingCheckpoint({**state.metadata, "seconds": 1000.0}, state.tensors))
+    outcome = train(TINY_MLP, DIABETES, PLAIN, context=TrialContext(path))
     assert 1000.0 < outcome.seconds < 1060.0
     seconds = outcome.curve["seconds"]
     assert seconds == sorted(seconds)
@@ -100,9 +100,9 @@ def test_seconds_add_up(tmp_path):
 @pytest.fixture
 def interrupted(tmp_path):
     """The file of a training that was interrupted amid its third epoch."""
-    path = tmp_path / "a.state"
-    with pytest.raises(Left):
-        train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(path, 20))
+    path = tmp_path / "a.checkpoint"
+    with pytest.raises(Cancelled):
+        train(TINY_MLP, DIABETES, PLAIN, context=LeavesAt(path, 20))
     return path
 
 
@@ -118,12 +118,12 @@ def interrupted(tmp_path):
         ({"task": dataclasses.replace(DIABETES, loader=lambda protocol: _shuffled(protocol))}, "another data"),
     ],
 )
-def test_the_state_of_another_job_is_refused(interrupted, caplog, changes, reason):
+def test_checkpoint_of_another_training_is_refused(interrupted, caplog, changes, reason):
     asked = {"architecture": TINY_MLP, "task": DIABETES, "protocol": PLAIN, **changes}
     anew = train(**asked)
     with caplog.at_level(logging.WARNING):
-        found = train(**asked, session=Session(interrupted))
-    assert "begins anew" in caplog.text
+        found = train(**asked, context=TrialContext(interrupted))
+    assert "starts from scratch" in caplog.text
     assert reason in caplog.text
     assert found.resumed == 0
     assert same(found, anew)
@@ -135,38 +135,41 @@ def _shuffled(protocol):
     return dataclasses.replace(splits, train=part)
 
 
-def test_the_same_network_in_another_order_of_layers_goes_on(tmp_path):
-    path, protocol = tmp_path / "a.state", short("digits", epochs=1)
-    with pytest.raises(Left):
-        train(BRANCHES, DIGITS, protocol, session=LeavesAt(path, 3))
-    assert train(relabelled(BRANCHES, 3), DIGITS, protocol, session=Session(path)).resumed == 1
+def test_relabelled_network_resumes(tmp_path):
+    path, protocol = tmp_path / "a.checkpoint", short("digits", epochs=1)
+    with pytest.raises(Cancelled):
+        train(BRANCHES, DIGITS, protocol, context=LeavesAt(path, 3))
+    assert train(relabelled(BRANCHES, 3), DIGITS, protocol, context=TrialContext(path)).resumed == 1
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
-def test_a_rung_is_the_prefix_of_the_whole_and_goes_on_from_its_state(tmp_path, limit):
-    path = tmp_path / "a.state"
+def test_rung_is_a_prefix_of_the_whole_and_resumes(tmp_path, limit):
+    path = tmp_path / "a.checkpoint"
     whole = train(TINY_MLP, DIABETES, PLAIN)
-    rung = train(TINY_MLP, DIABETES, PLAIN, epochs=limit, session=Session(path))
+    rung = train(TINY_MLP, DIABETES, PLAIN, epochs=limit, context=TrialContext(path))
     assert (rung.ended, rung.epochs) == ("rung", limit)
     for name in ("train_loss", "valid_loss", "valid_mse"):
         assert rung.curve[name] == whole.curve[name][:limit]
     assert rung.value == min(whole.curve["valid_mse"][:limit])
     steps = []
-    session = Session(path, on_resumed=steps.extend)
-    promoted = train(TINY_MLP, DIABETES, PLAIN, session=session, on_epoch=steps.append)
+    context = TrialContext(path, on_resumed=steps.extend)
+    promoted = train(TINY_MLP, DIABETES, PLAIN, context=context, on_epoch=steps.append)
     assert promoted.ended == "epochs"
     assert same(promoted, whole)
     assert [metrics["epoch"] for metrics in steps] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_a_state_beyond_the_rung_that_is_asked_for_is_of_no_use(interrupted):
-    asked = train(TINY_MLP, DIABETES, PLAIN, epochs=1, session=Session(interrupted))
+def test_checkpoint_beyond_the_requested_rung_is_ignored(interrupted):
+    asked = train(TINY_MLP, DIABETES, PLAIN, epochs=1, context=TrialContext(interrupted))
     assert (asked.epochs, asked.resumed) == (1, 0)
 
 
-def test_a_trial_that_converged_at_its_rung_ends_as_the_whole_does(tmp_path):
-    path, still = tmp_path / "a.state", short("diabetes", epochs=9, patience=1, optimiser="sgd", learning_rate=1e-12)
-    outcome = train(TINY_MLP, DIABETES, still, epochs=8, session=Session(path))
+def test_trial_that_converged_at_its_rung_ends_like_the_whole(tmp_path):
+    path, still = (
+        tmp_path / "a.checkpoint",
+        short("diabetes", epochs=9, patience=1, optimiser="sgd", learning_rate=1e-12),
+    )
+    outcome = train(TINY_MLP, DIABETES, still, epochs=8, context=TrialContext(path))
     assert outcome.ended == "patience"
     assert same(outcome, train(TINY_MLP, DIABETES, still))
 
@@ -181,7 +184,7 @@ def weights(architecture=TINY_MLP, seed=5):
     return Network(architecture, (10,), 1, "regression", normalise=False, seed=seed).state_dict()
 
 
-def test_training_starts_from_given_weights():
+def test_training_starts_from_initial_weights():
     still = dataclasses.replace(PLAIN, epochs=1, learning_rate=1e-12, weight_decay=0.0)
     outcome = train(TINY_MLP.canonical, DIABETES, still, initial=weights(), inherited={"from": "parent"})
     assert outcome.inherited == {"from": "parent"}
@@ -189,13 +192,13 @@ def test_training_starts_from_given_weights():
         assert torch.allclose(outcome.weights[name], tensor, atol=1e-6)
 
 
-def test_weights_that_cannot_be_had_do_not_cost_the_trial(caplog):
+def test_unloadable_initial_weights_do_not_fail_the_trial(caplog):
     def none():
         raise CheckpointError("cannot read weights from /nowhere")
 
     with caplog.at_level(logging.WARNING):
         outcome = train(TINY_MLP, DIABETES, PLAIN, initial=none, inherited={"from": "parent"})
-    assert "starts from its seed reason='cannot read weights from /nowhere'" in caplog.text
+    assert "starts from the seed reason='cannot read weights from /nowhere'" in caplog.text
     assert outcome.inherited == {"error": "cannot read weights from /nowhere"}
     assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
 
@@ -205,41 +208,41 @@ def test_weights_of_another_network_are_refused():
         train(TINY_MLP, DIABETES, PLAIN, initial=weights(net("mlp", "relu/16 tanh/9 linear")))
 
 
-def test_a_resumed_training_keeps_the_weights_it_was_begun_from(tmp_path):
-    path = tmp_path / "a.state"
+def test_resumed_training_keeps_its_initial_weights(tmp_path):
+    path = tmp_path / "a.checkpoint"
     whole = train(TINY_MLP, DIABETES, PLAIN, initial=weights())
-    with pytest.raises(Left):
-        train(TINY_MLP, DIABETES, PLAIN, initial=weights(), inherited={"from": "p"}, session=LeavesAt(path, 11))
+    with pytest.raises(Cancelled):
+        train(TINY_MLP, DIABETES, PLAIN, initial=weights(), inherited={"from": "p"}, context=LeavesAt(path, 11))
 
     def other():
         raise AssertionError("the state has weights")
 
-    resumed = train(TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, session=Session(path))
+    resumed = train(TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, context=TrialContext(path))
     assert same(resumed, whole)
     assert resumed.inherited == {"from": "p"}
 
 
-def test_a_disk_that_takes_no_state_costs_nothing_but_the_state(tmp_path, caplog):
-    (tmp_path / "states").write_text("a file where the folder should be")
-    session = Session(tmp_path / "states" / "a.state", checkpoint_seconds=0.0)
+def test_unwritable_checkpoint_does_not_fail_the_training(tmp_path, caplog):
+    (tmp_path / "checkpoints").write_text("a file where the folder should be")
+    context = TrialContext(tmp_path / "checkpoints" / "a.checkpoint", checkpoint_seconds=0.0)
     with caplog.at_level(logging.WARNING):
-        outcome = train(TINY_MLP, DIABETES, PLAIN, session=session)
-    assert "state not saved reason=" in caplog.text
+        outcome = train(TINY_MLP, DIABETES, PLAIN, context=context)
+    assert "checkpoint not saved reason=" in caplog.text
     assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
 
 
-def test_a_training_nobody_keeps_a_state_of_leaves_all_the_same():
-    with pytest.raises(Left) as left:
-        train(TINY_MLP, DIABETES, PLAIN, session=LeavesAt(None, 20))
+def test_training_without_a_checkpoint_file_can_be_cancelled():
+    with pytest.raises(Cancelled) as left:
+        train(TINY_MLP, DIABETES, PLAIN, context=LeavesAt(None, 20))
     assert (left.value.saved, left.value.epoch) == (False, 2)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-def test_a_gpu_goes_on_where_it_was(tmp_path):
-    path, protocol, dropout = tmp_path / "a.state", short("digits"), {"dropout": 0.1}
+def test_training_resumes_on_a_gpu(tmp_path):
+    path, protocol, dropout = tmp_path / "a.checkpoint", short("digits"), {"dropout": 0.1}
     whole = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout)
-    with pytest.raises(Left):
-        train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, session=LeavesAt(path, 20))
-    resumed = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, session=Session(path))
+    with pytest.raises(Cancelled):
+        train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, context=LeavesAt(path, 20))
+    resumed = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, context=TrialContext(path))
     assert resumed.resumed == 1
     assert resumed.curve["train_loss"] == pytest.approx(whole.curve["train_loss"], rel=0.02)

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from archive.errors import InvalidArchitectureError, TrainingError
-from archive.trainer.datasets.tensors import Batches
-from archive.trainer.fit.evaluate import Best, measure
+from archive.trainer.fit.batches import Batches
+from archive.trainer.fit.evaluate import BestEpoch, evaluate
 from archive.trainer.fit.train import Outcome, train
 from archive.trainer.nn.network import Network
 from archive.trainer.tasks import registry
@@ -68,7 +68,7 @@ def test_diabetes_is_learned():
     assert outcome.metrics["test_mse"] < 0.7
 
 
-def test_a_curve_has_one_entry_an_epoch_and_is_told_as_it_grows():
+def test_curve_has_one_entry_an_epoch_and_is_reported_as_it_grows():
     told = []
     outcome = train(TINY_MLP, registry.get("diabetes"), short("diabetes"), on_epoch=told.append)
     assert outcome.epochs == 3
@@ -83,10 +83,10 @@ def test_the_value_is_that_of_the_saved_weights():
     network = Network(BRANCHES.canonical, task.input_shape, task.outputs, task.kind)
     network.load_state_dict(outcome.weights)
     splits = task.load(protocol)
-    loss, accuracy = measure(network, Batches.of(splits.valid, torch.device("cpu")), task)
+    loss, accuracy = evaluate(network, Batches.of(splits.valid, torch.device("cpu")), task)
     assert accuracy == outcome.value
     assert loss == pytest.approx(outcome.metrics["valid_loss"], abs=1e-6)
-    _, held_out = measure(network, Batches.of(splits.test, torch.device("cpu")), task)
+    _, held_out = evaluate(network, Batches.of(splits.test, torch.device("cpu")), task)
     assert held_out == outcome.metrics["test_accuracy"]
 
 
@@ -99,30 +99,30 @@ def test_training_ends_when_patience_does():
 
 def test_the_loss_decides_between_equal_metrics():
     network = torch.nn.Linear(1, 1)
-    best = Best(network, maximise=True)
+    best = BestEpoch(network, maximise=True)
     epochs = [(1, 0.5, 1.0), (2, 0.7, 0.9), (3, 0.7, 0.8), (4, 0.7, 0.8), (5, 0.6, 0.1)]
     for epoch, metric, loss in epochs:
         best.update(epoch, metric, loss)
     assert (best.epoch, best.metric, best.loss) == (3, 0.7, 0.8)
-    smallest = Best(network, maximise=False)
+    smallest = BestEpoch(network, maximise=False)
     for epoch, metric, loss in epochs:
         smallest.update(epoch, metric, loss)
     assert smallest.epoch == 1
 
 
-def test_batches_are_even_and_miss_nobody():
+def test_batches_are_even_and_cover_all_inputs():
     part = Batches(torch.arange(65.0), torch.arange(65))
     batches = [targets for _, targets in part.shuffled(32, torch.Generator().manual_seed(0))]
     assert sorted(map(len, batches)) == [21, 22, 22]
     assert sorted(torch.cat(batches).tolist()) == list(range(65))
 
 
-def test_a_loss_that_is_no_number_fails_with_its_epoch():
+def test_nan_loss_fails_with_its_epoch():
     with pytest.raises(TrainingError, match=r"training diverged: train_loss is nan in epoch 1"):
         train(TINY_MLP, faulty.faulty(faulty.has_holes))
 
 
-def test_a_loss_that_explodes_fails():
+def test_infinite_loss_fails():
     protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
     with pytest.raises(TrainingError, match="training diverged"):
         train(TINY_MLP, registry.get("diabetes"), protocol)

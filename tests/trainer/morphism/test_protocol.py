@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from archive.store.records import Study
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.morphism import inherited_weights
-from archive.trainer.morphism import protocol as inheriting
 from archive.trainer.nn.network import Network
+from archive.trainer.protocols import morph as inheriting
 from archive.trainer.storage import weights_file, weights_store
 from archive.trainer.tasks import registry
 from tests.support.nets import net
@@ -31,14 +31,14 @@ LARGER = net("mlp", "relu/40 linear")
 @pytest.fixture
 def run(archive, tmp_path):
     """Lets a daemon work until there is nothing to do."""
-    options = Options(threads=1, device="cpu", idle_seconds=0.3)
+    options = TrainerOptions(threads=1, device="cpu", idle_seconds=0.3)
     return lambda: Trainer(archive, options, home=tmp_path / "trainer").run()
 
 
 @pytest.fixture
 def own(tmp_path):
     """Where that daemon keeps weights."""
-    return (tmp_path / "trainer" / "checkpoints",)
+    return (tmp_path / "trainer" / "weights",)
 
 
 def propose(archive, network, parent=None, protocol="diabetes/1+morph", name=None, operations=("deepen",)):
@@ -64,7 +64,7 @@ def test_the_rule_is_part_of_the_protocol():
     assert DIABETES.protocol("diabetes/1").inherited_epochs is None
 
 
-def test_a_child_begins_where_its_parent_ended(archive, run):
+def test_child_inherits_its_parents_weights(archive, run):
     first = propose(archive, PARENT)
     run()
     value, epochs, environment = result_of(archive, first)
@@ -91,13 +91,13 @@ def test_a_child_begins_where_its_parent_ended(archive, run):
     assert evaluation.curve["valid_mse"][0] < value + 0.1
 
 
-def test_what_it_begins_with_is_what_its_parent_computes(archive, run, own):
+def test_inherited_weights_keep_the_parents_function(archive, run, own):
     propose(archive, PARENT)
     run()
-    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
+    found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) or (None, None)
     assert found is None
     propose(archive, CHILD, PARENT)
-    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
+    found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own)
     saved = weights_file.load(found.checkpoint)
     inputs = torch.from_numpy(DIABETES.load().test.inputs)
     outputs = []
@@ -116,12 +116,12 @@ def test_new_normalisations_are_calibrated_on_the_task():
     protocol = digits.protocol("digits/1+morph")
     parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/8 conv3/8 softmax")
     learned = Network(parent, digits.input_shape, 10, "classification", seed=1).state_dict()
-    found = inherited_weights.begin(parent, learned, child, digits, protocol, 0)
+    found = inherited_weights.adapt(parent, learned, child, digits, protocol, 0)
     assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
 
 
 @pytest.mark.every_server
-def test_an_ancestor_that_cannot_be_kept_is_passed_over_for_one_that_can(archive, run):
+def test_ancestor_with_another_function_is_skipped(archive, run):
     first = propose(archive, PARENT)
     run()
     archive.architectures.record_morph(PARENT, LARGER, ["widen"])
@@ -139,7 +139,7 @@ def test_an_ancestor_that_cannot_be_kept_is_passed_over_for_one_that_can(archive
     assert steps[CHILD.key, GRANDCHILD.key] == ("widen",)
 
 
-def test_weights_of_the_same_rules_without_inheriting_count_too_but_not_the_other_way_round(archive, run):
+def test_plain_weights_are_inherited_but_not_vice_versa(archive, run):
     plain = propose(archive, PARENT, protocol="diabetes/1")
     run()
     child = propose(archive, CHILD, PARENT)
@@ -152,7 +152,7 @@ def test_weights_of_the_same_rules_without_inheriting_count_too_but_not_the_othe
     assert epochs > PROTOCOL.inherited_epochs
 
 
-def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
+def test_missing_weights_are_not_inherited(archive, run):
     first = propose(archive, PARENT)
     run()
     weights_store.remove(archive.checkpoints.of_evaluation(first).uri)
@@ -163,7 +163,7 @@ def test_weights_that_are_not_at_hand_are_not_begun_with(archive, run):
     assert epochs > PROTOCOL.inherited_epochs
 
 
-def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_that_of_the_others(archive, run):
+def test_altered_weights_are_not_inherited_and_training_starts_from_the_seed(archive, run):
     first = propose(archive, PARENT)
     run()
     weights_store.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
@@ -179,12 +179,12 @@ def test_altered_weights_are_not_begun_with_the_record_says_so_and_training_is_t
 
 
 @pytest.mark.every_server
-def test_what_is_begun_with_is_reserved(archive, run, own):
+def test_inherited_weights_are_reserved(archive, run, own):
     propose(archive, PARENT)
     run()
     propose(archive, CHILD, PARENT)
     assert archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows == []
-    found, _ = inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own)
+    found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own)
     ((uri,),) = archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows
     assert uri == found.checkpoint.uri
 
@@ -195,7 +195,7 @@ def moved(archive, evaluation, uri):
     archive.query(query, {"id": evaluation, "uri": uri}, write=True)
 
 
-def test_weights_at_a_place_of_others_are_not_asked_for(archive, run, own, monkeypatch):
+def test_foreign_locations_are_not_contacted(archive, run, own, monkeypatch):
     first = propose(archive, PARENT)
     run()
     saved = archive.checkpoints.of_evaluation(first)
@@ -215,25 +215,25 @@ def test_weights_at_a_place_of_others_are_not_asked_for(archive, run, own, monke
         f"local://{own[0]}/{tail}",
         f"file:///etc/{tail}",
         f"file://elsewhere{own[0]}/{tail}",
-        f"{own[0].as_uri()}/../checkpoints/../elsewhere/{tail}",
+        f"{own[0].as_uri()}/../weights/../elsewhere/{tail}",
         f"{own[0].as_uri()}/{saved.sha256[:2]}/other.safetensors",
         f"{own[0].as_uri()}/{tail}%00",
         "file:///etc/passwd",
     ):
         moved(archive, first, uri)
-        assert inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
+        assert inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
 
 
-def test_weights_at_a_place_that_the_trainer_was_given_are_begun_with(archive, run, own, tmp_path):
+def test_weights_at_a_configured_location_are_inherited(archive, run, own, tmp_path):
     first = propose(archive, PARENT)
     run()
     archived = tmp_path / "archived"
     own[0].rename(archived)
     (tmp_path / "linked").symlink_to(archived)
-    uri = archive.checkpoints.of_evaluation(first).uri.replace("/trainer/checkpoints/", "/archived/")
+    uri = archive.checkpoints.of_evaluation(first).uri.replace("/trainer/weights/", "/archived/")
     moved(archive, first, uri)
     child = propose(archive, CHILD, PARENT)
-    assert inherited_weights.find(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
-    options = Options(threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),))
+    assert inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None
+    options = TrainerOptions(threads=1, device="cpu", idle_seconds=0.3, weights_from=(str(tmp_path / "linked"),))
     Trainer(archive, options, home=tmp_path / "trainer").run()
     assert result_of(archive, child)[2]["inherited"]["uri"] == uri

@@ -18,15 +18,15 @@ from archive.spaces import morphism
 from archive.spaces.modifiers import apply
 from archive.trainer.morphism import transfer
 from archive.trainer.morphism.feasibility import operations_between, preserving
-from archive.trainer.morphism.transfer import Built
+from archive.trainer.morphism.transfer import NetworkForm
 from tests.support import examples
 from tests.support.nets import net
 from tests.support.strategies import generators, relabelled, space_of
 
-IMAGES = Built((2, 6, 7), 3, "classification", True)
-PLAIN_IMAGES = Built((2, 6, 7), 3, "classification", False)
-VECTORS = Built((5,), 1, "regression", False)
-NORMALISED_VECTORS = Built((5,), 4, "classification", True)
+IMAGES = NetworkForm((2, 6, 7), 3, "classification", True)
+PLAIN_IMAGES = NetworkForm((2, 6, 7), 3, "classification", False)
+VECTORS = NetworkForm((5,), 1, "regression", False)
+NORMALISED_VECTORS = NetworkForm((5,), 4, "classification", True)
 EVERY = {"cnn": (IMAGES, PLAIN_IMAGES), "mlp": (VECTORS, NORMALISED_VECTORS)}
 SEEDS = {
     "cnn": [
@@ -44,7 +44,7 @@ SEEDS = {
 RELAXED = settings(suppress_health_check=list(HealthCheck))
 
 
-def trained(built: Built, architecture: Architecture, seed: int = 0) -> dict[str, torch.Tensor]:
+def trained(built: NetworkForm, architecture: Architecture, seed: int = 0) -> dict[str, torch.Tensor]:
     """Weights such as training leaves: no two alike, statistics and factors of normalisations far from 0 and 1."""
     draw = torch.Generator().manual_seed(seed)
     weights = built.network(architecture, seed).double().state_dict()
@@ -56,18 +56,18 @@ def trained(built: Built, architecture: Architecture, seed: int = 0) -> dict[str
     return weights
 
 
-def loaded(built: Built, architecture: Architecture, weights):
+def loaded(built: NetworkForm, architecture: Architecture, weights):
     network = built.network(architecture, seed=99).double().eval()
     network.load_state_dict(weights)
     return network
 
 
-def outputs(built: Built, architecture: Architecture, weights, inputs: torch.Tensor) -> torch.Tensor:
+def outputs(built: NetworkForm, architecture: Architecture, weights, inputs: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return loaded(built, architecture, weights)(inputs)
 
 
-def inputs_of(built: Built, count: int = 5) -> torch.Tensor:
+def inputs_of(built: NetworkForm, count: int = 5) -> torch.Tensor:
     return torch.randn((count, *built.input_shape), generator=torch.Generator().manual_seed(7), dtype=torch.float64)
 
 
@@ -100,7 +100,7 @@ def grown(architecture: Architecture, rng: np.random.Generator) -> Architecture:
         return architecture
 
 
-def loses_a_projection(built: Built, parent: Architecture, call: partial[Architecture]) -> bool:
+def loses_a_projection(built: NetworkForm, parent: Architecture, call: partial[Architecture]) -> bool:
     """Look, layer by layer, whether an operation leaves a residual block without the projection that it had."""
     child = call()
     order = list(range(len(parent.layers)))
@@ -157,7 +157,7 @@ def test_any_number_of_operations_is_one_step_and_many(name, data):
 @pytest.mark.parametrize("name", ["cnn", "mlp"])
 @RELAXED
 @given(data=st.data())
-def test_what_is_said_to_keep_the_function_does_whatever_made_the_network(name, data):
+def test_feasible_children_keep_the_function(name, data):
     parent, rng = data.draw(networks(name, steps=3)), data.draw(generators())
     built = data.draw(st.sampled_from(EVERY[name]))
     child = parent
@@ -166,7 +166,7 @@ def test_what_is_said_to_keep_the_function_does_whatever_made_the_network(name, 
     if preserving(parent, child, built.input_shape):
         check_same_function(built, parent, child)
     else:
-        with pytest.raises(InvalidArchitectureError, match="cannot begin as"):
+        with pytest.raises(InvalidArchitectureError, match="cannot inherit from"):
             transfer.inherit(parent, trained(built, parent), child, built)
 
 
@@ -188,11 +188,11 @@ def test_a_network_inherits_from_itself_to_the_last_bit(name):
         assert all(torch.equal(inherited.weights[key], tensor) for key, tensor in weights.items())
 
 
-def test_a_residual_block_that_loses_its_projection_cannot_be_what_it_was():
+def test_residual_block_without_its_projection_is_infeasible():
     parent = net("cnn", "conv3/8 res3/16 fc/8 softmax")
     widened = morphism.widen(parent, 1)
     assert not preserving(parent, widened, (1, 8, 8))
-    with pytest.raises(InvalidArchitectureError, match="cannot begin as"):
+    with pytest.raises(InvalidArchitectureError, match="cannot inherit from"):
         operations_between(parent, widened, (1, 8, 8))
     # One more channel, and there is a projection again; and where there never was one, widening makes one.
     assert preserving(parent, morphism.widen(parent, 1, 17), (1, 8, 8))
@@ -219,12 +219,12 @@ def test_whether_a_stride_needs_a_projection_depends_on_the_image():
         ("max-pool softmax", "max-pool conv3/8 softmax"),
     ],
 )
-def test_what_takes_something_away_keeps_no_function(parent, child):
+def test_removals_are_infeasible(parent, child):
     assert not preserving(net("cnn", parent), net("cnn", child), (1, 8, 8))
 
 
 @pytest.mark.parametrize("op", ["softplus", "logistic", "tanh", "relu", "elu", "leaky-relu"])
-def test_a_layer_that_is_not_the_identity_cannot_stand_in_between(op):
+def test_inserted_layer_must_be_the_identity(op):
     assert not preserving(net("mlp", "tanh/8 linear"), net("mlp", f"tanh/8 {op}/8 linear"), (5,))
     if op in ("relu", "elu", "leaky-relu"):
         check_same_function(VECTORS, net("mlp", "logistic/8 linear"), net("mlp", f"logistic/8 {op}/8 linear"))
@@ -252,7 +252,7 @@ def test_a_duplicated_path_is_a_copy_and_inherits_as_one():
     assert check_same_function(IMAGES, parent, twice)
 
 
-def test_a_skip_over_pools_is_blind_to_what_is_new():
+def test_skip_over_pools_ignores_new_channels():
     parent = net("cnn", "conv3/8 max-pool conv3/9 max-pool fc/8 softmax")
     child = morphism.skip_concat(parent, 1, 5)
     assert [layer.op for layer in child.layers].count("avg-pool") == 2
@@ -260,7 +260,7 @@ def test_a_skip_over_pools_is_blind_to_what_is_new():
     assert any(text.startswith("skip_concat") for text in inherited.operations)
 
 
-def test_operations_are_told_in_words():
+def test_operations_are_described():
     parent = net("cnn", "conv3/8 max-pool fc/8 softmax")
     child = morphism.skip_add(morphism.deepen(morphism.widen(parent, 1), 1, "conv5"), 2, "res3")
     assert operations_between(parent, child, (1, 8, 8)) == (
@@ -280,13 +280,13 @@ def gradients_of_copies(noise=0.0):
     return weight.detach(), weight.grad
 
 
-def test_copies_grow_apart_without_noise():
+def test_copies_diverge_without_noise():
     weight, gradient = gradients_of_copies()
     assert torch.equal(weight[:8], weight[8:])
     assert ((gradient[:8] - gradient[8:]).abs().amax(dim=(1, 2, 3)) > 1e-3 * gradient.abs().max()).all()
 
 
-def test_noise_is_added_to_what_is_new_alone_and_only_if_asked_for():
+def test_noise_is_optional_and_only_on_new_weights():
     weight, _ = gradients_of_copies(noise=1e-3)
     plain, _ = gradients_of_copies()
     assert torch.equal(weight[:8], plain[:8])
@@ -312,7 +312,7 @@ def test_single_precision_stays_single():
     IMAGES.network(child).load_state_dict(inherited.weights)
 
 
-def settled(built: Built, architecture: Architecture, inputs: torch.Tensor):
+def settled(built: NetworkForm, architecture: Architecture, inputs: torch.Tensor):
     """Weights whose normalisations have the statistics of these inputs, as after training."""
     network = built.network(architecture, 5).double()
     for module in network.modules():
@@ -324,7 +324,7 @@ def settled(built: Built, architecture: Architecture, inputs: torch.Tensor):
     return network.state_dict()
 
 
-def test_calibrated_a_network_trains_on_from_where_its_parent_was():
+def test_calibrated_child_trains_on_from_its_parents_loss():
     parent = net("cnn", "conv3/8 max-pool conv3/9 fc/8 softmax")
     child = net("cnn", "conv3/8 conv3/8 max-pool res3/8 conv3/9 fc/8 fc/8 softmax")
     inputs = inputs_of(IMAGES, 400)

@@ -46,7 +46,7 @@ def test_a_pool_halves_and_rounds_up(kind, sides):
     torch.testing.assert_close(out[:, :, 0, 0], expected)
 
 
-def test_an_average_at_the_border_is_of_what_is_inside():
+def test_average_pool_ignores_pixels_outside_the_image():
     x = torch.arange(9.0).reshape(1, 1, 3, 3)
     assert Pool((1, 3, 3), "avg-pool")(x).flatten().tolist() == [2.0, 3.5, 6.5, 8.0]
     assert Pool((1, 3, 3), "max-pool")(x).flatten().tolist() == [4.0, 5.0, 7.0, 8.0]

@@ -72,7 +72,7 @@ def test_probabilities_of_decision_layers_are_averaged():
     torch.testing.assert_close(network(torch.zeros(1, 1, 1, 1)).exp(), torch.tensor([[0.525, 0.475]]))
 
 
-def test_an_average_of_hopeless_probabilities_stays_finite():
+def test_average_of_tiny_probabilities_stays_finite():
     two = net("cnn", "softmax softmax", [(0, 1), (0, 2), (1, 3), (2, 3)])
     network = Network(two, (1, 1, 1), 2, "classification")
     with torch.no_grad():
@@ -121,7 +121,7 @@ def test_building_leaves_the_global_generator_alone():
         (Architecture("nasbench201", [Layer("ip"), Layer("op")], [(0, 1)]), (1, 8, 8), "classification", "mlp and cnn"),
     ],
 )
-def test_what_does_not_suit_the_task_is_refused(architecture, shape, kind, reason):
+def test_unsuitable_networks_are_refused(architecture, shape, kind, reason):
     with pytest.raises(InvalidArchitectureError, match=reason):
         Network(architecture, shape, 1, kind)
 

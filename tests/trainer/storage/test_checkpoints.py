@@ -10,11 +10,11 @@ import torch
 
 from archive.errors import CheckpointError
 from archive.trainer.storage import checkpoints
-from archive.trainer.storage.checkpoints import State
+from archive.trainer.storage.checkpoints import TrainingCheckpoint
 from archive.trainer.storage.file_names import file_name
 
 JOB = {"seed": 1, "shape": [3, 3]}
-STATE = State(
+STATE = TrainingCheckpoint(
     {"best": [3, 0.1 + 0.2, float("-inf")], "resumed": 2},
     {
         "a": torch.randn(2, 3, 3, 3, generator=torch.Generator().manual_seed(0)).to(memory_format=torch.channels_last),
@@ -32,17 +32,17 @@ def path(tmp_path):
     return path
 
 
-def test_what_is_saved_comes_back(path):
+def test_saved_content_is_loaded(path):
     back = checkpoints.load(path, {"shape": (3, 3), "seed": 1})
-    assert back.about == STATE.about
+    assert back.metadata == STATE.metadata
     assert back.tensors.keys() == STATE.tensors.keys()
     for name, tensor in STATE.tensors.items():
         assert back.tensors[name].dtype == tensor.dtype
         assert torch.equal(back.tensors[name], tensor)
 
 
-def test_there_is_none_before_the_first(tmp_path):
-    assert checkpoints.load(tmp_path / "none.state", JOB) is None
+def test_missing_checkpoint_is_none(tmp_path):
+    assert checkpoints.load(tmp_path / "none.checkpoint", JOB) is None
 
 
 @pytest.mark.parametrize("at", [0, 5, 20, 60, 400, -1])
@@ -50,24 +50,24 @@ def test_an_altered_byte_is_noticed(path, at):
     content = bytearray(path.read_bytes())
     content[at] ^= 1
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=r"was cut off or altered|no state that this release can read"):
+    with pytest.raises(CheckpointError, match=r"was cut off or altered|no checkpoint that this release can read"):
         checkpoints.load(path, JOB)
 
 
 @pytest.mark.parametrize("size", [0, 10, 40, 100, -1])
 def test_a_file_cut_off_is_noticed(path, size):
     os.truncate(path, size if size >= 0 else path.stat().st_size - 1)
-    with pytest.raises(CheckpointError, match=r"was cut off or altered|no state that this release can read"):
+    with pytest.raises(CheckpointError, match=r"was cut off or altered|no checkpoint that this release can read"):
         checkpoints.load(path, JOB)
 
 
 def test_a_folder_in_its_place_is_refused(tmp_path):
-    (tmp_path / "a.state").mkdir()
-    with pytest.raises(CheckpointError, match="cannot read the state"):
-        checkpoints.load(tmp_path / "a.state", JOB)
+    (tmp_path / "a.checkpoint").mkdir()
+    with pytest.raises(CheckpointError, match="cannot read the checkpoint"):
+        checkpoints.load(tmp_path / "a.checkpoint", JOB)
 
 
-def test_another_job_is_named(path):
+def test_checkpoint_of_another_training_names_the_difference(path):
     with pytest.raises(CheckpointError, match=r"another seed: 1, not 2$"):
         checkpoints.load(path, {**JOB, "seed": 2})
     with pytest.raises(CheckpointError, match=r"another extra: None, not 5$"):
@@ -76,7 +76,7 @@ def test_another_job_is_named(path):
         checkpoints.load(path, {**JOB, "shape": list(range(100))})
 
 
-def test_a_write_that_fails_leaves_the_state_before(path, monkeypatch):
+def test_failed_write_keeps_the_former_checkpoint(path, monkeypatch):
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -84,41 +84,41 @@ def test_a_write_that_fails_leaves_the_state_before(path, monkeypatch):
     with pytest.raises(CheckpointError, match="No space left on device"):
         checkpoints.save(path, {"seed": 9}, STATE)
     monkeypatch.undo()
-    assert checkpoints.load(path, JOB).about == STATE.about
+    assert checkpoints.load(path, JOB).metadata == STATE.metadata
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_states_are_forgotten(path):
-    checkpoints.forget(path.parent, "my study/ü#7")
-    checkpoints.forget(path.parent, "my study/ü#7")
-    checkpoints.forget(None, "x")
+def test_checkpoints_are_removed(path):
+    checkpoints.remove(path.parent, "my study/ü#7")
+    checkpoints.remove(path.parent, "my study/ü#7")
+    checkpoints.remove(None, "x")
     assert not path.exists()
 
 
-def test_only_what_is_old_is_swept(path):
-    orphan, rest = checkpoints.path_of(path.parent, "b"), path.parent / ".b.state-xyz.part"
+def test_only_stale_checkpoints_are_removed(path):
+    orphan, rest = checkpoints.path_of(path.parent, "b"), path.parent / ".b.checkpoint-xyz.part"
     checkpoints.save(orphan, JOB, STATE)
     rest.write_bytes(b"half")
     (path.parent / "notes.txt").write_text("mine")
     for file in (orphan, rest, path.parent / "notes.txt"):
         os.utime(file, (time.time() - 100,) * 2)
-    assert checkpoints.sweep(path.parent, 50) == 2
+    assert checkpoints.remove_stale(path.parent, 50) == 2
     assert sorted(file.name for file in path.parent.iterdir()) == sorted([path.name, "notes.txt"])
-    assert checkpoints.sweep(path.parent / "none", 50) == 0
+    assert checkpoints.remove_stale(path.parent / "none", 50) == 0
 
 
-def test_what_cannot_be_removed_stops_nothing(path, caplog):
+def test_unremovable_checkpoint_stops_nothing(path, caplog):
     # Even who may do everything cannot remove a folder as if it were a file.
     stuck, other = (checkpoints.path_of(path.parent, name) for name in ("b", "c"))
     stuck.mkdir()
     other.write_bytes(b"old")
     for file in (stuck, other, path):
         os.utime(file, (time.time() - 100,) * 2)
-    checkpoints.forget(path.parent, "b")
-    assert "state not removed" in caplog.text
-    assert checkpoints.sweep(path.parent, 50) == 2
+    checkpoints.remove(path.parent, "b")
+    assert "checkpoint not removed" in caplog.text
+    assert checkpoints.remove_stale(path.parent, 50) == 2
     assert list(path.parent.iterdir()) == [stuck]
-    assert "old states not removed" in caplog.text
+    assert "old checkpoints not removed" in caplog.text
 
 
 def test_names_are_distinct_and_stay_in_their_folder():

@@ -10,8 +10,7 @@ import pytest
 from archive.errors import UsageError
 from archive.queue import event_log, workers
 from archive.store.records import Result, State
-from archive.trainer.storage import checkpoints, history_gc
-from archive.trainer.trial import log as triallog
+from archive.trainer.storage import checkpoints, file_names, history_gc
 from tests.support.commands import shell
 from tests.support.stores import cells, propose
 
@@ -44,7 +43,7 @@ def write(path, age=0.0):
     return path
 
 
-def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tmp_path):
+def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     propose(archive, cells(4))
     old = archive.proposals.claim("gone", study="study", lease_seconds=LONG)
     archive.proposals.complete(old.id, old.token, Result(0.5))
@@ -60,8 +59,8 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
 
     written = {
         id_: [
-            write(triallog.path_of(tmp_path, id_), 100 * DAY),
-            write(checkpoints.path_of(tmp_path / "states", id_), 100 * DAY),
+            write(file_names.trial_log_path(tmp_path, id_), 100 * DAY),
+            write(checkpoints.path_of(tmp_path / "checkpoints", id_), 100 * DAY),
         ]
         for id_ in (old.id, held.id, fresh.id, waiting)
     }
@@ -87,25 +86,25 @@ def test_workers_that_are_gone_and_the_traces_of_what_they_did(archive, past, tm
     # Who finished it is still told, from the proposal itself.
     entries = event_log.read(archive.connection, "study", old.id)
     assert [(entry.event, entry.who) for entry in entries if entry.event != "proposed"] == [("complete", "gone")]
-    assert history_gc.clear(archive, tmp_path, 90 * DAY) == history_gc.Cleared()
+    assert history_gc.clear(archive, tmp_path, 90 * DAY) == history_gc.ClearedHistory()
 
 
-def test_a_log_that_was_written_to_lately_is_another_archives(archive, past, tmp_path):
+def test_recently_written_log_stays(archive, past, tmp_path):
     propose(archive, cells(1))
     held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
     archive.proposals.complete(held.id, held.token, Result(0.5))
     past()
-    log = write(triallog.path_of(tmp_path, held.id), age=10 * DAY)
+    log = write(file_names.trial_log_path(tmp_path, held.id), age=10 * DAY)
     assert history_gc.clear(archive, tmp_path, 90 * DAY).files == {}
     assert history_gc.clear(archive, tmp_path, 5 * DAY).files == {str(log): 8}
 
 
-def test_a_negative_age_is_no_age(archive, tmp_path):
+def test_negative_age_is_refused(archive, tmp_path):
     with pytest.raises(UsageError, match="got -1 s"):
         history_gc.clear(archive, tmp_path, -1.0)
 
 
-def test_a_user_says_for_how_many_days(archive, past, store_settings, tmp_path):
+def test_history_is_given_in_days(archive, past, store_settings, tmp_path):
     workers.arrive(archive.connection, "gone", host="h")
     past()
     with shell(store_settings, tmp_path) as user:

@@ -33,10 +33,10 @@ def file_of(saved: Checkpoint) -> Path:
     return weights_file.path_of(saved.uri)
 
 
-def test_what_is_saved_comes_back(saved, weights):
+def test_saved_content_is_loaded(saved, weights):
     back = weights_file.load(saved)
     assert back.architecture == TINY_CNN
-    assert back.about == ABOUT
+    assert back.metadata == ABOUT
     assert sorted(back.weights) == sorted(weights)
     assert all(torch.equal(back.weights[name], tensor) for name, tensor in weights.items())
 
@@ -75,11 +75,11 @@ def test_a_missing_file_is_named(saved):
         weights_file.load(saved)
 
 
-def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+def test_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "notes.safetensors"
     path.write_bytes(b"not tensors at all")
     made_up = Checkpoint(path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
-    with pytest.raises(CheckpointError, match="no checkpoint of the archive"):
+    with pytest.raises(CheckpointError, match="no weights file of the archive"):
         weights_file.load(made_up)
 
 
@@ -88,7 +88,7 @@ def test_weights_at_an_unknown_kind_of_address_are_not_read(saved):
         weights_file.load(dataclasses.replace(saved, uri="carrier-pigeon://example.org/weights"))
 
 
-def test_a_disk_that_takes_no_more_leaves_nothing_behind(tmp_path, weights, monkeypatch):
+def test_full_disk_leaves_no_file_behind(tmp_path, weights, monkeypatch):
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 

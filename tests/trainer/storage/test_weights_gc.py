@@ -40,7 +40,7 @@ def there(root):
     return {one.uri for one in weights_store.listed(root)}
 
 
-def test_all_but_the_best_go_from_the_store_and_from_the_disk(archive, root):
+def test_all_but_the_best_are_removed_from_store_and_disk(archive, root):
     low, high, middle = (one.uri for one in train(archive, root, [0.1, 0.9, 0.5]))
     found = collect(archive, root, Policy(1, 0))
     assert {*found.removed} == {low, middle}
@@ -50,7 +50,7 @@ def test_all_but_the_best_go_from_the_store_and_from_the_disk(archive, root):
     assert collect(archive, root, Policy(1, 0)).removed == {}
 
 
-def test_a_dry_run_says_the_same_and_removes_nothing(archive, root):
+def test_dry_run_reports_the_same_and_removes_nothing(archive, root):
     train(archive, root, [0.1, 0.9, 0.5])
     promised = collect(archive, root, Policy(1, 0), dry_run=True)
     assert len(there(root)) == len(known(archive)) == 3
@@ -58,7 +58,7 @@ def test_a_dry_run_says_the_same_and_removes_nothing(archive, root):
     assert (done.removed, done.kept) == (promised.removed, promised.kept)
 
 
-def test_by_default_nothing_young_goes(archive, root):
+def test_young_weights_stay_by_default(archive, root):
     train(archive, root, [0.1] * 7)
     assert collect(archive, root).removed == {}
     assert collect(archive, root).kept == {"best": 1}
@@ -66,7 +66,7 @@ def test_by_default_nothing_young_goes(archive, root):
     assert collect(archive, root).kept == {"best": 6, "young": 1}
 
 
-def test_what_a_running_proposal_may_begin_with_stays(archive, root):
+def test_weights_that_a_running_proposal_may_inherit_stay(archive, root):
     kept = train(archive, root, [0.1, 0.2])
     child = cells(3)[-1]
     archive.architectures.record_morph(cells(1)[0], child, ["widen"])
@@ -79,7 +79,7 @@ def test_what_a_running_proposal_may_begin_with_stays(archive, root):
     assert {*collect(archive, root, EVERYTHING).removed} == {kept[0].uri}
 
 
-def test_weights_that_are_not_at_hand_stay_on_record(archive, root):
+def test_weights_below_another_root_stay_recorded(archive, root):
     (kept,) = train(archive, root, [0.1])
     weights_store.remove(kept.uri)
     found = collect(archive, root, EVERYTHING)
@@ -87,7 +87,7 @@ def test_weights_that_are_not_at_hand_stay_on_record(archive, root):
     assert archive.checkpoints.of_evaluation("study#00000") == kept
 
 
-def test_files_that_the_store_does_not_know_go_only_when_asked_and_old(archive, root):
+def test_orphans_are_removed_only_on_request_and_when_old(archive, root):
     (kept,) = train(archive, root, [0.1])
     stray = weights_store.write(root, b"left behind")
     assert collect(archive, root, Policy(1, 0)).orphans == {}
@@ -97,7 +97,7 @@ def test_files_that_the_store_does_not_know_go_only_when_asked_and_old(archive, 
     assert there(root) == {kept.uri}
 
 
-def test_killed_between_store_and_disk_a_collection_leaves_an_orphan_and_no_address(archive, root, monkeypatch):
+def test_killed_collection_leaves_an_orphan_without_a_record(archive, root, monkeypatch):
     (kept,) = train(archive, root, [0.1])
 
     def fail(uri):
@@ -112,7 +112,7 @@ def test_killed_between_store_and_disk_a_collection_leaves_an_orphan_and_no_addr
     assert collect(archive, root, EVERYTHING, orphans=True).orphans == {kept.uri: kept.bytes}
 
 
-def test_old_files_of_a_folder_are_known_by_their_age(archive, tmp_path):
+def test_age_of_a_file_is_its_modification_time(archive, tmp_path):
     stray = weights_store.write(tmp_path, b"left behind")
     path = weights_store.local_folder(stray.uri)
     os.utime(path, (time.time() - 7200,) * 2)
@@ -138,7 +138,7 @@ def test_files_that_no_trainer_has_named_are_not_touched(archive, tmp_path):
 
 
 @pytest.mark.parametrize("sha256", ["0" * 64, "../../thesis"])
-def test_an_address_that_somebody_made_up_leads_to_no_removal(archive, tmp_path, sha256):
+def test_forged_address_leads_to_no_removal(archive, tmp_path, sha256):
     thesis = tmp_path / "thesis.safetensors"
     thesis.write_bytes(b"years of work")
     uri = f"{weights_store.root_uri(tmp_path / 'weights')}../thesis.safetensors"

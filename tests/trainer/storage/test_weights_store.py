@@ -31,7 +31,7 @@ def overwrite(uri: str, content: bytes) -> None:
         file.write(content)
 
 
-def test_what_is_written_is_read(root):
+def test_written_content_is_read(root):
     kept = weights_store.write(root, CONTENT)
     assert weights_store.read(kept) == CONTENT
     assert weights_store.exists(kept.uri)
@@ -80,20 +80,20 @@ def test_a_removed_file_is_gone_and_may_be_removed_again(root):
         weights_store.read(kept)
 
 
-def test_an_empty_place_has_no_files(root):
+def test_empty_location_has_no_files(root):
     if not str(root).startswith("memory"):
         assert list(weights_store.listed(root)) == []
 
 
-def test_checkpoints_are_kept_there(root):
+def test_weights_are_stored_at_a_url(root):
     network = Network(TINY_CNN, (1, 8, 8), 10, "classification")
     saved = weights_file.save(root, TINY_CNN, network.state_dict(), {"seed": 3})
     back = weights_file.load(saved)
-    assert (back.architecture, back.about) == (TINY_CNN, {"seed": 3})
+    assert (back.architecture, back.metadata) == (TINY_CNN, {"seed": 3})
     assert all(torch.equal(back.weights[name], tensor) for name, tensor in network.state_dict().items())
 
 
-def test_a_place_that_cannot_be_used_is_refused_before_anything_is_kept():
+def test_unusable_location_is_refused_before_any_write():
     with pytest.raises(SettingsError, match="carrier-pigeon"):
         weights_store.root_uri("carrier-pigeon://loft")
     with pytest.raises(CheckpointError, match="carrier-pigeon"):
@@ -106,7 +106,7 @@ def test_a_place_that_cannot_be_used_is_refused_before_anything_is_kept():
 @pytest.mark.parametrize("password", ["hunter2", "/hunter2", "hu#nter2?", "hunter2@hunter2"])
 def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
     calls = (
-        weights_store.check_place,
+        weights_store.check_location,
         weights_store.root_uri,
         weights_store.exists,
         lambda uri: weights_store.write(uri, CONTENT),
@@ -126,17 +126,17 @@ def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
         ("simplecache::memory://weights", "ends with each trial's process"),
     ],
 )
-def test_a_place_that_no_trial_can_keep_weights_in_is_refused(place, said):
+def test_unusable_location_is_refused_by_the_check(place, said):
     with pytest.raises(SettingsError, match=said):
-        weights_store.check_place(place)
+        weights_store.check_location(place)
 
 
-def test_a_place_that_is_away_is_no_mistake(tmp_path):
-    weights_store.check_place("ftp://127.0.0.1:1/weights")
-    weights_store.check_place(tmp_path)
+def test_unreachable_location_passes_the_check(tmp_path):
+    weights_store.check_location("ftp://127.0.0.1:1/weights")
+    weights_store.check_location(tmp_path)
 
 
-def test_files_of_another_machine_are_not_at_hand(tmp_path):
+def test_files_of_another_machine_do_not_exist_here(tmp_path):
     kept = weights_store.write(tmp_path, CONTENT)
     away = dataclasses.replace(kept, uri=kept.uri.replace("file:///", "file://elsewhere/"))
     with pytest.raises(CheckpointError, match="another machine"):
@@ -144,13 +144,13 @@ def test_files_of_another_machine_are_not_at_hand(tmp_path):
     assert not weights_store.exists(Path("/nowhere/at/all").as_uri())
 
 
-def test_only_the_address_that_a_place_gives_is_one_of_it(root, tmp_path):
+def test_only_canonical_addresses_are_stored_at_a_location(root, tmp_path):
     kept = weights_store.write(root, CONTENT)
-    assert weights_store.is_kept_at(kept, root)
-    assert weights_store.is_kept_at(kept, f"{root}/")
-    assert not weights_store.is_kept_at(kept, tmp_path / "another")
-    assert not weights_store.is_kept_at(kept, "s3://bucket/weights")
+    assert weights_store.is_stored_at(kept, root)
+    assert weights_store.is_stored_at(kept, f"{root}/")
+    assert not weights_store.is_stored_at(kept, tmp_path / "another")
+    assert not weights_store.is_stored_at(kept, "s3://bucket/weights")
     tail = f"{kept.sha256[:2]}/{kept.sha256}.safetensors"
     for uri in (f"simplecache::{kept.uri}", f"{kept.uri}x", f"{kept.uri}::{kept.uri}", tail, ""):
-        assert not weights_store.is_kept_at(dataclasses.replace(kept, uri=uri), root), uri
-    assert not weights_store.is_kept_at(dataclasses.replace(kept, sha256="../../etc/passwd"), root)
+        assert not weights_store.is_stored_at(dataclasses.replace(kept, uri=uri), root), uri
+    assert not weights_store.is_stored_at(dataclasses.replace(kept, sha256="../../etc/passwd"), root)

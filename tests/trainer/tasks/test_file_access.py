@@ -13,10 +13,10 @@ import pytest
 
 from archive.errors import ArchiveError, SettingsError
 from archive.store.records import State, Study
-from archive.trainer.daemon.options import Options
+from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access, registry, user_files
-from archive.trainer.tasks.file_access import Access
+from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.trial import failures
 from tests.support.nets import TINY_MLP
 from tests.support.stores import Suggestion
@@ -55,14 +55,14 @@ def refusal(study, allowed):
     return str(caught.value)
 
 
-def test_what_is_outside_is_refused_alike_whether_it_is_there_or_not(tmp_path, home):
+def test_foreign_paths_are_refused_alike_whether_they_exist_or_not(tmp_path, home):
     inside, secret = tmp_path / "data", tmp_path / "secrets" / "password"
     csv_file(inside / "mine.csv")
     secret.parent.mkdir()
     secret.write_text(SECRET)
     (inside / "link.csv").symlink_to(secret)
     (inside / "loop.csv").symlink_to(inside / "loop.csv")
-    allowed = Access.of(home, [inside])
+    allowed = FileAccess.of(home, [inside])
     said = set()
     for path in (
         *(secret, secret.with_name("none"), secret.parent, tmp_path / "no" / "folder"),
@@ -88,53 +88,53 @@ def test_a_file_below_a_data_folder_is_opened_if_it_is_the_one_of_the_protocol(t
     path = csv_file(tmp_path / "data" / "deep" / "mine.csv")
     (tmp_path / "linked").symlink_to(tmp_path / "data")
     for folder in (tmp_path / "data", tmp_path / "linked", tmp_path / "data" / "deep" / ".."):
-        assert registry.of_study(study_of(path), Access.of(home, [folder])).protocol().name == protocol_of(path)
+        assert registry.of_study(study_of(path), FileAccess.of(home, [folder])).protocol().name == protocol_of(path)
     study = study_of(path, f"{protocol_of(path)}+morph")
-    assert registry.of_study(study, Access.of(home, [tmp_path])).protocol(study.protocol).inherited_epochs
+    assert registry.of_study(study, FileAccess.of(home, [tmp_path])).protocol(study.protocol).inherited_epochs
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path / "data"))
-    assert registry.of_study(study_of(path), Access.of(home)).name == f"csv:{path}#y"
+    assert registry.of_study(study_of(path), FileAccess.of(home)).name == f"csv:{path}#y"
 
     # Nothing of another file is parsed.
     monkeypatch.setattr(user_files, "parse", lambda _: pytest.fail("parsed"))
     other = study_of(path, "csv/000000000000")
-    assert "is not the one that the study was begun with" in refusal(other, Access.of(home))
-    assert protocol_of(path)[4:] not in refusal(other, Access.of(home))
-    assert "may not be read here" in refusal(study_of(path, "digits/1"), Access.of(home))
+    assert "is not the one that the study was created with" in refusal(other, FileAccess.of(home))
+    assert protocol_of(path)[4:] not in refusal(other, FileAccess.of(home))
+    assert "may not be read here" in refusal(study_of(path, "digits/1"), FileAccess.of(home))
 
 
-def test_what_is_no_regular_file_is_not_waited_for(tmp_path, home):
+def test_special_files_are_refused_without_waiting(tmp_path, home):
     os.mkfifo(tmp_path / "pipe.csv")
     assert "no regular file" in refusal(
-        study_of(tmp_path / "pipe.csv", "csv/000000000000"), Access.of(home, [tmp_path])
+        study_of(tmp_path / "pipe.csv", "csv/000000000000"), FileAccess.of(home, [tmp_path])
     )
 
 
 def test_a_file_that_the_user_named_is_opened_with_that_content_alone(tmp_path, home):
     path = csv_file(tmp_path / "mine.csv")
     study = study_of(path)
-    assert "may not be read here" in refusal(study, Access.of(home))
+    assert "may not be read here" in refusal(study, FileAccess.of(home))
     registry.name_file(registry.get(study.task), home)
     registry.name_file(registry.get(study.task), home)
     record = home / file_access.RECORD
     assert (record.stat().st_mode & 0o777, len(record.read_text().splitlines())) == (0o600, 1)
-    assert registry.of_study(study, Access.of(home)).name == study.task
+    assert registry.of_study(study, FileAccess.of(home)).name == study.task
     # Who does not know its content learns nothing from the record.
-    assert "may not be read here" in refusal(study_of(path, "csv/000000000000"), Access.of(home))
+    assert "may not be read here" in refusal(study_of(path, "csv/000000000000"), FileAccess.of(home))
     csv_file(path, seed=1)
-    assert "is not the one that the study was begun with" in refusal(study, Access.of(home))
+    assert "is not the one that the study was created with" in refusal(study, FileAccess.of(home))
     registry.name_file(registry.get(study.task), home)
-    assert registry.of_study(study_of(path), Access.of(home)).name == study.task
+    assert registry.of_study(study_of(path), FileAccess.of(home)).name == study.task
     assert registry.name_file(registry.get("digits"), home) is None
 
 
-def test_a_record_that_others_could_write_counts_for_nothing(tmp_path, home):
+def test_record_writable_by_others_is_ignored(tmp_path, home):
     path = csv_file(tmp_path / "mine.csv")
     registry.name_file(registry.get(f"csv:{path}#y"), home)
     with (home / file_access.RECORD).open("a") as record:
         record.write('{"sha256": "cut of')
-    assert registry.of_study(study_of(path), Access.of(home)).name
+    assert registry.of_study(study_of(path), FileAccess.of(home)).name
     (home / file_access.RECORD).chmod(0o620)
-    assert "may not be read here" in refusal(study_of(path), Access.of(home))
+    assert "may not be read here" in refusal(study_of(path), FileAccess.of(home))
 
 
 def arrays(**given):
@@ -175,17 +175,17 @@ def test_reasons_quote_nothing_of_a_file(tmp_path, home, name):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     study = study_of(path, None, form, "" if form == "npz" else "#y" if name != "target" else "#y:values")
     with pytest.raises(ArchiveError) as caught:
-        registry.of_study(study, Access.of(home, [tmp_path]))
+        registry.of_study(study, FileAccess.of(home, [tmp_path]))
     # The end of a trial's log goes on record, too, tracebacks and all.
     told = "".join(traceback.format_exception(caught.value))
-    for text in (str(caught.value), failures.failed(caught.value).reason, told):
+    for text in (str(caught.value), failures.failure_of(caught.value).reason, told):
         assert not re.search("S3cr3t|48151623|5333|0xff", text)
     assert re.search(said, str(caught.value))
     # Taken as the user's own word, it may be quoted on the terminal, and still not on record.
     with pytest.raises(ArchiveError) as direct:
         registry.get(study.task)
     if name != "no such column":
-        assert not re.search("S3cr3t|48151623|0xff", failures.failed(direct.value).reason)
+        assert not re.search("S3cr3t|48151623|0xff", failures.failure_of(direct.value).reason)
 
 
 def test_a_trial_quotes_nothing_of_its_file(tmp_path, monkeypatch):
@@ -216,7 +216,7 @@ def test_a_proposal_cannot_read_a_file_of_the_trainers_user(archive, tmp_path):
         agent = archive.proposals.register_agent("random", {}, "1")
         archive.proposals.create(f"study{at}", agent, [Suggestion(TINY_MLP)])
     for at in range(3):
-        options = Options(device="cpu", threads=1, once=True, study=f"study{at}")
+        options = TrainerOptions(device="cpu", threads=1, once=True, study=f"study{at}")
         Trainer(archive, options, home=tmp_path / "trainer").run()
         (proposal,) = archive.proposals.list(f"study{at}")
         assert proposal.state is not State.COMPLETE
@@ -230,5 +230,5 @@ def test_a_proposal_is_trained_on_a_file_that_its_trainer_may_read(archive, tmp_
     archive.studies.create(Study("own", task.name, task.protocol().name, "mlp", task.objective, task.direction, 5))
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create("own", agent, [Suggestion(TINY_MLP)])
-    options = Options(device="cpu", threads=1, once=True, data_folders=(path.parent,))
+    options = TrainerOptions(device="cpu", threads=1, once=True, data_folders=(path.parent,))
     assert Trainer(archive, options, home=tmp_path / "trainer").run().complete == 1

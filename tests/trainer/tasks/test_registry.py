@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 from archive.errors import SettingsError, UnknownNameError
-from archive.trainer.datasets import tensors
+from archive.trainer.datasets import scikit_learn
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
-from archive.trainer.tasks.protocol import Protocol
 
 DIGITS = registry.get("digits")
 DEFAULTS = {
-    field.name: field.default for field in dataclasses.fields(Protocol) if field.default is not dataclasses.MISSING
+    field.name: field.default
+    for field in dataclasses.fields(TrainingProtocol)
+    if field.default is not dataclasses.MISSING
 }
 
 
@@ -32,7 +34,7 @@ def test_names_and_tasks_need_neither_torch_nor_sklearn():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_unknown_names_say_what_is_near():
+def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean digits"):
         registry.get("digit")
     with pytest.raises(UnknownNameError, match="digits/1"):
@@ -50,7 +52,7 @@ PROTOCOLS = [(name, protocol) for name in TRAINED for protocol in registry.get(n
 
 
 @pytest.mark.parametrize(("name", "protocol"), PROTOCOLS, ids=lambda each: getattr(each, "name", None))
-def test_every_protocol_is_named_after_its_task_and_hangs_together(name, protocol):
+def test_every_protocol_is_named_after_its_task_and_consistent(name, protocol):
     task = registry.get(name)
     assert protocol.name.startswith(f"{name}/")
     assert task.protocol(protocol.name) is protocol
@@ -197,4 +199,4 @@ def test_no_row_is_in_two_parts():
 
 def test_sizes_must_fit_the_data():
     with pytest.raises(ValueError, match="must add up to 5 inputs, got"):
-        tensors.split(np.zeros((5, 2)), np.zeros(5), registry.DIABETES.protocol(), per_feature=True)
+        scikit_learn.split(np.zeros((5, 2)), np.zeros(5), registry.DIABETES.protocol(), per_feature=True)

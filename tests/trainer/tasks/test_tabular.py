@@ -13,7 +13,8 @@ from archive.errors import SettingsError, TrainingError, UnknownNameError, Usage
 from archive.queue import workers
 from archive.spaces.tables.reader import Table
 from archive.store.records import State, Study
-from archive.trainer.daemon.trainer import Options, Trainer
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import registry
 from tests.support import data_dir
 from tests.support.stores import suggest
@@ -57,7 +58,7 @@ def test_a_table_is_a_task(table, monkeypatch):
         task.protocol("table/0")
 
 
-def test_what_a_table_cannot_answer(table):
+def test_network_outside_the_table_fails(table):
     task = registry.get(f"table:{table}#accuracy")
     with pytest.raises(TrainingError, match="does not hold the architecture"):
         task.answer(CELLS[40])
@@ -80,7 +81,7 @@ def test_what_a_table_cannot_answer(table):
         ("table:{}#note", "'note' of .* holds no numbers"),
     ],
 )
-def test_a_name_that_leads_nowhere_says_why(table, name, message):
+def test_unusable_name_of_a_table_is_explained(table, name, message):
     with pytest.raises(UsageError, match=message):
         registry.get(name.format(table))
 
@@ -100,7 +101,7 @@ def test_official_tasks_answer_in_fractions(official):
     assert task.search_space() == spaces.get("nasbench201")
 
 
-def test_answers_tell_what_networks_cost(official, tmp_path):
+def test_results_have_the_costs_of_networks(official, tmp_path):
     cell = Table.named("nb201").architectures[0]
     told = registry.get("nb201-cifar10").answer(cell).metrics
     assert told.keys() == {
@@ -144,9 +145,9 @@ def propose(archive, table, networks, name="study", **settings):
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
     monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda _: pytest.fail("asked for a device"))
-    monkeypatch.setattr("archive.trainer.daemon.trainer.Trial", lambda _: pytest.fail("started a process"))
+    monkeypatch.setattr("archive.trainer.daemon.trainer.TrialProcess", lambda _: pytest.fail("started a process"))
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
-    options = Options(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
+    options = TrainerOptions(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
     tally = Trainer(archive, options, home=tmp_path / "trainer").run()
     assert (tally.complete, tally.failed, tally.returned) == (5, 2, 0)
     evaluations = archive.studies.evaluations("study")
@@ -162,17 +163,17 @@ def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch
 def test_a_table_has_no_choice_of_hyperparameters(archive, table, tmp_path):
     propose(archive, table, CELLS[:1], hyperparameters={"learning_rate": 0.1})
     Trainer(
-        archive, Options(study="study", idle_seconds=0.1, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+        archive, TrainerOptions(study="study", idle_seconds=0.1, data_folders=(tmp_path,)), home=tmp_path / "trainer"
     ).run()
     (failed,) = archive.proposals.list("study", [State.FAILED])
     assert "no choice of learning_rate" in failed.reason
 
 
-def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):
+def test_table_result_outlives_an_outage(archive, table, tmp_path, monkeypatch):
     from archive.errors import StoreUnavailableError
 
     propose(archive, table, CELLS[:2])
-    monkeypatch.setattr("archive.trainer.daemon.store_client.BACKOFF_SECONDS", 0.05)
+    monkeypatch.setattr("archive.trainer.daemon.store_link.BACKOFF_SECONDS", 0.05)
     settle, calls = archive.proposals.settle, []
 
     def away(*arguments):
@@ -183,20 +184,20 @@ def test_an_answer_outlives_an_outage(archive, table, tmp_path, monkeypatch):
 
     monkeypatch.setattr(archive.proposals, "settle", away)
     Trainer(
-        archive, Options(study="study", idle_seconds=0.3, data_folders=(tmp_path,)), home=tmp_path / "trainer"
+        archive, TrainerOptions(study="study", idle_seconds=0.3, data_folders=(tmp_path,)), home=tmp_path / "trainer"
     ).run()
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1]
     assert not list((tmp_path / "trainer" / "outbox").glob("*.json"))
 
 
-def test_answers_in_scaled_time_take_it(archive, table, tmp_path):
+def test_results_in_scaled_time_are_delayed(archive, table, tmp_path):
     propose(archive, table, CELLS[:3])
     own = {"study": "study", "slots": 2, "data_folders": (tmp_path,)}
-    patient = Trainer(archive, Options(**own, scale=1.0), home=tmp_path / "trainer")
-    patient.observers.append(lambda event: len(patient.running) == 1 and patient.stop())
+    patient = Trainer(archive, TrainerOptions(**own, scale=1.0), home=tmp_path / "trainer")
+    patient.observers.append(lambda event: len(patient.in_flight) == 1 and patient.stop())
     assert patient.run().returned == 2
     assert [(each.state, each.attempts) for each in archive.proposals.list("study")] == [(State.WAITING, 0)] * 3
-    hasty = Trainer(archive, Options(**own, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
+    hasty = Trainer(archive, TrainerOptions(**own, scale=1e-3, idle_seconds=0.1), home=tmp_path / "trainer")
     assert hasty.run().complete == 3
     assert [each.value for each in archive.studies.evaluations("study")] == [0, 1, 2]
 
@@ -205,14 +206,14 @@ def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path
     monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
     propose(archive, table, CELLS[:1])
     table.unlink()
-    options = Options(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))
+    options = TrainerOptions(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))
     Trainer(archive, options, home=tmp_path / "trainer").run()
     (proposal,) = archive.proposals.list("study")
     assert proposal.state is State.WAITING
     assert f"cannot read {table}: No such file" in proposal.reason
 
 
-def test_an_answer_needs_no_torch(table):
+def test_table_result_needs_no_torch(table):
     code = (
         "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks import registry as tasks;"
         "task = tasks.get(sys.argv[1]); task.answer(task.search_space().members()[0]);"

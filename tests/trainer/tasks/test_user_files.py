@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from archive.errors import TrainingError, UsageError
 from archive.trainer.datasets import sources
-from archive.trainer.datasets.userfiles import read_csv, read_npz
+from archive.trainer.datasets.user_readers import read_csv, read_npz
 from archive.trainer.fit.train import train
 from archive.trainer.tasks import registry
 from tests.support import examples
@@ -48,7 +48,7 @@ def test_a_csv_is_a_task_that_is_trained(tmp_path):
     assert len(np.unique(inputs, axis=0)) == 1000
 
 
-def test_the_protocol_goes_by_the_content_and_the_target_by_the_name(tmp_path):
+def test_protocol_depends_on_the_content_and_target_on_the_name(tmp_path):
     path = table(tmp_path / "t.csv", numbers())
     first, second = registry.get(f"csv:{path}#y"), registry.get(f"csv:{path}#a")
     assert first.protocol().name == second.protocol().name
@@ -80,7 +80,7 @@ def test_a_file_that_changes_is_another_task_and_no_trial_takes_it_for_the_old_o
         (list(range(60)), "regression", 1),
     ],
 )
-def test_what_a_target_is_taken_for(tmp_path, targets, kind, outputs):
+def test_kind_of_a_target_is_inferred(tmp_path, targets, kind, outputs):
     path = table(tmp_path / "t.csv", [(i, -i, target) for i, target in enumerate(targets)])
     task = registry.get(f"csv:{path}#y")
     assert (task.kind, task.outputs) == (kind, outputs)
@@ -91,7 +91,7 @@ def test_what_a_target_is_taken_for(tmp_path, targets, kind, outputs):
     assert task.protocol() == dataclasses.replace(rules, **parts)
 
 
-def test_what_a_target_is_can_be_said(tmp_path):
+def test_kind_of_a_target_can_be_given(tmp_path):
     path = table(tmp_path / "t.csv", [(i, -i, i % 3) for i in range(60)])
     assert registry.get(f"csv:{path}#y:values").kind == "regression"
     path = table(tmp_path / "u.csv", [(i, -i, i % 30) for i in range(300)])
@@ -122,7 +122,7 @@ HOSTILE = {
     "short row": ("a,b,y\n" + "1,2,3.5\n" * 12 + "1,2\n", "y", "row 13 .* has 2 entries, the header has 3"),
     "one class": ("a,b,y\n" + "1,2,x\n" * 12, "y", "two classes or more, got 1"),
     "one value": ("a,b,y\n" + "1,2,0.5\n" * 12, "y", "is 0.5 in every row"),
-    "rare class": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,z\n", "y", "rarest of 2 has 1: say :values"),
+    "rare class": ("a,b,y\n" + "1,2,x\n" * 12 + "1,2,z\n", "y", "rarest of 2 has 1: append :values"),
     "no text": (b"\xff\xfe\x00", "y", "is no CSV"),
     "open quote": ('a,b,y\n"1,2,3\n', "y", "is no CSV"),
 }
@@ -145,7 +145,7 @@ def test_a_csv_that_cannot_be_learned_from_is_refused_in_one_line(tmp_path, name
         *("csv:~nobody-of-this-name/t.csv#y", "npz:t\0.npz"),
     ],
 )
-def test_a_name_that_leads_nowhere_says_what_to_write(name):
+def test_unusable_name_of_a_file_is_explained(name):
     with pytest.raises(UsageError, match=r"named as|cannot read"):
         registry.get(name)
 
@@ -155,7 +155,7 @@ CELLS = st.one_of(st.integers(-5, 5).map(str), st.floats().map(str), st.text(max
 
 @examples(5)
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=4), max_size=24), st.sampled_from([None, "classes", "values"]))
-def test_whatever_a_csv_holds_it_is_rows_or_one_line(tmp_path_factory, rows, kind):
+def test_any_csv_gives_rows_or_a_one_line_error(tmp_path_factory, rows, kind):
     import csv
     import io
 
@@ -274,7 +274,7 @@ def test_arrays_that_cannot_be_learned_from_are_refused_in_one_line(tmp_path, mo
     assert not (tmp_path / "exploded").exists()
 
 
-def test_what_is_no_array_is_not_taken_for_one(tmp_path):
+def test_members_that_are_no_arrays_are_ignored(tmp_path):
     path = tmp_path / "t.npz"
     with zipfile.ZipFile(path, "w") as file:
         file.writestr("x", "garbage")
@@ -301,7 +301,7 @@ def test_a_file_of_arrays_that_is_cut_off_or_altered_is_refused_or_whole(tmp_pat
     check(found)
 
 
-def test_nothing_is_kept_of_what_was_refused(tmp_path):
+def test_refused_files_leave_no_cache(tmp_path):
     path = table(tmp_path / "t.csv", [(1, 2, "nan")] * 20)
     with pytest.raises(UsageError):
         registry.get(f"csv:{path}#y")

@@ -11,7 +11,7 @@ from archive.trainer.trial import log as triallog
 from tests.support import ROOT
 
 
-def test_the_tail_is_the_end_and_never_long(tmp_path):
+def test_tail_is_the_end_of_the_log_and_bounded(tmp_path):
     log = tmp_path / "a.log"
     assert triallog.tail(log) == triallog.tail(None) == ""
     log.write_text("".join(f"line {k}\n" for k in range(1000)))

@@ -19,34 +19,36 @@ from archive.errors import SettingsError
 from archive.trainer.fit.train import train
 from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
-from archive.trainer.trial.process import Epoch, Failed, Finished, Job, Trial, resolve_device
+from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished
+from archive.trainer.trial.process import TrialProcess, resolve_device
+from archive.trainer.trial.spec import TrialSpec
 from tests.support import ROOT, faulty, wait_until
 from tests.support.nets import TINY_CNN, TINY_MLP
 
 
 def job(task, folder, architecture=TINY_MLP, seed=1):
-    return Job(architecture, task, task.protocol(f"{task.name}/1"), seed, "cpu", 1, folder, {"proposal": "s#1"})
+    return TrialSpec(architecture, task, task.protocol(f"{task.name}/1"), seed, "cpu", 1, folder, {"proposal": "s#1"})
 
 
-def told(trial: Trial, seconds: float = 120.0):
+def told(trial: TrialProcess, seconds: float = 120.0):
     """All messages of a trial, to its last."""
     messages = []
 
     def over():
         messages.extend(trial.messages())
-        return messages and not isinstance(messages[-1], Epoch)
+        return messages and not isinstance(messages[-1], EpochReport)
 
     try:
         wait_until(over, seconds, "the end of the trial")
     finally:
-        trial.end()
+        trial.kill()
     return messages
 
 
-def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
+def test_trial_reports_epochs_and_saves_weights(tmp_path):
     task = registry.get("diabetes")
-    *epochs, last = told(Trial(job(task, tmp_path)))
-    assert isinstance(last, Finished)
+    *epochs, last = told(TrialProcess(job(task, tmp_path)))
+    assert isinstance(last, TrialFinished)
     result = last.result
     assert [epoch.metrics["valid_mse"] for epoch in epochs] == result.curve["valid_mse"]
     assert result.value == result.metrics["valid_mse"] == min(result.curve["valid_mse"])
@@ -54,20 +56,20 @@ def test_a_trial_tells_its_epochs_and_saves_its_weights(tmp_path):
     assert result.environment["threads"] == 1
     saved = weights_file.load(result.checkpoint)
     assert saved.architecture == TINY_MLP.canonical
-    assert saved.about == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
+    assert saved.metadata == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
 
 
-def test_a_trial_finds_what_the_loop_finds_here(tmp_path):
+def test_trial_has_the_result_of_the_loop(tmp_path):
     task = registry.get("digits")
-    *_, last = told(Trial(job(task, tmp_path, TINY_CNN)))
+    *_, last = told(TrialProcess(job(task, tmp_path, TINY_CNN)))
     here = train(TINY_CNN, task, task.protocol("digits/1"), seed=1)
     assert last.result.curve["valid_accuracy"] == pytest.approx(here.curve["valid_accuracy"], abs=0.01)
 
 
 def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
     (tmp_path / "weights").write_text("a file where the folder should be")
-    *_, last = told(Trial(job(registry.get("diabetes"), tmp_path / "weights")))
-    assert isinstance(last, Finished)
+    *_, last = told(TrialProcess(job(registry.get("diabetes"), tmp_path / "weights")))
+    assert isinstance(last, TrialFinished)
     assert last.result.checkpoint is None
     assert "cannot write weights" in last.result.environment["checkpoint"]
 
@@ -87,25 +89,25 @@ def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
         (faulty.has_holes, "training diverged: train_loss is nan in epoch 1", False),
     ],
 )
-def test_a_trial_that_fails_says_why(tmp_path, loader, reason, retry):
-    (last,) = told(Trial(job(faulty.faulty(loader), tmp_path)))
-    assert isinstance(last, Failed)
+def test_failed_trial_has_a_reason(tmp_path, loader, reason, retry):
+    (last,) = told(TrialProcess(job(faulty.faulty(loader), tmp_path)))
+    assert isinstance(last, TrialFailed)
     assert last.retry is retry
     with pytest.raises(AssertionError, match=reason):
         raise AssertionError(last.reason)
 
 
-def test_a_network_that_does_not_suit_the_task_fails_for_good(tmp_path):
-    (last,) = told(Trial(job(registry.get("diabetes"), tmp_path, TINY_CNN)))
-    assert isinstance(last, Failed)
+def test_unsuitable_network_fails_without_retry(tmp_path):
+    (last,) = told(TrialProcess(job(registry.get("diabetes"), tmp_path, TINY_CNN)))
+    assert isinstance(last, TrialFailed)
     assert not last.retry
     assert "needs images" in last.reason
 
 
 def test_a_trial_can_be_ended_at_any_time(tmp_path):
-    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    trial = TrialProcess(job(faulty.faulty(faulty.hangs), tmp_path))
     process = psutil.Process(trial.pid)
-    trial.end()
+    trial.kill()
     wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")
 
 
@@ -115,8 +117,8 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
         from pathlib import Path
         from tests.support import faulty
         from tests.trainer.trial.test_process import job
-        from archive.trainer.trial.process import Trial
-        trial = Trial(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
+        from archive.trainer.trial.process import TrialProcess
+        trial = TrialProcess(job(faulty.faulty(faulty.hangs), Path({str(tmp_path)!r})))
         print(trial.pid, flush=True)
         time.sleep(600)
     """
@@ -171,14 +173,14 @@ def test_main_is_hidden_from_a_trial_and_not_from_other_threads(monkeypatch):
     assert "init_main_from_path" in spawn.get_preparation_data("later")
 
 
-def test_what_only_the_script_has_is_refused_where_a_trial_is_started(monkeypatch, tmp_path):
+def test_loader_of_the_script_itself_is_refused(monkeypatch, tmp_path):
     def loader(_):
         raise AssertionError
 
     loader.__module__, loader.__qualname__ = "__main__", "loader"
     monkeypatch.setattr(sys.modules["__main__"], "loader", loader, raising=False)
-    with pytest.raises(pickle.PicklingError, match="loader is of the script itself: put it into a module"):
-        Trial(job(faulty.faulty(loader), tmp_path))
+    with pytest.raises(pickle.PicklingError, match="loader is defined in the script itself: put it into a module"):
+        TrialProcess(job(faulty.faulty(loader), tmp_path))
 
 
 LOGIN = {
@@ -200,12 +202,15 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
             if {started!r} != "by the daemon":
                 forkserver.ensure_running()
             from archive.trainer.tasks import registry as tasks
-            from archive.trainer.trial.process import Failed, Job, Trial
+            from archive.trainer.trial.messages import TrialFailed
+            from archive.trainer.trial.process import TrialProcess
+            from archive.trainer.trial.spec import TrialSpec
             from tests.support import faulty
             from tests.support.nets import TINY_MLP
             task = faulty.faulty(faulty.tells_its_environment)
-            trial, last = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))), None
-            while not isinstance(last, Failed):
+            spec = TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r}))
+            trial, last = TrialProcess(spec), None
+            while not isinstance(last, TrialFailed):
                 last = (trial.messages() or [last])[-1]
             print(last.reason)
             assert os.environ["ARCHIVE_PASSWORD"] == "S3cr3t"
@@ -226,14 +231,14 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
         assert not LOGIN.keys() & set(initial.split(","))
 
 
-def test_a_device_that_never_answers_is_not_waited_for(monkeypatch):
+def test_wedged_device_times_out(monkeypatch):
     monkeypatch.setattr("archive.trainer.trial.process.PROBE_SECONDS", 0.2)
     monkeypatch.setattr("archive.trainer.trial.process._probe", faulty.never_answers)
     with pytest.raises(SettingsError, match=r"the device 'cuda' cannot be used: it did not answer within 0\.2 s"):
         resolve_device("cuda")
 
 
-def test_a_device_that_is_not_there_is_a_clear_error():
+def test_missing_device_is_a_clear_error():
     with pytest.raises(SettingsError, match="the device 'cuda:99' cannot be used"):
         resolve_device("cuda:99")
     with pytest.raises(SettingsError, match="the device 'toaster' cannot be used"):
@@ -246,11 +251,13 @@ def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
         import sys
         from pathlib import Path
         from archive.trainer.tasks import registry as tasks
-        from archive.trainer.trial.process import Finished, Job, Trial
+        from archive.trainer.trial.messages import TrialFinished
+        from archive.trainer.trial.process import TrialProcess
+        from archive.trainer.trial.spec import TrialSpec
         from tests.support.nets import TINY_MLP
         task, last = tasks.get("diabetes"), None
-        trial = Trial(Job(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
-        while not isinstance(last, Finished):
+        trial = TrialProcess(TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path({str(tmp_path)!r})))
+        while not isinstance(last, TrialFinished):
             last = (trial.messages() or [last])[-1]
         assert "torch" not in sys.modules
     """
@@ -258,7 +265,7 @@ def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
 
 
 def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):
-    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    trial = TrialProcess(job(faulty.faulty(faulty.hangs), tmp_path))
     process = psutil.Process(trial.pid)
     server = process.parent()
     for each in (server, process):
@@ -266,24 +273,24 @@ def test_signals_to_the_whole_group_leave_the_decision_to_the_daemon(tmp_path):
     time.sleep(0.5)
     assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     assert server.is_running()
-    trial.end()
+    trial.kill()
 
 
 def test_a_fork_server_that_is_killed_is_replaced(tmp_path):
     task = registry.get("diabetes")
-    running = Trial(job(task, tmp_path))
+    running = TrialProcess(job(task, tmp_path))
     server = psutil.Process(running.pid).parent()
     server.kill()
-    assert isinstance(told(running)[-1], Finished)
-    again = Trial(job(task, tmp_path))
+    assert isinstance(told(running)[-1], TrialFinished)
+    again = TrialProcess(job(task, tmp_path))
     assert psutil.Process(again.pid).ppid() != server.pid
-    assert isinstance(told(again)[-1], Finished)
+    assert isinstance(told(again)[-1], TrialFinished)
 
 
 def test_an_orphan_of_the_fork_server_can_be_ended(tmp_path):
-    trial = Trial(job(faulty.faulty(faulty.hangs), tmp_path))
+    trial = TrialProcess(job(faulty.faulty(faulty.hangs), tmp_path))
     process = psutil.Process(trial.pid)
     process.parent().kill()
     time.sleep(0.2)
-    trial.end()
+    trial.kill()
     wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its death")

@@ -11,11 +11,12 @@ import numpy as np
 import psutil
 import pytest
 
-from archive.trainer.storage import checkpoints, weights_file
+from archive.trainer.storage import checkpoints, file_names, weights_file
 from archive.trainer.tasks import registry
 from archive.trainer.trial import log as triallog
-from archive.trainer.trial.job import Epoch, Failed, Finished, Interrupted, Job
-from archive.trainer.trial.process import Trial
+from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
+from archive.trainer.trial.process import TrialProcess
+from archive.trainer.trial.spec import TrialSpec
 from tests.support import faulty, wait_until
 from tests.support.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
@@ -25,11 +26,16 @@ DIABETES = registry.get("diabetes")
 LONG = dataclasses.replace(DIABETES.protocol(), name="long/1", epochs=100_000, patience=100_000)
 
 
-def job(folder, task=DIABETES, protocol=None, architecture=TINY_MLP, **changes):
-    """A job whose files are all in one folder."""
-    return Job(
+def trial_spec(folder, task=DIABETES, protocol=None, architecture=TINY_MLP, **changes):
+    """A specification with all files in one folder."""
+    return TrialSpec(
         *(architecture, task, protocol or task.protocol(), 1, "cpu", 1, folder / "weights", {"proposal": "s#1"}),
-        **{"proposal": "s#1", "resume_folder": folder / "states", "log": triallog.path_of(folder, "s#1"), **changes},
+        **{
+            "proposal": "s#1",
+            "checkpoint_folder": folder / "checkpoints",
+            "log": file_names.trial_log_path(folder, "s#1"),
+            **changes,
+        },
     )
 
 
@@ -39,7 +45,7 @@ def until(trial, enough):
 
     def came():
         messages.extend(trial.messages())
-        return enough(messages) or (messages and not isinstance(messages[-1], Epoch))
+        return enough(messages) or (messages and not isinstance(messages[-1], EpochReport))
 
     wait_until(came, 60, "news of the trial")
     return messages
@@ -61,22 +67,20 @@ def without_seconds(result):
         ("digits", TINY_CNN, short("digits", epochs=6, augmentation="shift"), {}),
     ],
 )
-def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
-    tmp_path, task, architecture, protocol, hyperparameters
-):
+def test_repeatedly_killed_trial_has_the_same_result(tmp_path, task, architecture, protocol, hyperparameters):
     rng = np.random.default_rng(0)
-    asked = job(tmp_path, registry.get(task), protocol, architecture, hyperparameters=hyperparameters)
-    *_, undisturbed = told(Trial(dataclasses.replace(asked, resume_folder=None, log=None)))
-    asked = dataclasses.replace(asked, checkpoint_seconds=0.0, folder=tmp_path / "others")
+    spec = trial_spec(tmp_path, registry.get(task), protocol, architecture, hyperparameters=hyperparameters)
+    *_, undisturbed = told(TrialProcess(dataclasses.replace(spec, checkpoint_folder=None, log=None)))
+    spec = dataclasses.replace(spec, checkpoint_seconds=0.0, weights_folder=tmp_path / "others")
     for _ in range(4):
-        trial = Trial(asked)
+        trial = TrialProcess(spec)
         until(trial, after_epochs(int(rng.integers(1, protocol.epochs // 3))))
         time.sleep(float(rng.uniform(0, 0.01)))
         os.kill(trial.pid, signal.SIGKILL)
-        trial.end()
-    last = Trial(asked)
+        trial.kill()
+    last = TrialProcess(spec)
     *epochs, finished = told(last)
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, TrialFinished)
     found, expected = finished.result, undisturbed.result
     assert without_seconds(found) == without_seconds(expected)
     assert found.environment["resumed"] >= 1
@@ -88,72 +92,72 @@ def test_a_trial_killed_again_and_again_finds_what_it_would_have_found(
     assert flags == sorted(flags, reverse=True) and not flags[-1]
     assert found.seconds >= found.curve["seconds"][-1] >= found.curve["seconds"][0]
     # The state is there until the result is safe.
-    assert checkpoints.path_of(tmp_path / "states", "s#1").exists()
+    assert checkpoints.path_of(tmp_path / "checkpoints", "s#1").exists()
 
 
-def test_a_trial_that_is_asked_to_leave_loses_nothing(tmp_path):
-    first = Trial(job(tmp_path, protocol=LONG))
+def test_interrupted_trial_loses_nothing(tmp_path):
+    first = TrialProcess(trial_spec(tmp_path, protocol=LONG))
     told_before = until(first, after_epochs(3))
-    first.checkpoint()
-    first.checkpoint()
+    first.interrupt()
+    first.interrupt()
     *more, last = told(first)
-    assert isinstance(last, Interrupted) and last.saved
+    assert isinstance(last, TrialInterrupted) and last.saved
     assert last.epoch == len(told_before) + len(more)
-    again = Trial(job(tmp_path, protocol=LONG))
+    again = TrialProcess(trial_spec(tmp_path, protocol=LONG))
     messages = until(again, after_epochs(1))
-    again.end()
+    again.kill()
     resumed = [message for message in messages if message.resumed]
     assert [message.metrics for message in resumed] == [message.metrics for message in [*told_before, *more]]
 
 
-def test_a_trial_without_a_place_for_its_state_leaves_all_the_same(tmp_path):
-    trial = Trial(job(tmp_path, protocol=LONG, resume_folder=None))
+def test_trial_without_a_checkpoint_folder_can_be_interrupted(tmp_path):
+    trial = TrialProcess(trial_spec(tmp_path, protocol=LONG, checkpoint_folder=None))
     until(trial, after_epochs(1))
-    trial.checkpoint()
+    trial.interrupt()
     last = told(trial)[-1]
-    assert isinstance(last, Interrupted) and not last.saved
+    assert isinstance(last, TrialInterrupted) and not last.saved
 
 
-def test_a_trial_that_still_reads_its_data_leaves_at_once(tmp_path):
-    trial = Trial(job(tmp_path, faulty.faulty(faulty.hangs)))
-    trial.checkpoint()
+def test_trial_that_reads_its_data_ends_at_once(tmp_path):
+    trial = TrialProcess(trial_spec(tmp_path, faulty.faulty(faulty.hangs)))
+    trial.interrupt()
     (last,) = told(trial)
-    assert last == Interrupted(saved=False, epoch=0)
+    assert last == TrialInterrupted(saved=False, epoch=0)
 
 
-def test_asking_a_trial_that_is_gone_is_no_error(tmp_path):
-    trial = Trial(job(tmp_path, faulty.faulty(faulty.exits)))
+def test_interrupting_a_dead_trial_is_no_error(tmp_path):
+    trial = TrialProcess(trial_spec(tmp_path, faulty.faulty(faulty.exits)))
     process = psutil.Process(trial.pid)
     wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE, what="its end")
-    trial.checkpoint()
+    trial.interrupt()
     (last,) = told(trial)
-    assert isinstance(last, Failed) and "status 7" in last.reason
+    assert isinstance(last, TrialFailed) and "status 7" in last.reason
 
 
-def test_a_rung_keeps_its_state_for_the_next(tmp_path):
+def test_rung_keeps_its_checkpoint_for_the_next(tmp_path):
     protocol = short("diabetes", epochs=4)
-    first = told(Trial(job(tmp_path, protocol=protocol, epochs=2)))[-1].result
+    first = told(TrialProcess(trial_spec(tmp_path, protocol=protocol, epochs=2)))[-1].result
     assert (first.epochs, first.environment["ended"]) == (2, "rung")
-    *epochs, last = told(Trial(job(tmp_path, protocol=protocol)))
+    *epochs, last = told(TrialProcess(trial_spec(tmp_path, protocol=protocol)))
     assert [epoch.resumed for epoch in epochs] == [True, True, False, False]
-    *_, whole = told(Trial(job(tmp_path, protocol=protocol, resume_folder=None)))
+    *_, whole = told(TrialProcess(trial_spec(tmp_path, protocol=protocol, checkpoint_folder=None)))
     assert without_seconds(last.result) == without_seconds(whole.result)
     assert last.result.curve["valid_mse"][:2] == first.curve["valid_mse"]
 
 
-def test_a_trial_that_diverges_leaves_no_state(tmp_path):
+def test_diverged_trial_leaves_no_checkpoint(tmp_path):
     protocol = short("diabetes", optimiser="sgd", learning_rate=1e6, warmup=0.0, epochs=5)
-    (*_, last) = told(Trial(job(tmp_path, protocol=protocol, checkpoint_seconds=0.0)))
-    assert isinstance(last, Failed)
+    (*_, last) = told(TrialProcess(trial_spec(tmp_path, protocol=protocol, checkpoint_seconds=0.0)))
+    assert isinstance(last, TrialFailed)
     assert "training diverged" in last.reason and "training diverged" in last.log_tail
-    assert not list((tmp_path / "states").iterdir())
+    assert not list((tmp_path / "checkpoints").iterdir())
 
 
-def test_the_log_tells_the_attempts(tmp_path):
-    asked = job(tmp_path, protocol=short("diabetes"))
-    told(Trial(asked))
-    told(Trial(asked))
-    log = asked.log.read_text()
+def test_log_has_a_line_for_each_attempt(tmp_path):
+    spec = trial_spec(tmp_path, protocol=short("diabetes"))
+    told(TrialProcess(spec))
+    told(TrialProcess(spec))
+    log = spec.log.read_text()
     assert log.count("attempt began proposal=s#1") == log.count("finished value=") == 2
     assert log.count("epoch=3 train_loss=") == 2
 
@@ -166,18 +170,18 @@ def test_the_log_tells_the_attempts(tmp_path):
         (faulty.prints, "from native code"),
     ],
 )
-def test_a_failure_brings_the_end_of_the_log(tmp_path, loader, printed):
-    (last,) = told(Trial(job(tmp_path, faulty.faulty(loader))))
-    assert isinstance(last, Failed)
+def test_failure_has_the_tail_of_the_log(tmp_path, loader, printed):
+    (last,) = told(TrialProcess(trial_spec(tmp_path, faulty.faulty(loader))))
+    assert isinstance(last, TrialFailed)
     assert printed in last.log_tail
     assert len(last.log_tail) <= triallog.TAIL_BYTES
 
 
-def test_a_trial_that_hangs_shows_where(tmp_path):
-    trial = Trial(job(tmp_path, faulty.faulty(faulty.hangs)))
-    wait_until(lambda: "attempt began" in triallog.tail(trial.job.log), what="the beginning")
+def test_hung_trial_logs_its_stacks(tmp_path):
+    trial = TrialProcess(trial_spec(tmp_path, faulty.faulty(faulty.hangs)))
+    wait_until(lambda: "attempt began" in triallog.tail(trial.spec.log), what="the beginning")
     time.sleep(0.1)
-    failed = trial.give_up("no progress for 5 s")
+    failed = trial.abandon("no progress for 5 s")
     assert failed.reason == "no progress for 5 s" and failed.retry
     assert 'faulty.py", line' in failed.log_tail and "in hangs" in failed.log_tail
     assert not psutil.pid_exists(trial.pid) or psutil.Process(trial.pid).status() == psutil.STATUS_ZOMBIE
@@ -185,16 +189,16 @@ def test_a_trial_that_hangs_shows_where(tmp_path):
 
 def test_a_long_epoch_is_no_hang(tmp_path, monkeypatch):
     endless = dataclasses.replace(LONG, epoch_steps=10_000_000)
-    trial = Trial(job(tmp_path, protocol=endless))
-    heard = trial.heard
-    wait_until(lambda: trial.messages() or trial.heard > heard, what="a sign of life")
-    assert trial.heard > heard
-    trial.checkpoint()
+    trial = TrialProcess(trial_spec(tmp_path, protocol=endless))
+    last_seen = trial.last_seen
+    wait_until(lambda: trial.messages() or trial.last_seen > last_seen, what="a sign of life")
+    assert trial.last_seen > last_seen
+    trial.interrupt()
     (last,) = told(trial)
-    assert last == Interrupted(saved=True, epoch=0)
+    assert last == TrialInterrupted(saved=True, epoch=0)
 
 
-def test_a_log_that_cannot_be_written_does_not_cost_the_trial(tmp_path):
+def test_unwritable_log_does_not_fail_the_trial(tmp_path):
     (tmp_path / "logs").write_text("a file where the folder should be")
-    *_, last = told(Trial(job(tmp_path, protocol=short("diabetes"))))
-    assert isinstance(last, Finished)
+    *_, last = told(TrialProcess(trial_spec(tmp_path, protocol=short("diabetes"))))
+    assert isinstance(last, TrialFinished)

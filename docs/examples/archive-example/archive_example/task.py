@@ -4,16 +4,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.protocol import Protocol
 
 if TYPE_CHECKING:
-    from archive.trainer.datasets.tensors import Splits
+    from archive.trainer.datasets.splits import Splits
 
 
-def _moons(protocol: Protocol) -> "Splits":
+def _moons(protocol: TrainingProtocol) -> "Splits":
     # Loads torch, which naming the task must not.
-    from archive.trainer.datasets.tensors import split
+    from archive.trainer.datasets.scikit_learn import split
 
     rng, n = np.random.default_rng(0), protocol.train + protocol.valid + protocol.test
     angles, classes = rng.uniform(0, np.pi, n), np.arange(n) % 2
@@ -32,7 +32,7 @@ TWO_MOONS = Task(
     outputs=2,
     spaces=("mlp",),
     protocols=(
-        Protocol(
+        TrainingProtocol(
             name="two-moons/1",
             train=600,
             valid=200,

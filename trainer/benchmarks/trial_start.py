@@ -1,4 +1,4 @@
-"""What it takes to start a trial, for `archive bench trainer`: its process, its data, its network."""
+"""Benchmark of the start of a trial, for `archive bench trainer`: its process, its data, its network."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import TrainingError
 from archive.measurement import Figure
 from archive.trainer.tasks import registry
-from archive.trainer.trial.job import Epoch, Job
-from archive.trainer.trial.process import Trial
+from archive.trainer.trial.messages import EpochReport
+from archive.trainer.trial.process import TrialProcess
+from archive.trainer.trial.spec import TrialSpec
 
 
 def measure(device: torch.device, folder: Path) -> list[Figure]:
     """Measure the first trial of this process, and those that follow.
 
     Args:
-        device: Where they train.
-        folder: Takes what they save.
+        device: Device of the trials.
+        folder: Folder of their files.
     """
     task = registry.DIGITS
     least = replace(task.protocol("digits/1"), epochs=1, epoch_steps=1)
     architecture = chain("cnn", "conv3/16 max-pool conv3/32 max-pool fc/32 softmax")
-    job = Job(architecture, task, least, 0, str(device), 1, folder)
+    job = TrialSpec(architecture, task, least, 0, str(device), 1, folder)
     first, *others = [_start(job) for _ in range(6)]
     whole, inside = min(others)
     return [
@@ -36,26 +37,26 @@ def measure(device: torch.device, folder: Path) -> list[Figure]:
     ]
 
 
-def _start(job: Job) -> tuple[float, float]:
-    """Return the seconds from asking for a trial to its first epoch, and those that it spent in `train`.
+def _start(job: TrialSpec) -> tuple[float, float]:
+    """Return the seconds from the start of a trial to its first epoch, and those in `train`.
 
     Raises:
         TrainingError: The trial failed.
     """
     began = time.perf_counter()
-    trial = Trial(job)
+    trial = TrialProcess(job)
     try:
         trial.connection.poll(None)
         message = trial.messages()[0]
-        if not isinstance(message, Epoch):
+        if not isinstance(message, EpochReport):
             raise TrainingError(f"the benchmark's trial ended early: {message}")
         return time.perf_counter() - began, message.metrics["seconds"]
     finally:
-        trial.end()
+        trial.kill()
 
 
 def chain(space: str, text: str) -> Architecture:
-    """Return layers in a row, from `op/units` each; pools are at stride 2."""
+    """Return a chain of layers, each given as `op/units`; pools have stride 2."""
     layers = [Layer("ip")]
     for word in text.split():
         op, _, units = word.partition("/")

@@ -1,13 +1,13 @@
-"""Files of users as rows: a CSV with a header, or the arrays of a `.npz`.
+"""Readers of users' files: a CSV with a header, or the arrays of a `.npz`.
 
     CSV     one row an input, numbers in every column but the target's, no gaps
-    npz     x, y                                              split as the protocol says
-            x_train, y_train, x_test, y_test                  the test part is the file's own
-            … and x_valid, y_valid                            all three are
+    npz     x, y                                              split by the protocol
+            x_train, y_train, x_test, y_test                  the test part is that of the file
+            … and x_valid, y_valid                            all three parts are those of the file
 
 `x` is (n, features) of numbers, or images (n, height, width) or (n, height, width, channels), as bytes or floats; `y`
-is (n,): whole numbers, text or truth values are classes, floats are values to predict. Arrays of Python objects are
-refused, for reading them runs code that the file brings along.
+is (n,): integers, text or booleans are classes, floats are values to predict. Arrays of Python objects are refused,
+since reading them runs code from the file.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from archive.trainer.datasets.readers import UNREADABLE
 Kind = Literal["classes", "values"]
 
 LARGEST = float(np.finfo(np.float32).max)
-"""Networks compute in single precision, to which larger numbers are infinite."""
+"""Largest finite number in single precision, in which networks compute."""
 
 MOST_CLASSES = 20
-"""Whole numbers in a CSV's target are classes if there are no more different ones than these."""
+"""Largest number of different integers in a CSV's target that still count as classes."""
 
 FEWEST_ROWS, FEWEST_OF_A_CLASS = 10, 5
-"""So that 60/20/20 leaves something in each part, and each class in the training part and one other."""
+"""With these, a split of 60/20/20 leaves no part empty, and has each class in the training part and one other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """What a file holds.
+class FileContent:
+    """The content of a file.
 
     Attributes:
-        rows: Inputs and targets; the parts that a file has are one after the other.
+        rows: Inputs and targets; the parts of a file are concatenated.
         kind: Whether the targets are classes or values.
         classes: Number of classes; 1 for values.
-        parts: How many rows the file itself has for training, validation and tests; None where it says nothing.
+        parts: Number of the file's own rows for training, validation and tests; None if it has no parts.
     """
 
     rows: Rows
@@ -55,15 +55,14 @@ class Content:
     parts: tuple[int, int, int] | None = None
 
 
-def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> Content:
+def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> FileContent:
     """Return the rows of a CSV.
 
     Args:
-        path: Of the file, for messages.
-        content: Of the file.
+        path: Path of the file, for messages.
+        content: Content of the file.
         target: Name of the column to predict; all others are inputs.
-        kind: What the target is; None goes by the column: text, or whole numbers of which there are no more than
-            `MOST_CLASSES` different ones, are classes.
+        kind: Kind of the target; None infers it: text, or at most `MOST_CLASSES` different integers, are classes.
 
     Raises:
         UnusableFileError: It is no such file; the message names the row and the column.
@@ -93,23 +92,23 @@ def read_csv(path: Path, content: bytes, target: str, kind: Kind | None) -> Cont
     return _content(path, inputs, _target(path, at, target, [line[at].strip() for line in table], kind), None)
 
 
-def read_npz(path: Path, content: bytes) -> Content:
+def read_npz(path: Path, content: bytes) -> FileContent:
     """Return the rows of a `.npz`.
 
     Args:
-        path: Of the file, for messages.
-        content: Of the file.
+        path: Path of the file, for messages.
+        content: Content of the file.
 
     Raises:
-        UnusableFileError: It is no such file, holds Python objects, or its arrays do not belong together.
+        UnusableFileError: It is no such file, has Python objects, or its arrays do not match.
     """
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            # What is no array in the archive comes as its bytes.
-            arrays = {name: found for name in file.files if isinstance(found := file[name], np.ndarray)}
+            # numpy returns the bytes of a member that is no array.
+            arrays = {name: array for name in file.files if isinstance(array := file[name], np.ndarray)}
     except UNREADABLE as error:
-        # numpy takes all that it does not know for a pickle, and tells how to load that unsafely.
-        why = "it is none, or holds Python objects, which are not loaded" if "allow_pickle" in str(error) else error
+        # numpy takes any unknown format for a pickle, and its message recommends unsafe loading.
+        why = "it is none, or has Python objects, which are not loaded" if "allow_pickle" in str(error) else error
         fault = f"{path} is no file of numpy arrays (npz)"
         raise UnusableFileError(fault, f"{fault}: {why}") from None
     for suffixes in (("_train", "_valid", "_test"), ("_train", "_test"), ("",)):
@@ -196,11 +195,13 @@ def _target(path: Path, place: int, name: str, texts: Sequence[str], kind: Kind 
 
 
 def _classes(labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Number the classes in the order of their labels."""
+    """Return the number of each class, in the order of the sorted labels."""
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def _content(path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None) -> Content:
+def _content(
+    path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tuple[int, int, int] | None
+) -> FileContent:
     if len(targets) < FEWEST_ROWS:
         raise UnusableFileError(f"{path} must have at least {FEWEST_ROWS} rows, got {len(targets)}")
     rows = Rows(inputs, targets, held_out=parts[2] if parts else 0)
@@ -210,13 +211,13 @@ def _content(path: Path, inputs: NDArray[Any], targets: NDArray[Any], parts: tup
                 f"the target of {path} is the same in every row: there is nothing to learn",
                 f"the target of {path} is {targets[0]:g} in every row: there is nothing to learn",
             )
-        return Content(rows, "values", 1, parts)
+        return FileContent(rows, "values", 1, parts)
     counts = np.bincount(targets)
     if len(counts) < 2:
         raise UnusableFileError(f"the target of {path} must have two classes or more, got {len(counts)}")
     if counts.min() < FEWEST_OF_A_CLASS:
         raise UnusableFileError(
             f"each class of {path} must have at least {FEWEST_OF_A_CLASS} rows, the rarest of {len(counts)} has "
-            f"{counts.min()}: say :values behind the column if they are no classes"
+            f"{counts.min()}: append :values to the column's name if they are no classes"
         )
-    return Content(rows, "classes", len(counts), parts)
+    return FileContent(rows, "classes", len(counts), parts)

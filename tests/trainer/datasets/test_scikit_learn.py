@@ -10,19 +10,19 @@ import pytest
 from sklearn.datasets import load_diabetes, load_digits
 
 from archive.errors import TrainingError
-from archive.trainer.datasets import tensors
+from archive.trainer.datasets import scikit_learn
 from archive.trainer.tasks import registry
 from tests.support import ROOT
 
 
 def test_the_tables_are_those_that_scikit_learn_gives():
     inputs, targets = load_digits(return_X_y=True)
-    table = tensors._table("digits.csv.gz", delimiter=",")
+    table = scikit_learn._table("digits.csv.gz", delimiter=",")
     np.testing.assert_array_equal(table[:, :-1], inputs)
     np.testing.assert_array_equal(table[:, -1], targets)
     inputs, targets = load_diabetes(return_X_y=True, scaled=False)
-    np.testing.assert_array_equal(tensors._table("diabetes_data_raw.csv.gz"), inputs)
-    np.testing.assert_array_equal(tensors._table("diabetes_target.csv.gz"), targets)
+    np.testing.assert_array_equal(scikit_learn._table("diabetes_data_raw.csv.gz"), inputs)
+    np.testing.assert_array_equal(scikit_learn._table("diabetes_target.csv.gz"), targets)
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -1,0 +1,76 @@
+"""Outcomes of claims: each becomes a notice to the store, an event for the observers and a count of the tally."""
+
+from __future__ import annotations
+
+import logging
+
+from archive.queue.updates import Release
+from archive.store.records import Claim, Result
+from archive.trainer.daemon import events
+from archive.trainer.daemon.in_flight import completion_notice, failure_notice
+from archive.trainer.daemon.options import Tally, TrainerOptions
+from archive.trainer.daemon.paths import TrainerPaths
+from archive.trainer.daemon.store_client import StoreClient
+from archive.trainer.trial.messages import TrialFailed
+
+log = logging.getLogger("archive.trainer")
+
+
+class Outcomes:
+    """Records how claims end.
+
+    Args:
+        client: Delivers the notices.
+        paths: Folders of the daemon, among them the checkpoints of trials.
+        options: How the daemon works.
+        emit: Receives the events.
+
+    Attributes:
+        tally: Number of trials by outcome.
+    """
+
+    def __init__(
+        self, client: StoreClient, paths: TrainerPaths, options: TrainerOptions, emit: events.Observer
+    ) -> None:
+        self.tally = Tally()
+        self._client, self._paths, self._options, self._emit = client, paths, options, emit
+        self._failures = 0
+
+    def complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
+        """Record a result.
+
+        Args:
+            claim: The claim.
+            result: Its result.
+            keep: Whether the result goes to the spool at once; else only if the store is unreachable.
+        """
+        self._client.enqueue(completion_notice(claim, result), keep=keep)
+        self.tally.complete += 1
+        self._failures = 0
+        self._emit(events.ProposalCompleted(claim, result))
+
+    def fail(self, claim: Claim, failed: TrialFailed) -> None:
+        """Record a failure, final or to be retried."""
+        log.warning("failed proposal=%s retry=%s reason=%r", claim.id, failed.retry, failed.reason)
+        self._client.enqueue(failure_notice(claim, failed))
+        self.tally.failed += 1
+        self._failures = self._failures + 1 if failed.retry else 0
+        if not failed.retry:
+            self._paths.discard_checkpoint(claim)
+        elif self._options.parent is None:
+            # The cause may be this machine: a whole queue must not fail before its operator looks. A search with
+            # trainers of its own does look, and gives up when it sees the reason.
+            self._client.back_off(self._failures)
+        self._emit(events.ProposalFailed(claim, failed.reason, failed.retry))
+
+    def release(self, claim: Claim, reason: str) -> None:
+        """Hand a proposal back to the queue."""
+        log.info("handed back proposal=%s reason=%r", claim.id, reason)
+        self._client.enqueue(Release(claim.id, claim.token))
+        self.tally.returned += 1
+        self._emit(events.ProposalReleased(claim, reason))
+
+    def lose(self, claim: Claim) -> None:
+        """Record that a proposal belongs to another worker, or is already finished."""
+        self.tally.returned += 1
+        self._emit(events.ProposalReleased(claim, "the lease was lost", lost=True))

@@ -1,0 +1,75 @@
+"""Data sets that are part of scikit-learn: handwritten digits and diabetes, split and standardised.
+
+Inputs and, in a regression, targets are standardised with the mean and the deviation of the training part alone.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.errors import TrainingError
+from archive.trainer.datasets import layout
+from archive.trainer.datasets.splits import DataPart, Splits, Targets
+from archive.trainer.protocols.base import TrainingProtocol
+
+
+def digits(protocol: TrainingProtocol) -> Splits:
+    """Return scikit-learn's handwritten digits: images (n, 1, 8, 8), classes 0 to 9."""
+    table = _table("digits.csv.gz", delimiter=",")
+    images = table[:, :-1].reshape(-1, 1, 8, 8)
+    return split(images, table[:, -1].astype(np.int64), protocol, per_feature=False)
+
+
+def diabetes(protocol: TrainingProtocol) -> Splits:
+    """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress after a year."""
+    measurements, progress = _table("diabetes_data_raw.csv.gz"), _table("diabetes_target.csv.gz")
+    return split(measurements, progress, protocol, per_feature=True)
+
+
+def split(
+    inputs: NDArray[np.float64], targets: NDArray[np.generic], protocol: TrainingProtocol, *, per_feature: bool
+) -> Splits:
+    """Cut a data set into a protocol's parts, and standardise them.
+
+    Args:
+        inputs: (n, …) float64.
+        targets: (n,) int64 classes, or float64 values.
+        protocol: Protocol with the sizes, the kind and the seed of the split.
+        per_feature: Whether each feature has its own mean and deviation, or all (an image's pixels) share one.
+
+    Raises:
+        ValueError: The protocol's sizes do not add up to n.
+    """
+    sizes = (protocol.train, protocol.valid, protocol.test)
+    if sum(sizes) != len(targets):
+        raise ValueError(f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}")
+    stratified = protocol.split == "stratified"
+    order = layout.order(targets, protocol.split_seed, stratified)
+    train, valid, test = np.split(order, np.cumsum(sizes)[:-1])
+    inputs = _standardised(inputs, train, axis=0 if per_feature else None)
+    if np.issubdtype(targets.dtype, np.integer):
+        y: Targets = targets.astype(np.int64)
+    else:
+        y = _standardised(targets.astype(np.float64), train, axis=0).astype(np.float32)
+    x = inputs.astype(np.float32)
+    return Splits(*(DataPart(x[rows], y[rows]) for rows in (train, valid, test)))
+
+
+def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
+    """Read a table of scikit-learn from its package folder: a trial does not wait for the import of scikit-learn."""
+    package = importlib.util.find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise TrainingError("the package scikit-learn, which holds the data, is not installed")
+    with gzip.open(Path(package.origin).parent / "datasets" / "data" / name, "rt", encoding="utf-8") as file:
+        return np.loadtxt(file, delimiter=delimiter)
+
+
+def _standardised(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> NDArray[np.float64]:
+    mean, deviation = values[train].mean(axis=axis), values[train].std(axis=axis)
+    scaled: NDArray[np.float64] = (values - mean) / np.where(deviation > 0, deviation, 1.0)
+    return scaled

@@ -1,0 +1,83 @@
+"""Training protocols: every choice that a result depends on beside task, architecture and seed.
+
+The meaning of a protocol's name never changes: evaluations with the same task and protocol are comparable. A changed
+rule is a new protocol (`digits/2`), never another `digits/1`; a new kind of rule is a new field, whose default is the
+behaviour without it.
+
+| name          | its rules                                                                                |
+|---------------|------------------------------------------------------------------------------------------|
+| `TASK/1`      | ours: good results of small networks in a short time on a CPU; see the task's entry      |
+| `TASK/nasbot` | those of NASBOT: section 5 and appendix C.2 of Kandasamy et al. 2018 (arXiv:1802.07191)  |
+| `TASK/autokeras` | split and early stopping of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282)      |
+| `NAME+morph`  | those of NAME, but networks inherit weights; see `archive.trainer.protocols.morph`             |
+| `TASK/long`, `TASK/small`, `TASK/jpeg` | ours with more epochs, on fewer images and briefly, on another edition  |
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingProtocol:
+    """Every choice that a result depends on beside task, architecture and seed.
+
+    Attributes:
+        name: Name in evaluations.
+        train: Number of training inputs.
+        valid: Number of inputs that choose the best epoch, and whose metric is the evaluation's value.
+        test: Number of test inputs, evaluated once with the weights of the best epoch.
+        split: `stratified` (by class), `shuffled`, `held-out` (the test part is the publisher's, the others are cut
+            from the rest, stratified by class), or `given`: all three parts are the publisher's.
+        split_seed: Seed of the one split that all evaluations share.
+        batch: Largest batch; the batches of an epoch have equal sizes, within one.
+        epochs: Largest number of passes over the training inputs, or of epochs of `epoch_steps`.
+        patience: Number of epochs without an improvement, in the sense of `convergence`, after which training ends.
+        optimiser: `adamw` or `sgd` (with momentum, Nesterov's form).
+        learning_rate: Peak of the learning rate.
+        warmup: Share of the steps in which the learning rate rises linearly; it then falls along a cosine to zero.
+        weight_decay: Weight decay of matrices and kernels, decoupled in `adamw`.
+        normalisation: `batch` or `none`; see `archive.trainer.nn.layers`.
+        schedule: `cosine`, with `warmup`, or `constant`: the learning rate is its peak at every step.
+        momentum: Momentum of `sgd`.
+        loss: Training loss: `likelihood` (negative log-likelihood of the classes, mean squared error), or `absolute`,
+            the mean absolute error of a regression. The evaluation loss is the same with both.
+        epoch_steps: Number of steps in an epoch, over as many newly shuffled passes as needed, the last one cut off;
+            None makes an epoch one pass.
+        convergence: `patience` counts the epochs since the best validation metric. `threshold` counts those in a row
+            whose validation loss is not lower by `threshold` than the lowest that counted (Auto-Keras).
+        threshold: Threshold of `convergence`.
+        augmentation: Augmentation of training images: `none`; `shift`, by up to 4 pixels a side; `shift-flip`, mirrored
+            half of the time as well.
+        data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a user's file.
+        inherited_epochs: Largest number of epochs of a network with inherited weights; None: no network inherits.
+    """
+
+    name: str
+    train: int
+    valid: int
+    test: int
+    split: Literal["stratified", "shuffled", "held-out", "given"]
+    split_seed: int
+    batch: int
+    epochs: int
+    patience: int
+    optimiser: Literal["adamw", "sgd"]
+    learning_rate: float
+    warmup: float
+    weight_decay: float
+    normalisation: Literal["batch", "none"]
+    schedule: Literal["cosine", "constant"] = "cosine"
+    momentum: float = 0.9
+    loss: Literal["likelihood", "absolute"] = "likelihood"
+    epoch_steps: int | None = None
+    convergence: Literal["patience", "threshold"] = "patience"
+    threshold: float = 0.0
+    augmentation: Literal["none", "shift", "shift-flip"] = "none"
+    data: str = "official"
+    inherited_epochs: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the choices as plain values, to record or show."""
+        return asdict(self)

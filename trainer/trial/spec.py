@@ -1,0 +1,64 @@
+"""Specification of a trial: everything that its process receives from the daemon.
+
+The daemon builds it without loading torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive.architecture.graph import Architecture
+from archive.trainer.fit.context import CHECKPOINT_SECONDS
+from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.tasks.base import Task
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSpec:
+    """Specification of a trial.
+
+    Attributes:
+        architecture: The network.
+        task: Task to learn.
+        protocol: Training protocol.
+        seed: Seed of the weights and the batches.
+        device: Device in torch's notation.
+        threads: Number of CPU threads; None leaves it to torch, which follows OMP_NUM_THREADS.
+        weights_folder: Location of the trained weights: a folder, or an fsspec URL.
+        metadata: Saved with the weights, as JSON values.
+        hyperparameters: Overrides of the protocol (`archive.trainer.fit.hyperparameters`).
+        proposal: Id of the proposal, which names its checkpoint.
+        checkpoint_folder: Folder of the checkpoints (`archive.trainer.storage.checkpoints`), shared by all workers
+            that may resume the trial; None keeps none.
+        checkpoint_seconds: Least time between two checkpoints.
+        epochs: Train up to this epoch of the protocol's and keep the checkpoint, for a promotion; None trains all.
+        initial: Returns the initial weights, by the names of `Network.state_dict`. It is called in the trial's
+            process, unless a checkpoint is resumed. If it raises CheckpointError, the trial starts from its seed.
+        inherited: Record of `initial` in the evaluation, as JSON values.
+        log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where the daemon's goes.
+        precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
+    """
+
+    architecture: Architecture
+    task: Task
+    protocol: TrainingProtocol
+    seed: int
+    device: str
+    threads: int | None
+    weights_folder: Path | str
+    metadata: dict[str, Any] = field(default_factory=dict)
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    proposal: str = ""
+    checkpoint_folder: Path | None = None
+    checkpoint_seconds: float = CHECKPOINT_SECONDS
+    epochs: int | None = None
+    initial: Callable[[], Mapping[str, Tensor]] | None = None
+    inherited: Mapping[str, Any] = field(default_factory=dict)
+    log: Path | None = None
+    precision: str = "auto"
