@@ -1,6 +1,6 @@
 """Tasks by name: built-in ones, those of other packages, tables, and files of users.
 
-    digits, naval, …              training on a built-in data set                 builtin
+    digits, naval, …              training on a built-in data set                 bundled, downloaded
     csv:PATH#TARGET, npz:PATH     training on a user's file                       user_files
     nb201-cifar10, nb101, …       results from a built-in table, no training      tabular
     table:PATH#COLUMN             results from a user's table                     tabular
@@ -18,7 +18,7 @@ from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import tabular, user_files
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.builtin import DIABETES, DIGITS
+from archive.trainer.tasks.bundled import DIABETES, DIGITS
 from archive.trainer.tasks.file_access import FileAccess, record_file, redacted_errors, reference_of
 from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
 
@@ -44,16 +44,16 @@ registry = Registry(
     "task",
     "archive.tasks",
     {
-        "cifar10": "archive.trainer.tasks.builtin:CIFAR10",
-        "diabetes": "archive.trainer.tasks.builtin:DIABETES",
-        "digits": "archive.trainer.tasks.builtin:DIGITS",
-        "fashion-mnist": "archive.trainer.tasks.builtin:FASHION_MNIST",
-        "mnist": "archive.trainer.tasks.builtin:MNIST",
-        "naval": "archive.trainer.tasks.builtin:NAVAL",
+        "cifar10": "archive.trainer.tasks.downloaded:CIFAR10",
+        "diabetes": "archive.trainer.tasks.bundled:DIABETES",
+        "digits": "archive.trainer.tasks.bundled:DIGITS",
+        "fashion-mnist": "archive.trainer.tasks.downloaded:FASHION_MNIST",
+        "mnist": "archive.trainer.tasks.downloaded:MNIST",
+        "naval": "archive.trainer.tasks.downloaded:NAVAL",
         "nb101": "archive.trainer.tasks.tabular:NB101",
         "nb201-cifar10": "archive.trainer.tasks.tabular:NB201_CIFAR10",
         "nb201-cifar100": "archive.trainer.tasks.tabular:NB201_CIFAR100",
-        "protein": "archive.trainer.tasks.builtin:PROTEIN",
+        "protein": "archive.trainer.tasks.downloaded:PROTEIN",
     },
 )
 

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from archive.errors import TrainingError, UsageError
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
-from archive.trainer.tasks.builtin import DIABETES, DIGITS, FASHION_MNIST, NAVAL
+from archive.trainer.tasks.bundled import DIABETES, DIGITS
+from archive.trainer.tasks.downloaded import FASHION_MNIST, NAVAL
 from archive.trainer.tasks.file_access import redacted_errors, reference_of
 
 if TYPE_CHECKING:
