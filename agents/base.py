@@ -52,7 +52,7 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceStudy:
     """What a study of another task, protocol or space found: no observations, but perhaps worth knowing.
 
     Attributes:
@@ -85,7 +85,7 @@ class History:
     observations: tuple[Observation, ...] = ()
     pending: tuple[Pending, ...] = ()
     failed: tuple[Architecture, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceStudy, ...] = ()
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:

@@ -34,7 +34,7 @@ NEAREST = 64
 Pairs = list[tuple[str, str]]
 
 
-class Keeper:
+class DistanceSync:
     """Keeps the distances of a search in the archive, and fills the agent's memories with them.
 
     Safe to interrupt and to run in several processes at a time: what is stored is whole pairs, and a pair that two

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from archive.agents import provenance
 from archive.agents.base import Agent, History
-from archive.agents.distance_sync import Keeper
+from archive.agents.distance_sync import DistanceSync
 from archive.agents.searcher import Searcher
 from archive.errors import SearchError
 from archive.kernels.stored import worth_keeping
@@ -65,7 +65,7 @@ def run(
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
-    keeper, searcher = Keeper(archive, agent.grams), Searcher(archive)
+    keeper, searcher = DistanceSync(archive, agent.grams), Searcher(archive)
     look, measured = archive.studies.follow(study.name), 0
     # How much was known when the agent last had no proposal: it may have one again once more is.
     exhausted: tuple[int, int] | None = None

@@ -1,7 +1,7 @@
 """What a proposal was based on: enough to ask the agent the same question again.
 
     history_of(archive, study) -> history, basis         basis stored with the proposal
-    Past(archive, study).history(basis) -> history       the same history, at any later time (`archive.agents.replay`)
+    StudyReplay(archive, study).history(basis) -> history       the same history, at any later time (`archive.agents.replay`)
 
 A basis names evaluations and proposals by their numbers in each study, consecutive ones as a range:
 

@@ -32,7 +32,7 @@ AGENT = "MATCH (a:Agent {id: $id}) RETURN a.kind, a.config"
 
 
 @dataclass(frozen=True)
-class Recheck:
+class ReplayReport:
     """What asking again has shown.
 
     Attributes:
@@ -46,7 +46,7 @@ class Recheck:
     unexplained: tuple[str, ...]
 
 
-def recheck(archive: Archive, study: str) -> Recheck:
+def recheck(archive: Archive, study: str) -> ReplayReport:
     """Ask the agents of a study again for every one of its proposals, and compare.
 
     Args:
@@ -57,7 +57,7 @@ def recheck(archive: Archive, study: str) -> Recheck:
         UnknownNameError: There is no such study, or one of its agents is not installed here.
         UsageError: Something that a proposal was based on is not there.
     """
-    past = Past(archive, study)
+    past = StudyReplay(archive, study)
     same: list[str] = []
     differing: list[str] = []
     unexplained: list[str] = []
@@ -71,7 +71,7 @@ def recheck(archive: Archive, study: str) -> Recheck:
             found = proposal.architecture_key in again
             (same if found else differing).append(proposal.id)
             again = again[again.index(proposal.architecture_key) + 1 :] if found else again
-    return Recheck(tuple(same), tuple(differing), tuple(unexplained))
+    return ReplayReport(tuple(same), tuple(differing), tuple(unexplained))
 
 
 def _explains(basis: Basis) -> bool:
@@ -80,7 +80,7 @@ def _explains(basis: Basis) -> bool:
     return all(isinstance(basis.get(part), kind) for part, kind in kinds.items())
 
 
-class Past:
+class StudyReplay:
     """A study with everything that its proposals were based on, read once.
 
     Args:

@@ -44,7 +44,7 @@ def scores(evaluations: Sequence[Evaluation], objective: str) -> list[float]:
     groups: dict[tuple[str, str], list[Evaluation]] = {}
     for seen in evaluations:
         groups.setdefault((seen.task, seen.protocol), []).append(seen)
-    scales = {place: Scale(group, objective) for place, group in groups.items()}
+    scales = {place: RungScale(group, objective) for place, group in groups.items()}
     return [scales[seen.task, seen.protocol].score(seen) for seen in evaluations]
 
 
@@ -70,7 +70,7 @@ def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
     return max((sign * value for value in curve[: int(level)] if math.isfinite(value)), default=None)
 
 
-class Scale:
+class RungScale:
     """The lengths of some trainings of one protocol, with what is gained from each to the next.
 
     Args:

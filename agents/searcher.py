@@ -30,7 +30,7 @@ from archive.agents.base import Agent
 
 if TYPE_CHECKING:
     from archive.agents.base import History, Suggestion
-    from archive.agents.distance_sync import Keeper
+    from archive.agents.distance_sync import DistanceSync
     from archive.api import Archive
     from archive.store.records import Proposal, Study
 
@@ -42,7 +42,7 @@ QUIET = 5
 
 
 @dataclass(frozen=True)
-class Proposed:
+class ProposeOutcome:
     """Outcome of one call of an agent.
 
     Attributes:
@@ -81,8 +81,8 @@ class Searcher:
         wanted: int,
         *,
         retrain: bool = False,
-        keeper: Keeper | None = None,
-    ) -> Proposed:
+        keeper: DistanceSync | None = None,
+    ) -> ProposeOutcome:
         """Ask an agent for proposals and write them.
 
         Args:
@@ -113,7 +113,7 @@ class Searcher:
             most=wanted,
         )
         lost = self._notice([one for one in suggestions if not _is_known(one, history)], made, wanted)
-        return Proposed(tuple(made), lost)
+        return ProposeOutcome(tuple(made), lost)
 
     def _notice(self, suggestions: Sequence[Suggestion], made: Sequence[Proposal], wanted: int) -> bool:
         """Notice another search by what it took; return whether it took so much that too little is left."""

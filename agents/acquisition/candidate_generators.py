@@ -46,7 +46,7 @@ DRAWS = 16
 WIDEST = 500
 
 
-class CandidateSource(ABC):
+class CandidateGenerator(ABC):
     """Makes candidates for a batch; immutable.
 
     Attributes:
@@ -74,7 +74,7 @@ class CandidateSource(ABC):
 
 
 @final
-class Members(CandidateSource):
+class ListedCandidates(CandidateGenerator):
     """The whole space; nothing is random but what `rank` draws.
 
     Args:
@@ -102,7 +102,7 @@ class Members(CandidateSource):
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
-        """See `CandidateSource.candidates`."""
+        """See `CandidateGenerator.candidates`."""
         members = self._members
         # Of equal size: distances from few networks are computed anew, those from many are remembered.
         blocks = np.array_split(np.arange(len(members)), -(-len(members) // BLOCK))
@@ -114,7 +114,7 @@ class Members(CandidateSource):
 
 
 @final
-class Evolution(CandidateSource):
+class EvolvedCandidates(CandidateGenerator):
     """Evolution as NASBOT's, which crosses the space, then steps to better neighbours from the best that it found.
 
     Args:
@@ -147,7 +147,7 @@ class Evolution(CandidateSource):
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
-        """See `CandidateSource.candidates`."""
+        """See `CandidateGenerator.candidates`."""
         start = [*self.space.initial_pool(), *filter(self.space.contains, history.known.values())]
         evaluations = self.evaluations or evaluations_at(len(history.usable) + len(history.pending))
         ranked = evolve(self.space, start, rank, evaluations, rng, logarithmic=logarithmic)
@@ -191,7 +191,7 @@ class Evolution(CandidateSource):
 
 
 @final
-class Part(CandidateSource):
+class SampledCandidates(CandidateGenerator):
     """A draw of the space, then steps to better neighbours from its best (`archive.agents.acquisition.listing`).
 
     Args:
@@ -208,17 +208,17 @@ class Part(CandidateSource):
 
     def __init__(self, space: Space) -> None:
         """Draw the members."""
-        self.drawn, self._evolution = Members(space, members_of(space)), Evolution(space)
+        self.drawn, self._evolution = ListedCandidates(space, members_of(space)), EvolvedCandidates(space)
 
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
-        """See `CandidateSource.candidates`."""
+        """See `CandidateGenerator.candidates`."""
         return self._evolution.climbed(self.drawn.candidates(history, rank, count, rng), history, rank, rng)[:count]
 
 
 @final
-class Mutations(CandidateSource):
+class MutatedCandidates(CandidateGenerator):
     """Random mutations of the networks that scored best: candidates never leave their neighbourhood.
 
     Args:
@@ -239,7 +239,7 @@ class Mutations(CandidateSource):
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
-        """See `CandidateSource.candidates`."""
+        """See `CandidateGenerator.candidates`."""
         best = self._best(history)
         drawn = [mutate(self.space, best[at % len(best)], rng) for at in range(self.most)] if best else []
         fresh = distinct_candidates(drawn, history.known)
@@ -257,16 +257,16 @@ class Mutations(CandidateSource):
         return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
 
 
-def listing_of(source: CandidateSource) -> Listing | None:
+def listing_of(source: CandidateGenerator) -> Listing | None:
     """Return the members that a source lists, for models of the same agent to share; None where it lists none."""
-    source = source.drawn if isinstance(source, Part) else source
-    return source.listing if isinstance(source, Members) else None
+    source = source.drawn if isinstance(source, SampledCandidates) else source
+    return source.listing if isinstance(source, ListedCandidates) else None
 
 
 NAMES = ("auto", "evolution", "members", "mutations", "part", "pool")
 
 
-def get(name: str, space: Space, *, cheap: bool = True) -> CandidateSource:
+def get(name: str, space: Space, *, cheap: bool = True) -> CandidateGenerator:
     """Return a source.
 
     Args:
@@ -285,9 +285,9 @@ def get(name: str, space: Space, *, cheap: bool = True) -> CandidateSource:
         members = space.members() if cheap else None
         name = "evolution" if members is None else "members" if len(members) <= listing.MOST_LISTED else "part"
     if name == "part":
-        return Part(space)
+        return SampledCandidates(space)
     if name == "members":
-        return Members(space)
+        return ListedCandidates(space)
     if name == "mutations":
-        return Mutations(space)
-    return Evolution(space, 100, climbs=0) if name == "pool" else Evolution(space)
+        return MutatedCandidates(space)
+    return EvolvedCandidates(space, 100, climbs=0) if name == "pool" else EvolvedCandidates(space)

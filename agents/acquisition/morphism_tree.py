@@ -33,7 +33,7 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.acquisition.candidate_generators import CandidateSource
+from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.acquisition.evolution import Candidate, Rank, Ranked
 from archive.agents.base import History
 from archive.agents.baselines.neighbourhood import Neighbourhood
@@ -56,7 +56,7 @@ class Moves(ABC):
 
 
 @final
-class Morphisms(Moves):
+class MorphismMoves(Moves):
     """The operations of `archive.spaces.morphism`: networks only grow, and their weights carry over.
 
     Deepening, widening, additive and concatenative skips are equally likely, whatever the number of places for each.
@@ -98,7 +98,7 @@ class Morphisms(Moves):
 
 
 @final
-class Neighbours(Moves):
+class NeighbourMoves(Moves):
     """The space's own modifications, which also shrink networks; the only moves of cells.
 
     Args:
@@ -118,7 +118,7 @@ class Neighbours(Moves):
 
 
 @final
-class Tree(CandidateSource):
+class MorphismTree(CandidateGenerator):
     """Algorithm 1: every candidate is an evaluated network and a sequence of operations on it.
 
     Args:
@@ -146,7 +146,7 @@ class Tree(CandidateSource):
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
-        """See `CandidateSource.candidates`."""
+        """See `CandidateGenerator.candidates`."""
         del logarithmic  # Only differences of values matter.
         evaluated = {seen.architecture.functional_key: seen.architecture for seen in history.usable}
         roots = [one for one in evaluated.values() if self.space.contains(one)]
@@ -192,7 +192,7 @@ def moves_of(name: str, space: Space) -> Moves:
         raise UsageError(f"moves must be auto, morphisms or neighbours, got {name!r}")
     if name == "auto":
         name = "morphisms" if vocabulary(space.name).decisions else "neighbours"
-    return Morphisms(space) if name == "morphisms" else Neighbours(space)
+    return MorphismMoves(space) if name == "morphisms" else NeighbourMoves(space)
 
 
 def _unit(values: Sequence[float] | Array) -> float:

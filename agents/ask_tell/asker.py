@@ -17,9 +17,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from archive import __version__
-from archive.agents.ask_tell.types import Asked, Batch
+from archive.agents.ask_tell.types import Batch, LeasedProposal
 from archive.agents.base import Agent, check_count
-from archive.agents.searcher import Proposed, Searcher
+from archive.agents.searcher import ProposeOutcome, Searcher
 from archive.errors import UsageError
 from archive.store.records import State
 
@@ -80,25 +80,25 @@ class Asker:
                 self._agents[name] = agents.get(name, self._space)
             return self._agents[name]
 
-    def _claim(self, n: int, lease_seconds: float) -> list[Asked]:
-        asked: list[Asked] = []
+    def _claim(self, n: int, lease_seconds: float) -> list[LeasedProposal]:
+        asked: list[LeasedProposal] = []
         while len(asked) < n:
             claims = self._archive.proposals.claim_many(
                 self._worker, n - len(asked), study=self._study, lease_seconds=lease_seconds
             )
             if not claims:
                 break
-            asked += [Asked(claim.proposal, claim.architecture, claim.token) for claim in claims]
+            asked += [LeasedProposal(claim.proposal, claim.architecture, claim.token) for claim in claims]
         return asked
 
-    def _propose(self, agent: Agent, n: int, retrain: bool) -> Proposed:
+    def _propose(self, agent: Agent, n: int, retrain: bool) -> ProposeOutcome:
         """Let an agent propose as many as the budget has room for."""
         with self._proposing:
             study = self._archive.studies.get(self._study)
             counts = self._archive.studies.counts(self._study)
             room = min(n, study.budget - sum(counts.values()) + counts[State.FAILED])
             if room < 1:
-                return Proposed()
+                return ProposeOutcome()
             id_ = self._archive.proposals.register_agent(agent.kind, agent.config, __version__)
             return self._searcher.propose(study, agent, id_, room, retrain=retrain)
 

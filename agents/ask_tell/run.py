@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from archive.agents import loop
 from archive.agents.ask_tell.study import UNBOUNDED, Study
-from archive.agents.ask_tell.types import Asked, real
+from archive.agents.ask_tell.types import LeasedProposal, real
 from archive.agents.base import Agent
-from archive.agents.distance_sync import Keeper
+from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
@@ -46,7 +46,7 @@ def run(study: Study, objective: Objective, budget: int | None, agent: str | Age
         # Others have the last ones: they may yet lose them.
         time.sleep(loop.PAUSE)
     found = study.evaluations()
-    Keeper(study.archive).keep({each.architecture.key: each.architecture for each in found})
+    DistanceSync(study.archive).keep({each.architecture.key: each.architecture for each in found})
 
 
 def _is_done(snapshot: Snapshot) -> bool:
@@ -62,7 +62,7 @@ def _set_budget(study: Study, budget: int | None) -> None:
         raise UsageError(f"the study {study.name!r} has no budget: run(objective, budget=...) needs one")
 
 
-def _evaluate(study: Study, objective: Objective, asked: Asked) -> None:
+def _evaluate(study: Study, objective: Objective, asked: LeasedProposal) -> None:
     begin = time.perf_counter()
     # A lease that is lost meanwhile is no fault of this search: whoever has the proposal by then will tell.
     with suppress(LeaseLostError):
@@ -80,7 +80,7 @@ def _evaluate(study: Study, objective: Objective, asked: Asked) -> None:
 
 
 @contextmanager
-def _kept(study: Study, asked: Asked) -> Iterator[None]:
+def _kept(study: Study, asked: LeasedProposal) -> Iterator[None]:
     """Renew a lease while the block runs."""
     done = threading.Event()
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from archive import __version__
 from archive.agents.ask_tell.asker import Asker
-from archive.agents.ask_tell.types import Asked, Batch, Wish, lists, network, real
+from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, lists, network, real
 from archive.agents.base import Agent
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -99,7 +99,7 @@ class Study:
         """
         return self._asker.ask(agent, n, lease_seconds, retrain)
 
-    def report(self, asked: Asked, step: int, metrics: Mapping[str, float]) -> None:
+    def report(self, asked: LeasedProposal, step: int, metrics: Mapping[str, float]) -> None:
         """Store how a training stands, and keep it for another hour; a step that is reported again is replaced.
 
         Args:
@@ -124,7 +124,7 @@ class Study:
 
     def tell(
         self,
-        told: Asked | Proposal | Architecture | str,
+        told: LeasedProposal | Proposal | Architecture | str,
         value: float,
         *,
         metrics: Mapping[str, float] | None = None,
@@ -148,13 +148,13 @@ class Study:
         """
         number = real(value, "value")
         if not math.isfinite(number):
-            if not isinstance(told, Asked):
+            if not isinstance(told, LeasedProposal):
                 raise UsageError(f"value must be a finite number, got {number}")
             self.fail(told, f"the value is {number}")
             return False
         proposal = self._proposal(told)
         if not proposal.state.evaluated:
-            token = told.token if isinstance(told, Asked) else uuid.uuid4().hex
+            token = told.token if isinstance(told, LeasedProposal) else uuid.uuid4().hex
             result = Result(
                 value=number,
                 metrics={**{k: real(v, k) for k, v in (metrics or {}).items()}, self.record.objective: number},
@@ -165,7 +165,7 @@ class Study:
         self._curves.pop(proposal.id, None)
         return self._value(proposal.id) == number
 
-    def fail(self, asked: Asked, reason: str) -> None:
+    def fail(self, asked: LeasedProposal, reason: str) -> None:
         """Store why there is no result: the network is not proposed again, and nothing is learnt from it.
 
         Raises:
@@ -231,7 +231,7 @@ class Study:
         whole = [each for each in found if not each.partial]
         return max(whole or found, key=lambda each: each.score, default=None)
 
-    def _proposal(self, told: Asked | Proposal | Architecture | str) -> Proposal:
+    def _proposal(self, told: LeasedProposal | Proposal | Architecture | str) -> Proposal:
         """Return the proposal as it stands, made for a network that has none."""
         if isinstance(told, Architecture):
             proposal = self._added(told, 0.0)
@@ -250,7 +250,7 @@ class Study:
         """Return the study's proposal of a network, made if there is none; None where the budget is spent."""
         self.space.validate(architecture)
         agent = self.archive.proposals.register_agent(PERSON, {}, __version__)
-        made = self.archive.proposals.create(self.name, agent, [Wish(architecture, priority)])
+        made = self.archive.proposals.create(self.name, agent, [EnqueuedArchitecture(architecture, priority)])
         if made:
             return made[0]
         key = architecture.functional_key

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class LeasedProposal:
     """A proposal that this process is to evaluate.
 
     Attributes:
@@ -36,7 +36,7 @@ class Asked:
         return self.proposal.id
 
 
-class Batch(list[Asked]):
+class Batch(list[LeasedProposal]):
     """List of what one call of `ask` gave to evaluate, by number.
 
     Args:
@@ -48,14 +48,14 @@ class Batch(list[Asked]):
             and the archive had their results from other studies. They count towards the budget.
     """
 
-    def __init__(self, asked: Iterable[Asked] = (), answered: Iterable[Evaluation] = ()) -> None:
+    def __init__(self, asked: Iterable[LeasedProposal] = (), answered: Iterable[Evaluation] = ()) -> None:
         """Keep both."""
         super().__init__(asked)
         self.answered = tuple(answered)
 
 
 @dataclass(frozen=True)
-class Wish:
+class EnqueuedArchitecture:
     """A network that a person wants evaluated; larger priorities come first."""
 
     architecture: Architecture

@@ -25,8 +25,8 @@ from archive.agents.baselines.random_search import samples as draw_samples
 from archive.agents.encodings.mlp_configurations import Perceptrons
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Posterior
-from archive.agents.surrogates.gp.conditional import Belief, learn, learn_separately
-from archive.agents.surrogates.gp.slice_sampling import Schedule
+from archive.agents.surrogates.gp.conditional import FittedConditional, learn, learn_separately
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, CodeKernel, LinearKernel, PaddedKernel
@@ -129,7 +129,7 @@ class Arc(Agent):
         self.n_random, self.preset, self.model, self.activation = n_random, preset, model, activation
         self.acquisition, self.samples, self.burn_in, self.thin = acquisition, samples, burn_in, thin
         self.tied, self.transform = tied, transform
-        self._schedule = Schedule(samples, sweeps, thin)
+        self._schedule = SamplingSchedule(samples, sweeps, thin)
         self._tied = chosen.tied if tied is None else tied
         self._transform = outcome_transforms.get(chosen.transform if transform is None else transform)
         self._acquisition = acquisitions.get(acquisition)
@@ -190,7 +190,7 @@ class Arc(Agent):
             belief = belief.hallucinate(self._encoded(suggestion)[None])
         return suggestions
 
-    def _learn(self, codes: Array, values: Array, rng: np.random.Generator) -> Belief:
+    def _learn(self, codes: Array, values: Array, rng: np.random.Generator) -> FittedConditional:
         kernel = self._kernel(int(rng.integers(2**31)))
         if self.model == "separate":
             return learn_separately(kernel, codes, values, self._schedule, rng, self._domain.depth)
@@ -245,7 +245,7 @@ class Arc(Agent):
         return codes
 
 
-def _posterior(belief: Belief, scale: Scale, codes: Array) -> Posterior:
+def _posterior(belief: FittedConditional, scale: Scale, codes: Array) -> Posterior:
     """Return what is believed of the transformed scores of (m, D) codes."""
     found, centre, spread = belief.posterior(codes), scale.centre, scale.spread
     return Posterior(

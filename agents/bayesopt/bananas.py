@@ -33,7 +33,7 @@ from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.options import BATCH, BatchOptions, choose
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
-from archive.agents.surrogates.transformed import Warped
+from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.agents.transfer.coordinator import helped
 from archive.architecture.graph import Architecture
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance
@@ -113,7 +113,7 @@ class Bananas(ModelBased):
         ensemble = Ensemble(encoding(space, options.preset), choices.members, choices.layers, choices.width)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
         source = candidate_generators.get(choices.candidates, space)
-        found = Method(Warped(ensemble, outcome_transforms.get(choices.transform)), ranked_by, source, rule)
+        found = Method(OutcomeTransformed(ensemble, outcome_transforms.get(choices.transform)), ranked_by, source, rule)
         super().__init__(space, options.n_initial, helped(space, options.preset, found))
 
 

@@ -27,9 +27,9 @@ from archive.agents.acquisition.functions import Acquisition
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.options import BATCH, BatchOptions, choose
-from archive.agents.surrogates.distance_cache import Stacked
+from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.length_scale_prior import Shared as Shared
+from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior as DimensionScaledPrior
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import LearnedNoise
 from archive.kernels.base import Distance
@@ -72,7 +72,7 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
             batch_rule="believer",
             # Log-normal with standard deviations of about 1.5 for length scales and 1 for noise. From 300 networks on,
             # others change the hyperparameters no more than they change a decision.
-            learning=MarginalLikelihood(starts=2, prior=0.25, observations=300, scout=100),
+            learning=MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100),
             noise=LearnedNoise(1e-4, 1.0),
             shared=True,
         ),
@@ -82,7 +82,7 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
             transform="standardise",
             candidates="pool",
             batch_rule="believer",
-            learning=MarginalLikelihood(starts=5, prior=None, observations=300, scout=100),
+            learning=MarginalLikelihood(starts=5, prior=None, observations=300, subset_size=100),
             noise=LearnedNoise(),
             shared=False,
         ),
@@ -107,11 +107,11 @@ def method(
         UsageError: A setting is out of range, or the space cannot be listed where `members` asks for it.
     """
     source = candidate_generators.get(choices.candidates, space, cheap=all(one.cheap_rows for one in distances))
-    stacked = Stacked(distances, candidate_generators.listing_of(source))
+    stacked = CachedDistances(distances, candidate_generators.listing_of(source))
     covariance = distances[0].default_covariance() if len(distances) == 1 else exponential(stacked.components)
     surrogate = DistanceGP(
         stacked,
-        Shared(covariance, stacked.components) if choices.shared else covariance,
+        DimensionScaledPrior(covariance, stacked.components) if choices.shared else covariance,
         choices.learning,
         noise=choices.noise,
         transform=choices.transform,

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archive.agents.acquisition.batch import BatchSelection
-from archive.agents.acquisition.candidate_generators import CandidateSource
+from archive.agents.acquisition.candidate_generators import CandidateGenerator
 from archive.agents.acquisition.evolution import Ranked
 from archive.agents.acquisition.functions import Acquisition
 from archive.agents.base import Agent, History, Suggestion, check_count, first_of_pool
 from archive.agents.baselines.random_search import samples
 from archive.agents.surrogates.base import Array, Fitted, Surrogate
-from archive.agents.surrogates.distance_cache import Stacked
+from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.gram import Gram
@@ -48,7 +48,7 @@ class Method:
 
     surrogate: Surrogate
     acquisition: Acquisition
-    source: CandidateSource
+    source: CandidateGenerator
     rule: BatchSelection
     shortlist: int = 300
     transfer: Transfer | None = None
@@ -89,7 +89,7 @@ class ModelBased(Agent):
     def grams(self) -> tuple[Gram[Any], ...]:
         """See `Agent.grams`."""
         pairwise = getattr(self.method.surrogate, "pairwise", None)
-        if isinstance(pairwise, Stacked):
+        if isinstance(pairwise, CachedDistances):
             return tuple(pairwise.grams)
         return (pairwise,) if isinstance(pairwise, Gram) else ()
 
@@ -138,7 +138,7 @@ class ModelBased(Agent):
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
         expected = model.posterior([one.candidate.architecture.functional for one in chosen]).in_scores()
         means, stds = expected.mean, expected.std
-        followed = model.couplings()
+        followed = model.task_correlations()
         return [
             Suggestion(
                 one.candidate.architecture,

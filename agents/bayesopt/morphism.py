@@ -25,14 +25,14 @@ import numpy as np
 
 from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition import functions as acquisitions
-from archive.agents.acquisition.candidate_generators import CandidateSource
-from archive.agents.acquisition.morphism_tree import Tree, moves_of
+from archive.agents.acquisition.candidate_generators import CandidateGenerator
+from archive.agents.acquisition.morphism_tree import MorphismTree, moves_of
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.morphism_surrogate import BourgainGP
 from archive.agents.surrogates.base import Surrogate
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.likelihood import GivenTheta, Inference
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Inference
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise, Noise
 from archive.errors import UnknownNameError, UsageError
@@ -135,10 +135,10 @@ class Morphism(ModelBased):
         method = Method(self._surrogate(), ranked, self._source(space), batch.get("believer", acquisition=ranked))
         super().__init__(space, n_initial, method)
 
-    def _source(self, space: Space) -> CandidateSource:
-        if self.candidates != Tree.name:
+    def _source(self, space: Space) -> CandidateGenerator:
+        if self.candidates != MorphismTree.name:
             return candidate_generators.get(self.candidates, space)
-        return Tree(space, moves_of(self.moves, space), self.children, self.decay, self.lowest)
+        return MorphismTree(space, moves_of(self.moves, space), self.children, self.decay, self.lowest)
 
     def _surrogate(self) -> Surrogate:
         chosen = PRESETS[self.preset]
@@ -148,11 +148,11 @@ class Morphism(ModelBased):
         transform = chosen.transform if self.transform is None else self.transform
         paper = self.preset == "paper"
         gram = Gram(EditDistance(self.lam, chosen.layers if self.layers is None else self.layers))
-        inference: Inference = MarginalLikelihood(starts=2, prior=0.25, observations=300, scout=100)
+        inference: Inference = MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100)
         noise: Noise = LearnedNoise(1e-4, 1.0)
         if paper:
             # alpha = gamma = 1: nothing is learnt.
-            inference, noise = GivenTheta(np.log([1.0, 1.0, _PAPER_NOISE])), FixedNoise(_PAPER_NOISE)
+            inference, noise = FixedHyperparameters(np.log([1.0, 1.0, _PAPER_NOISE])), FixedNoise(_PAPER_NOISE)
         if kernel == "edit":
             return DistanceGP(gram, exponential(1), inference, noise=noise, transform=transform)
         return BourgainGP(gram, None if paper else _REPEATS, inference, noise, transform)

@@ -13,7 +13,7 @@ from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_cou
 from archive.agents.baselines.random_search import Rand, samples
 from archive.agents.surrogates.base import Array, Fitted
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.covariance.base import nasbot_covariance
@@ -60,7 +60,7 @@ class Nasbot(Agent):
             raise UsageError(f"nasbot ranks candidates a generation at a time, {acquisition} must rank all at once")
         # The memory of distances speeds later calls up and changes none of their results.
         self._gram = Gram(OTMANN())
-        self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(Schedule(samples)))
+        self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples)))
 
     @property
     def grams(self) -> tuple[Gram[Any], ...]:

@@ -40,7 +40,7 @@ from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import Model, defaults, is_cheap, model
 from archive.agents.recorded import record
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.stacking import Committee
+from archive.agents.surrogates.stacking import StackedGP
 from archive.agents.transfer.coordinator import Transfer
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
@@ -115,7 +115,7 @@ class Portfolio(Agent):
         models = [model(name, space, listing) for name in names]
         # Designs ask for distances of hundreds of networks that are never evaluated: these take milliseconds.
         self._drawing = model("structure", space, listing)
-        committee = Committee(
+        committee = StackedGP(
             [_member(one, transform) for one in models for transform in self.transforms or TRANSFORMS], prior
         )
         ranked_by, rule = ranking(acquisition, kappa, batch_rule)

@@ -31,9 +31,9 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from archive.agents.acquisition.listing import Listing
-from archive.agents.bayesopt.gaussian_process import Shared
+from archive.agents.bayesopt.gaussian_process import DimensionScaledPrior
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.distance_cache import Stacked
+from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
@@ -67,7 +67,7 @@ class Model:
         prior: Standard deviation of the prior of its hyperparameters, in half widths of their box.
     """
 
-    pairwise: Stacked
+    pairwise: CachedDistances
     covariance: Covariance
     cheap: bool
     prior: float
@@ -104,9 +104,9 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
     if member == "sums":
         covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
     else:
-        covariance = Shared(kinds[0].default_covariance() if len(kinds) == 1 else Raised(powers), len(powers))
+        covariance = DimensionScaledPrior(kinds[0].default_covariance() if len(kinds) == 1 else Raised(powers), len(powers))
     prior = NARROW if member in ("outline", "structure") else WIDE
-    return Model(Stacked(kinds, listing if cheap else None), covariance, cheap, prior)
+    return Model(CachedDistances(kinds, listing if cheap else None), covariance, cheap, prior)
 
 
 def _distances(member: str, space: Space) -> list[Distance[Any]]:

@@ -117,7 +117,7 @@ def _as_published(cells: RandomCells, table: Table, scores: Array, encoding: str
     features = _paths(table, drawn.positions) if encoding == "path" else drawn.adjacency
     inputs = features[order].astype(np.float32)
     targets = (100.0 - scores[drawn.positions[order]]).astype(np.float32)
-    shape = training.Shape(inputs.shape[1], 10, 20)
+    shape = training.NetworkShape(inputs.shape[1], 10, 20)
     plan = training.plan(shape, MEMBERS, EPOCHS, n, rng)
     thetas = training.train(shape, plan, inputs[:n], targets[:n], BATCH, RATE, threads=2)
     return float(np.abs(training.predict(shape, thetas, inputs[n:]) - targets[n:]).mean())

@@ -46,7 +46,7 @@ RETURN a.key AS key
 """
 
 
-class Shelf:
+class IndexStore:
     """The index of one kernel and space, with the keys of its networks in order.
 
     Args:

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from archive import kernels
-from archive.agents.nearest.index_store import Keys, Shelf
+from archive.agents.nearest.index_store import IndexStore, Keys
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import Distance
@@ -100,7 +100,7 @@ class Nearest:
     def __init__(self, archive: Archive, notify: Callable[[str], None] | None = None) -> None:
         """Begin without an index."""
         self._archive, self._notify = archive, notify
-        self._known: dict[str, Shelf] = {}
+        self._stores: dict[str, IndexStore] = {}
         self._lock = Lock()
 
     def similar(
@@ -140,7 +140,7 @@ class Nearest:
             found = self._search(identity, distance, architecture, k, chosen, within)
             if found is None:
                 # A key that the archive has not: it was emptied or replaced behind this index.
-                self._known.pop(identity).forget()
+                self._stores.pop(identity).forget()
                 found = self._search(identity, distance, architecture, k, chosen, within)
         assert found is not None
         return found
@@ -154,15 +154,17 @@ class Nearest:
         component: int | None,
         within: list[str] | None,
     ) -> Similar | None:
-        shelf = self._known.get(identity)
-        if shelf is None:
-            shelf = self._known[identity] = Shelf(self._archive, identity, distance, architecture.space, self._notify)
-        shelf.refresh()
-        allowed = shelf.allowed(architecture.key, within)
+        store = self._stores.get(identity)
+        if store is None:
+            store = self._stores[identity] = IndexStore(
+                self._archive, identity, distance, architecture.space, self._notify
+            )
+        store.refresh()
+        allowed = store.allowed(architecture.key, within)
         if not len(allowed):
             return Similar((), 0, 0, 0)
-        near = shelf.index.nearest(architecture, k, component, allowed)
-        return self._described(shelf.keys, near, len(allowed))
+        near = store.index.nearest(architecture, k, component, allowed)
+        return self._described(store.keys, near, len(allowed))
 
     def _described(self, keys: Keys, near: Found, among: int) -> Similar | None:
         names = [keys[at].decode() for at in near.positions]

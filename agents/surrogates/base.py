@@ -165,7 +165,7 @@ class Fitted(ABC):
         looks elsewhere (the kriging believer of Ginsbourger et al., 2011).
         """
 
-    def couplings(self) -> Mapping[str, float]:
+    def task_correlations(self) -> Mapping[str, float]:
         """Return how far the task is taken to follow each study of another task that helps, in [-1, 1], by study."""
         return {}
 

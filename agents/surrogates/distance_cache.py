@@ -38,7 +38,7 @@ LARGE = 2000
 
 
 @final
-class Stacked:
+class CachedDistances:
     """What gives a Gaussian process its distances; threads may share one. The memory changes no result.
 
     Args:

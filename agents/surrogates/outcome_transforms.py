@@ -44,7 +44,7 @@ LARGEST = 1e150
 SMALLEST = 1e-150
 
 
-class Warp(ABC):
+class MonotoneMap(ABC):
     """g, increasing; immutable."""
 
     @abstractmethod
@@ -52,7 +52,7 @@ class Warp(ABC):
         """Return g of scores, of any shape."""
 
     @abstractmethod
-    def inverse(self, warped: Array) -> Array:
+    def inverse(self, transformed: Array) -> Array:
         """Return the scores of values of g, of any shape: finite, never decreasing in the values.
 
         `inverse(g(y))` is y for all y from the worst score observed upwards, and the worst score for those below it.
@@ -64,17 +64,17 @@ class Scale:
     """How scores and standardised values convert: (g(y) - centre) / spread.
 
     Attributes:
-        centre: Mean of the warped scores.
+        centre: Mean of the transformed scores.
         spread: Their standard deviation; 1 where all are equal, a single one included.
         warp: g, increasing; None for the identity.
     """
 
     centre: float
     spread: float
-    warp: Warp | None = None
+    monotone_map: MonotoneMap | None = None
 
     @classmethod
-    def of(cls, scores: Array, warp: Warp | None = None) -> Scale:
+    def of(cls, scores: Array, monotone_map: MonotoneMap | None = None) -> Scale:
         """Return the scale of n scores, (n,) float64.
 
         Raises:
@@ -83,21 +83,21 @@ class Scale:
         largest = float(np.abs(scores).max())
         if largest > LARGEST:
             raise NumericalError(f"scores must be within {LARGEST:g} of 0, got {largest:g}")
-        warped = scores if warp is None else warp(scores)
-        spread = float(warped.std())
+        transformed = scores if monotone_map is None else monotone_map(scores)
+        spread = float(transformed.std())
         # Rounding leaves equal scores a spread of some units in the last place.
-        equal = spread <= max(1e-12 * float(np.abs(warped).max()), SMALLEST)
-        return cls(float(warped.mean()), 1.0 if equal else spread, warp)
+        equal = spread <= max(1e-12 * float(np.abs(transformed).max()), SMALLEST)
+        return cls(float(transformed.mean()), 1.0 if equal else spread, monotone_map)
 
     @property
     def linear(self) -> bool:
         """Whether the posterior is one of scores."""
-        return self.warp is None
+        return self.monotone_map is None
 
     def standardise(self, scores: Array) -> Array:
         """Return scores in units of the spread, from the centre: (n,) float64."""
-        warped = scores if self.warp is None else self.warp(scores)
-        return (warped - self.centre) / self.spread
+        transformed = scores if self.monotone_map is None else self.monotone_map(scores)
+        return (transformed - self.centre) / self.spread
 
     def log_slopes(self, scores: Array) -> Array:
         """Return the logarithm of the derivative of `standardise` at n scores: (n,) float64.
@@ -109,12 +109,12 @@ class Scale:
         rises = self.standardise(scores + step) - self.standardise(scores - step)
         return np.log(np.maximum(rises / (2.0 * step), np.finfo(np.float64).tiny))
 
-    def restore(self, warped: Array) -> Array:
-        """Return the scores of values of g, of any shape; the inverse of `warp`, see `Warp.inverse`."""
-        return warped if self.warp is None else self.warp.inverse(warped)
+    def restore(self, transformed: Array) -> Array:
+        """Return the scores of values of g, of any shape; the inverse of `warp`, see `MonotoneMap.inverse`."""
+        return transformed if self.monotone_map is None else self.monotone_map.inverse(transformed)
 
 
-class Transform(ABC):
+class OutcomeTransform(ABC):
     """How to choose a scale from the scores of a history."""
 
     name: ClassVar[str]
@@ -124,34 +124,34 @@ class Transform(ABC):
         """Return the scale for n finite scores, (n,) float64; it stays as it is when scores are added."""
 
 
-class Unchanged(Transform):
+class Unchanged(OutcomeTransform):
     """Scores that the caller has standardised."""
 
     name = "none"
 
     def learn(self, scores: Array) -> Scale:
-        """See `Transform.learn`."""
+        """See `OutcomeTransform.learn`."""
         Scale.of(scores)
         return Scale(0.0, 1.0)
 
 
-class Standardise(Transform):
+class Standardise(OutcomeTransform):
     """Mean 0 and standard deviation 1."""
 
     name = "standardise"
 
     def learn(self, scores: Array) -> Scale:
-        """See `Transform.learn`."""
+        """See `OutcomeTransform.learn`."""
         return Scale.of(scores)
 
 
-class RankNormal(Transform):
+class RankNormal(OutcomeTransform):
     """Normal quantiles of the ranks; between known scores linear, beyond them with the mean slope."""
 
     name = "rank-normal"
 
     def learn(self, scores: Array) -> Scale:
-        """See `Transform.learn`."""
+        """See `OutcomeTransform.learn`."""
         Scale.of(scores)
         known, repeats = np.unique(scores, return_counts=True)
         last = np.cumsum(repeats)
@@ -161,13 +161,13 @@ class RankNormal(Transform):
         return Scale.of(scores, _Quantiles(known, quantiles))
 
 
-class CompressBelowMedian(Transform):
+class CompressBelowMedian(OutcomeTransform):
     """Scores above the median as they are, below it drawn closer the lower they are."""
 
     name = "compress-below-median"
 
     def learn(self, scores: Array) -> Scale:
-        """See `Transform.learn`."""
+        """See `OutcomeTransform.learn`."""
         plain, median = Scale.of(scores), float(np.median(scores))
         above = scores[scores > median] - median
         depth = 3.0 * float(np.median(above)) if above.size else plain.spread
@@ -175,22 +175,22 @@ class CompressBelowMedian(Transform):
         return Scale.of(scores, _Compression(median, max(depth, 1e-6 * plain.spread), float(scores.min())))
 
 
-class LogRegret(Transform):
+class LogRegret(OutcomeTransform):
     """The logarithm of what a score falls short of the best, in units of what the median falls short."""
 
     name = "log-regret"
 
     def learn(self, scores: Array) -> Scale:
-        """See `Transform.learn`."""
+        """See `OutcomeTransform.learn`."""
         plain, best = Scale.of(scores), float(scores.max())
         # Where more than half of the scores are the best, the median says nothing; their spread is 1 if all are.
         short = best - float(np.median(scores))
         unit = short if short > 1e-6 * plain.spread else plain.spread
-        return Scale.of(scores, LogRegretWarp(best, unit, float(scores.min())))
+        return Scale.of(scores, LogRegretMap(best, unit, float(scores.min())))
 
 
 @dataclass(frozen=True)
-class LogRegretWarp(Warp):
+class LogRegretMap(MonotoneMap):
     """g of `log-regret`: continuous, with a continuous slope.
 
     Attributes:
@@ -204,31 +204,31 @@ class LogRegretWarp(Warp):
     worst: float
 
     def __call__(self, scores: Array) -> Array:
-        """See `Warp.__call__`."""
+        """See `MonotoneMap.__call__`."""
         short = np.maximum(self.best - scores, 0.0)
         return np.maximum(scores, self.best) - self.unit * np.log1p(short / self.unit)
 
-    def inverse(self, warped: Array) -> Array:
-        """See `Warp.inverse`."""
+    def inverse(self, transformed: Array) -> Array:
+        """See `MonotoneMap.inverse`."""
         # The worst score is less than exp(50) units below the best, and the exponential of more may overflow.
-        short = np.clip((self.best - warped) / self.unit, 0.0, 50.0)
-        return np.maximum(np.maximum(warped, self.best) - self.unit * np.expm1(short), self.worst)
+        short = np.clip((self.best - transformed) / self.unit, 0.0, 50.0)
+        return np.maximum(np.maximum(transformed, self.best) - self.unit * np.expm1(short), self.worst)
 
 
 @dataclass(frozen=True, eq=False)
-class _Quantiles(Warp):
+class _Quantiles(MonotoneMap):
     known: Array
     quantiles: Array
 
     def __call__(self, scores: Array) -> Array:
         low, high = float(self.known[0]), float(self.known[-1])
         beyond = np.minimum(scores - low, 0.0) + np.maximum(scores - high, 0.0)
-        warped: Array = np.interp(scores, self.known, self.quantiles) + self._slope * beyond
-        return warped
+        transformed: Array = np.interp(scores, self.known, self.quantiles) + self._slope * beyond
+        return transformed
 
-    def inverse(self, warped: Array) -> Array:
-        above = np.maximum(warped - self.quantiles[-1], 0.0)
-        scores: Array = np.interp(warped, self.quantiles, self.known) + above / self._slope
+    def inverse(self, transformed: Array) -> Array:
+        above = np.maximum(transformed - self.quantiles[-1], 0.0)
+        scores: Array = np.interp(transformed, self.quantiles, self.known) + above / self._slope
         return scores
 
     @property
@@ -238,7 +238,7 @@ class _Quantiles(Warp):
 
 
 @dataclass(frozen=True)
-class _Compression(Warp):
+class _Compression(MonotoneMap):
     median: float
     depth: float
     worst: float
@@ -247,25 +247,25 @@ class _Compression(Warp):
         short = np.maximum(self.median - scores, 0.0)
         return np.maximum(scores, self.median) - short / (1.0 + short / self.depth)
 
-    def inverse(self, warped: Array) -> Array:
-        short = np.maximum(self.median - warped, 0.0)
+    def inverse(self, transformed: Array) -> Array:
+        short = np.maximum(self.median - transformed, 0.0)
         # The share of the depth that is used up; of all of it there is no score.
         used = np.minimum(short / self.depth, 1.0 - np.finfo(np.float64).epsneg)
-        return np.maximum(np.maximum(warped, self.median) - used * self.depth / (1.0 - used), self.worst)
+        return np.maximum(np.maximum(transformed, self.median) - used * self.depth / (1.0 - used), self.worst)
 
 
-_transforms: dict[str, type[Transform]] = {
+_transforms: dict[str, type[OutcomeTransform]] = {
     kind.name: kind for kind in (Unchanged, Standardise, RankNormal, CompressBelowMedian, LogRegret)
 }
 
 
-def get(name: str | Transform) -> Transform:
+def get(name: str | OutcomeTransform) -> OutcomeTransform:
     """Return the transform of a name; a transform is returned as it is.
 
     Raises:
         UnknownNameError: There is no such transform.
     """
-    if isinstance(name, Transform):
+    if isinstance(name, OutcomeTransform):
         return name
     if name not in _transforms:
         raise UnknownNameError("transform", name, _transforms)

@@ -7,7 +7,7 @@
     m_i,v_i  mean and variance of y_i given all the others                                (n,)
     l_ik     log p_k(y_i | the others)                                                    (n, K)
     w        shares, of sum 1                                                             (K,)
-    c        evaluations that each member is taken to have foretold before there are any  scalar
+    c        evaluations that each member is taken to have loo_log_densities before there are any  scalar
 
     m_i = y_i - a_i / (B^-1)_ii,  v_i = 1 / (B^-1)_ii            Rasmussen & Williams, 2006, eqs. (5.10) to (5.12)
     w   = argmax sum_i log sum_k w_k exp(l_ik) + c sum_k log w_k  Yao, Vehtari, Simpson, Gelman, 2018, eq. (4)
@@ -31,14 +31,14 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate
-from archive.agents.surrogates.gp.coregionalised import FittedInformedGP, InformedGP
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 
-Member = DistanceGP | InformedGP
-FittedMember = FittedGP | FittedInformedGP
+Member = DistanceGP | CoregionalisedGP
+FittedMember = FittedGP | FittedCoregionalisedGP
 
 # A member of a smaller share changes no decision, and costs as much as any other.
 LEAST_SHARE = 0.01
@@ -48,7 +48,7 @@ SMALLEST_STEP = 1e-6
 
 
 @final
-class Committee(Surrogate):
+class StackedGP(Surrogate):
     """Gaussian processes on different distances, or of differently transformed scores, mixed by stacking.
 
     Expected improvements add up where all transforms leave scores above the best as they are.
@@ -69,15 +69,15 @@ class Committee(Surrogate):
         if not 0.0 <= prior < np.inf:
             raise UsageError(f"prior must be >= 0 and finite, got {prior}")
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedCommittee:
+    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedStackedGP:
         """See `Surrogate.fit`."""
         fitted = tuple(member.fit(architectures, scores, rng) for member in self.members)
-        return FittedCommittee.heard(fitted, shares(foretold(fitted, scores), self.prior))
+        return FittedStackedGP.keep_weighty(fitted, stacking_weights(loo_log_densities(fitted, scores), self.prior))
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class FittedCommittee(Fitted):
+class FittedStackedGP(Fitted):
     """What the members have learnt.
 
     Attributes:
@@ -91,7 +91,7 @@ class FittedCommittee(Fitted):
     shares: Array
 
     @classmethod
-    def heard(cls, members: Sequence[FittedMember], shares: Array) -> FittedCommittee:
+    def keep_weighty(cls, members: Sequence[FittedMember], shares: Array) -> FittedStackedGP:
         """Return the members that are heard; the others' shares go to these."""
         kept = np.flatnonzero(shares >= min(LEAST_SHARE, float(shares.max()))).tolist()
         chosen = tuple(members[at] for at in kept)
@@ -111,24 +111,24 @@ class FittedCommittee(Fitted):
             scales=tuple(scale for part in parts for scale in part.scales),
         )
 
-    def couplings(self) -> Mapping[str, float]:
-        """See `Fitted.couplings`: rho of the members that a study helps, by their shares."""
+    def task_correlations(self) -> Mapping[str, float]:
+        """See `Fitted.task_correlations`: rho of the members that a study helps, by their shares."""
         found: dict[str, float] = {}
         at = 0
         for member in self.members:
             share = float(self.weights[at : at + member.sets].sum())
             at += member.sets
-            if isinstance(member, FittedInformedGP):
-                for study in member.informant.studies:
+            if isinstance(member, FittedCoregionalisedGP):
+                for study in member.source_model.studies:
                     found[study] = found.get(study, 0.0) + share * member.rho
         return found
 
-    def hallucinate(self, architectures: Sequence[Architecture]) -> FittedCommittee:
+    def hallucinate(self, architectures: Sequence[Architecture]) -> FittedStackedGP:
         """See `Fitted.hallucinate`. Each member believes in its own mean."""
         return replace(self, members=tuple(member.hallucinate(architectures) for member in self.members))
 
 
-def foretold(members: Sequence[FittedMember], scores: Array) -> Array:
+def loo_log_densities(members: Sequence[FittedMember], scores: Array) -> Array:
     """Return l: (n, K) float64. Sets of hyperparameters of one member are a mixture.
 
     Args:
@@ -138,11 +138,11 @@ def foretold(members: Sequence[FittedMember], scores: Array) -> Array:
     columns = []
     for member in members:
         slopes = member.scale.log_slopes(scores)[member.observations.first]
-        columns.append(member.densities() + slopes)
+        columns.append(member.loo_log_densities() + slopes)
     return np.stack(columns, axis=1)
 
 
-def shares(likelihoods: Array, prior: float = 1.0) -> Array:
+def stacking_weights(likelihoods: Array, prior: float = 1.0) -> Array:
     """Return w: (K,) float64.
 
     Args:

@@ -5,7 +5,7 @@
 | y      | transformed and standardised scores                                           | (n,)  |
 | e      | what other tasks make one expect of y: the mean over them of s rho m          | (n,)  |
 
-s, rho and m are those of `informed_gp`, for each other task. `Shifted` learns y - e, and adds e to what it says: what a
+s, rho and m are those of `informed_gp`, for each other task. `SourceResidual` learns y - e, and adds e to what it says: what a
 task has in common with others need not be learnt again, and where they have nothing in common rho, hence e, is 0.
 """
 
@@ -18,13 +18,13 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.gp.coregionalised import FittedInformedGP, Informant, InformedGP
-from archive.agents.surrogates.outcome_transforms import Scale, Transform
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP, FittedCoregionalisedGP, SourceModel
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform, Scale
 from archive.architecture.graph import Architecture
 
 
 @final
-class Warped(Surrogate):
+class OutcomeTransformed(Surrogate):
     """A surrogate that learns transformed scores.
 
     Args:
@@ -32,20 +32,22 @@ class Warped(Surrogate):
         transform: What happens to scores first.
     """
 
-    def __init__(self, surrogate: Surrogate, transform: Transform) -> None:
+    def __init__(self, surrogate: Surrogate, transform: OutcomeTransform) -> None:
         """Keep the arguments."""
         self.surrogate, self.transform = surrogate, transform
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> WarpedFitted:
+    def fit(
+        self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator
+    ) -> FittedOutcomeTransformed:
         """See `Surrogate.fit`."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
-        return WarpedFitted(self.surrogate.fit(architectures, scale.standardise(scores), rng), scale)
+        return FittedOutcomeTransformed(self.surrogate.fit(architectures, scale.standardise(scores), rng), scale)
 
 
 @final
 @dataclass(frozen=True)
-class WarpedFitted(Fitted):
+class FittedOutcomeTransformed(Fitted):
     """What has been learnt.
 
     Attributes:
@@ -67,38 +69,40 @@ class WarpedFitted(Fitted):
             scales=(scale,) * len(found.means),
         )
 
-    def hallucinate(self, architectures: Sequence[Architecture]) -> WarpedFitted:
+    def hallucinate(self, architectures: Sequence[Architecture]) -> FittedOutcomeTransformed:
         """See `Fitted.hallucinate`."""
         return replace(self, fitted=self.fitted.hallucinate(architectures))
 
 
 @final
-class Shifted(Surrogate):
+class SourceResidual(Surrogate):
     """A surrogate that learns how a task differs from what others make one expect.
 
     Args:
         surrogate: What learns.
         transform: What happens to scores first.
-        informants: What the other tasks say, at least one.
+        source_models: What the other tasks say, at least one.
     """
 
-    def __init__(self, surrogate: Surrogate, transform: Transform, informants: Sequence[Informant]) -> None:
+    def __init__(self, surrogate: Surrogate, transform: OutcomeTransform, source_models: Sequence[SourceModel]) -> None:
         """Keep the arguments."""
-        self.surrogate, self.transform, self.informants = surrogate, transform, tuple(informants)
+        self.surrogate, self.transform, self.source_models = surrogate, transform, tuple(source_models)
 
-    def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> ShiftedFitted:
+    def fit(
+        self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator
+    ) -> FittedSourceResidual:
         """See `Surrogate.fit`."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         values = scale.standardise(scores)
-        coupled = [InformedGP(one, self.transform).fit(architectures, scores, rng) for one in self.informants]
+        coupled = [CoregionalisedGP(one, self.transform).fit(architectures, scores, rng) for one in self.source_models]
         fitted = self.surrogate.fit(architectures, values - _expected(coupled, architectures), rng)
-        return ShiftedFitted(fitted, scale, tuple(coupled), float(values.max()))
+        return FittedSourceResidual(fitted, scale, tuple(coupled), float(values.max()))
 
 
 @final
 @dataclass(frozen=True)
-class ShiftedFitted(Fitted):
+class FittedSourceResidual(Fitted):
     """What has been learnt.
 
     Attributes:
@@ -110,7 +114,7 @@ class ShiftedFitted(Fitted):
 
     fitted: Fitted
     scale: Scale
-    coupled: tuple[FittedInformedGP, ...]
+    coupled: tuple[FittedCoregionalisedGP, ...]
     best: float
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
@@ -125,19 +129,21 @@ class ShiftedFitted(Fitted):
             scales=(self.scale,) * len(means),
         )
 
-    def hallucinate(self, architectures: Sequence[Architecture]) -> ShiftedFitted:
+    def hallucinate(self, architectures: Sequence[Architecture]) -> FittedSourceResidual:
         """See `Fitted.hallucinate`."""
         if len(architectures) == 0:
             return self
         means = self.fitted.posterior(architectures).mean + _expected(self.coupled, architectures)
         return replace(self, fitted=self.fitted.hallucinate(architectures), best=max(self.best, float(means.max())))
 
-    def couplings(self) -> Mapping[str, float]:
-        """See `Fitted.couplings`: rho."""
-        return {study: one.rho for one in self.coupled for study in one.informant.studies}
+    def task_correlations(self) -> Mapping[str, float]:
+        """See `Fitted.task_correlations`: rho."""
+        return {study: one.rho for one in self.coupled for study in one.source_model.studies}
 
 
-def _expected(coupled: Sequence[FittedInformedGP], architectures: Sequence[Architecture]) -> Array:
+def _expected(coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]) -> Array:
     """Return e: (n,) float64."""
-    found: Array = np.mean([one.unit * one.rho * one.informant.means(architectures) for one in coupled], axis=0)
+    found: Array = np.mean(
+        [one.output_scale * one.rho * one.source_model.means(architectures) for one in coupled], axis=0
+    )
     return found

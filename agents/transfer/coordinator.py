@@ -1,7 +1,7 @@
 """What an agent learns from studies of other tasks.
 
-    sources -> groups, one a task, protocol and space -> a Gaussian process on each -> an informant (`informant`)
-            -> a committee: the agent's own model, and one that each informant helps (`surrogates.informed_gp`)
+    sources -> groups, one a task, protocol and space -> a Gaussian process on each -> an source_model (`source_model`)
+            -> a committee: the agent's own model, and one that each source_model helps (`surrogates.informed_gp`)
 
 The study's own evaluations decide who is heard: by how well the agent's own model foretells each of them from the
 others, beside the models that are helped. A source that says nothing of the task loses its voice after a few.
@@ -27,18 +27,18 @@ from typing import final
 
 import numpy as np
 
-from archive.agents.acquisition.candidate_generators import CandidateSource, listing_of
+from archive.agents.acquisition.candidate_generators import CandidateGenerator, listing_of
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History, Suggestion
 from archive.agents.bayesopt.model_based import Method
 from archive.agents.bayesopt.portfolio_members import Model, model
 from archive.agents.surrogates.base import Array, Surrogate
-from archive.agents.surrogates.gp.coregionalised import InformedGP
+from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.stacking import Committee, Member
-from archive.agents.surrogates.transformed import Shifted, Warped
+from archive.agents.surrogates.stacking import Member, StackedGP
+from archive.agents.surrogates.transformed import OutcomeTransformed, SourceResidual
 from archive.agents.transfer.cell_vocabulary import comparable
-from archive.agents.transfer.source_model import Group, SourceModel, grouped, learn
+from archive.agents.transfer.source_model import SourceGP, SourceGroup, grouped, learn
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Space
@@ -61,7 +61,7 @@ REMEMBERED = 8
 """Groups that are learnt from, and kept: of more, those of the same space, then the larger ones. On NAS-Bench-201 each
 takes up to 200 MB and some seconds."""
 
-Informants = tuple[SourceModel, ...]
+SourceModels = tuple[SourceGP, ...]
 
 
 @final
@@ -78,11 +78,11 @@ class Transfer:
         """Start with an empty memory."""
         self.space = space
         self._given, self._listing = models or {}, listing
-        self._known: OrderedDict[tuple[object, ...], Informants] = OrderedDict()
+        self._known: OrderedDict[tuple[object, ...], SourceModels] = OrderedDict()
         self._lock = Lock()
 
     def first(
-        self, history: History, source: CandidateSource, n: int, rng: np.random.Generator
+        self, history: History, source: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
         """Return what is evaluated first of all, and how many evaluations come before the first of a model.
 
@@ -112,15 +112,15 @@ class Transfer:
         groups = self._heard(history)
         if not groups:
             return cold
-        if isinstance(cold, Warped):
-            return Shifted(cold.surrogate, cold.transform, [best_of(models) for models in groups])
-        assert isinstance(cold, Committee | DistanceGP)
-        own: Sequence[Member] = cold.members if isinstance(cold, Committee) else [cold]
-        prior = cold.prior if isinstance(cold, Committee) else 1.0
+        if isinstance(cold, OutcomeTransformed):
+            return SourceResidual(cold.surrogate, cold.transform, [best_of(models) for models in groups])
+        assert isinstance(cold, StackedGP | DistanceGP)
+        own: Sequence[Member] = cold.members if isinstance(cold, StackedGP) else [cold]
+        prior = cold.prior if isinstance(cold, StackedGP) else 1.0
         transform = own[0].transform
-        return Committee([*own, *(InformedGP(model, transform) for models in groups for model in models)], prior)
+        return StackedGP([*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)], prior)
 
-    def _useful(self, history: History) -> list[Group]:
+    def _useful(self, history: History) -> list[SourceGroup]:
         """Return the groups of sources that something can be learnt from, those of the same space first."""
         groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
         groups = [group for group in groups if not too_little(*group.sources)]
@@ -129,7 +129,7 @@ class Transfer:
         groups.sort(key=lambda group: group.space != self.space.name)
         return groups[:REMEMBERED]
 
-    def _heard(self, history: History) -> list[Informants]:
+    def _heard(self, history: History) -> list[SourceModels]:
         """Return the models of each group that is heard still."""
         everyone = len(history.usable) < ELSEWHERE
         heard = [group for group in self._useful(history) if everyone or group.space == self.space.name]
@@ -142,7 +142,7 @@ class Transfer:
             listing = Listing([member.functional for member in members])
         return [self._given[name] if name in self._given else model(name, self.space, listing) for name in MEMBERS]
 
-    def _learnt(self, group: Group) -> Informants:
+    def _learnt(self, group: SourceGroup) -> SourceModels:
         contents = group.contents
         with self._lock:
             if contents not in self._known:
@@ -158,12 +158,12 @@ def helped(space: Space, preset: str, method: Method) -> Method:
     return method if preset == "paper" else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
 
 
-def best_of(models: Informants) -> SourceModel:
+def best_of(models: SourceModels) -> SourceGP:
     """Return the model that foretells its group best."""
     return max(models, key=lambda model: model.share)
 
 
-def _expected(models: Informants, networks: Sequence[Architecture]) -> Array:
+def _expected(models: SourceModels, networks: Sequence[Architecture]) -> Array:
     """Return what the models of a group expect together, by the shares that its own evaluations give them."""
     living = [network.functional for network in networks]
     found: Array = sum((model.share * model.means(living) for model in models), np.zeros(len(living)))

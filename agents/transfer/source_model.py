@@ -26,15 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.agents.acquisition.listing import Listing, members_of
-from archive.agents.base import History, Observation, Source
+from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.bayesopt.gaussian_process import PRESETS
 from archive.agents.bayesopt.portfolio_members import Model
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.distance_cache import Stacked
-from archive.agents.surrogates.gp.coregionalised import Against
+from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.agents.surrogates.gp.coregionalised import SourcePosterior
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
-from archive.agents.surrogates.stacking import foretold, shares
+from archive.agents.surrogates.stacking import loo_log_densities, stacking_weights
 from archive.agents.transfer.cell_vocabulary import translate
 from archive.agents.transfer.source_tasks import too_little
 from archive.architecture.graph import Architecture
@@ -52,14 +52,14 @@ Places = slice | NDArray[np.int64] | Sequence[Architecture]
 
 
 @dataclass(frozen=True)
-class Group:
+class SourceGroup:
     """Sources that are learnt together.
 
     Attributes:
         sources: Of one task, protocol and space.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[SourceStudy, ...]
 
     @property
     def space(self) -> str:
@@ -82,15 +82,15 @@ class Group:
         return [seen[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
 
 
-def grouped(sources: Sequence[Source]) -> list[Group]:
+def grouped(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
     """Return the groups, in the order of their first sources."""
-    groups: dict[tuple[str, str, str], list[Source]] = {}
+    groups: dict[tuple[str, str, str], list[SourceStudy]] = {}
     for source in sources:
         groups.setdefault((source.task, source.protocol, source.space), []).append(source)
-    return [Group(tuple(together)) for together in groups.values()]
+    return [SourceGroup(tuple(together)) for together in groups.values()]
 
 
-def learn(group: Group, space: Space, models: Sequence[Model]) -> list[SourceModel]:
+def learn(group: SourceGroup, space: Space, models: Sequence[Model]) -> list[SourceGP]:
     """Return what has been learnt from a group, by each model; none from too few networks, or equal scores.
 
     Args:
@@ -114,16 +114,15 @@ def learn(group: Group, space: Space, models: Sequence[Model]) -> list[SourceMod
             fitted.append(_surrogate(one).fit(networks, scores, np.random.default_rng(0)))
         except NumericalError:
             return []
-    heard = shares(foretold(fitted, scores))
+    heard = stacking_weights(loo_log_densities(fitted, scores))
     return [
-        SourceModel(group, found, float(share), common, members or ())
-        for found, share in zip(fitted, heard, strict=True)
+        SourceGP(group, found, float(share), common, members or ()) for found, share in zip(fitted, heard, strict=True)
     ]
 
 
 @final
-class SourceModel:
-    """One model of a group: an `Informant`.
+class SourceGP:
+    """One model of a group: an `SourceModel`.
 
     Args:
         group: The sources.
@@ -134,7 +133,7 @@ class SourceModel:
     """
 
     def __init__(
-        self, group: Group, fitted: FittedGP, share: float, common: bool, everywhere: Sequence[Architecture]
+        self, group: SourceGroup, fitted: FittedGP, share: float, common: bool, everywhere: Sequence[Architecture]
     ) -> None:
         """Keep the arguments."""
         self.group, self.fitted, self.share, self.common = group, fitted, share, common
@@ -144,21 +143,23 @@ class SourceModel:
 
     @property
     def studies(self) -> Sequence[str]:
-        """See `Informant.studies`."""
+        """See `SourceModel.studies`."""
         return [source.study for source in self.group.sources]
 
     def means(self, networks: Sequence[Architecture]) -> Array:
-        """See `Informant.means`."""
+        """See `SourceModel.means`."""
         return self._means(self._places(networks))
 
-    def against(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> Against:
-        """See `Informant.against`."""
+    def posterior(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> SourcePosterior:
+        """See `SourceModel.posterior`."""
         stack = self.fitted.pairwise.distances(self._comparable(rows), self._comparable(networks)).stack
         prior: Array = self.fitted.covariance.bind(stack).value(self._theta)
         own, places = self._half(self._places(rows)), self._places(networks)
         left = prior - own.T @ self._half(places)
         variance = self.fitted.covariance.variance(self._theta)
-        return Against(self._means(places), prior, left, variance, np.maximum(variance - self._explained(places), 0.0))
+        return SourcePosterior(
+            self._means(places), prior, left, variance, np.maximum(variance - self._explained(places), 0.0)
+        )
 
     def _places(self, networks: Sequence[Architecture]) -> Places:
         """Return where networks stand among those remembered; themselves where one is not there."""
@@ -226,7 +227,7 @@ class SourceModel:
 def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) -> list[Model]:
     """Return models that have the members of a space in the language in which they are asked for them."""
     listing = None if members is None else Listing([_compared(each, True) for each in members])
-    return [replace(one, pairwise=Stacked(one.pairwise.kinds, listing)) for one in models]
+    return [replace(one, pairwise=CachedDistances(one.pairwise.kinds, listing)) for one in models]
 
 
 def _compared(network: Architecture, common: bool) -> Architecture:

@@ -1,6 +1,6 @@
 """Where what a study started warm from belongs: observations of its own task, or sources of other tasks.
 
-    evaluations of the study and of its sources -> split -> its observations, and one `Source` for each other study
+    evaluations of the study and of its sources -> split -> its observations, and one `SourceStudy` for each other study
 
 An evaluation of the same task, protocol and space is an observation, whichever study it was made in. All others are
 of sources: their scores have another unit, and their networks are no answer to what the study asks.
@@ -12,13 +12,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from archive.agents.base import Observation, Source
+from archive.agents.base import Observation, SourceStudy
 
 if TYPE_CHECKING:
     from archive.store.records import Evaluation, Study
 
 
-def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[Source, ...]]:
+def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[SourceStudy, ...]]:
     """Return the evaluations that are a study's observations, and its sources, by name.
 
     Observations from other studies come first: they were there before the study's own, which keep their order.
@@ -50,7 +50,7 @@ LEAST = 5
 """Different networks that must have been evaluated: fewer tell nothing of a space."""
 
 
-def too_little(*sources: Source) -> str | None:
+def too_little(*sources: SourceStudy) -> str | None:
     """Return why nothing can be learnt from sources of one task; None where something can."""
     seen = [one for source in sources for one in source.observations if math.isfinite(one.score)]
     different = len({one.architecture.functional_key for one in seen})
@@ -60,6 +60,6 @@ def too_little(*sources: Source) -> str | None:
     return None if max(scores) > min(scores) else "all values are equal"
 
 
-def _source(study: str, evaluations: Sequence[Evaluation]) -> Source:
+def _source(study: str, evaluations: Sequence[Evaluation]) -> SourceStudy:
     first, observations = evaluations[0], tuple(observation(seen, seen.score) for seen in evaluations)
-    return Source(study, first.task, first.protocol, first.architecture.space, observations)
+    return SourceStudy(study, first.task, first.protocol, first.architecture.space, observations)

@@ -17,7 +17,7 @@ from archive.cli.search.request import SearchOptions, SearchRequest, named, requ
 from archive.errors import SearchError, UsageError
 
 if TYPE_CHECKING:
-    from archive.agents.base import Agent, Source
+    from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
     from archive.store.records import Study
     from archive.store.snapshots import Snapshot
@@ -241,7 +241,7 @@ def _announce_more(study: Study, evaluations: int, budget: int | None) -> None:
     )
 
 
-def _announce_sources(sources: Sequence[Source], agent: Agent) -> None:
+def _announce_sources(sources: Sequence[SourceStudy], agent: Agent) -> None:
     """Report how the agent uses the source studies of other tasks."""
     from archive.agents.transfer.source_tasks import too_little
 

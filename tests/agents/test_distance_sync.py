@@ -8,7 +8,7 @@ import pytest
 from archive import agents, kernels, spaces
 from archive.agents import distance_sync
 from archive.agents.base import History, Observation
-from archive.agents.distance_sync import Keeper
+from archive.agents.distance_sync import DistanceSync
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.gram import Gram
 from archive.kernels.stored import kinds, worth_storing
@@ -53,14 +53,14 @@ def first(networks, n):
 
 def test_all_pairs_are_stored_as_the_kernel_gives_them(stored, networks):
     keys = list(networks)
-    assert Keeper(stored).keep(networks) == 14 * 13 // 2
+    assert DistanceSync(stored).keep(networks) == 14 * 13 // 2
     stack = OTMANN().distances([networks[key] for key in keys]).stack
     for name, part in kinds(OTMANN()).items():
         np.testing.assert_array_equal(stored.distances.matrix(keys, name), stack[part])
 
 
 def test_one_more_network_costs_one_row(stored, networks, computed):
-    keeper = Keeper(stored)
+    keeper = DistanceSync(stored)
     keeper.keep(first(networks, 13))
     del computed[:]
     last = list(networks)[13]
@@ -71,10 +71,10 @@ def test_one_more_network_costs_one_row(stored, networks, computed):
 
 
 def test_what_one_search_computed_another_reads(stored, networks, computed):
-    Keeper(stored).keep(first(networks, 10))
+    DistanceSync(stored).keep(first(networks, 10))
     del computed[:]
     gram = Gram(OTMANN())
-    other = Keeper(stored, [gram])
+    other = DistanceSync(stored, [gram])
     # From its own networks to those of a source, and back to one that is new: every pair once.
     assert other.keep(first(networks, 3)) == other.keep(first(networks, 10)) == 0
     assert computed == []
@@ -89,7 +89,7 @@ def test_what_one_search_computed_another_reads(stored, networks, computed):
 def test_beyond_the_limit_a_new_network_gets_its_nearest(stored, networks, monkeypatch):
     monkeypatch.setattr(distance_sync, "ALL_PAIRS", 8)
     monkeypatch.setattr(distance_sync, "NEAREST", 4)
-    keeper = Keeper(stored)
+    keeper = DistanceSync(stored)
     assert keeper.keep(first(networks, 13)) == 0
     assert keeper.keep(networks) == 4
     key = list(networks)[13]
@@ -103,7 +103,7 @@ def test_beyond_the_limit_a_new_network_gets_its_nearest(stored, networks, monke
 
 
 def test_rows_are_the_matrix_cut_out(stored, networks):
-    Keeper(stored).keep(first(networks, 6))
+    DistanceSync(stored).keep(first(networks, 6))
     keys = list(networks)[:8]
     matrix = stored.distances.matrix(keys, "otmann")
     np.testing.assert_array_equal(stored.distances.rows(keys[4:7], keys, "otmann"), matrix[:, 4:7])
@@ -137,8 +137,8 @@ def test_a_filled_memory_changes_no_suggestion(stored, networks):
         for at, (network, score) in enumerate(zip(networks.values(), np.linspace(0, 1, 14) ** 2, strict=True))
     )
     cold, warm = (agents.get("gp-wasserstein", SPACE) for _ in range(2))
-    Keeper(stored, warm.grams).keep(networks)
-    Keeper(stored, (other := agents.get("gp-wasserstein", SPACE)).grams).keep(networks)
+    DistanceSync(stored, warm.grams).keep(networks)
+    DistanceSync(stored, (other := agents.get("gp-wasserstein", SPACE)).grams).keep(networks)
     found = [agent.propose(History(seen), 1, np.random.default_rng(3)) for agent in (cold, warm, other)]
     assert found[0] == found[1] == found[2]
     assert "wasserstein" in stored.query("MATCH ()-[d:DISTANCE]->() RETURN keys(d) LIMIT 1").rows[0][0]

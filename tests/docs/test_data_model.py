@@ -6,7 +6,7 @@ import re
 import pytest
 
 from archive import agents
-from archive.agents.distance_sync import Keeper
+from archive.agents.distance_sync import DistanceSync
 from tests.support import ROOT
 from tests.support.commands import Shell, table
 
@@ -51,7 +51,7 @@ def fill(archive, shell, folder):
     for trial in first.ask("evolution", 13):
         first.report(trial, 1, {"loss": 1.0})
         first.tell(trial, 1 / len(trial.architecture.layers), metrics={"loss": 0.5}, seconds=1.0)
-    Keeper(archive).keep({each.architecture.key: each.architecture for each in first.evaluations()})
+    DistanceSync(archive).keep({each.architecture.key: each.architecture for each in first.evaluations()})
     for retry in (True, False):
         (last,) = first.ask("nasbot", 1)
         archive.proposals.fail(last.id, last.token, "out of memory", log="the end of the log", retry=retry)

@@ -20,7 +20,7 @@ sample is a random mixture of the members, where the paper's Thompson sampling (
 Pending proposals: the paper ignores them and takes the best ten of one ranking. Training anew on believed scores would
 cost a training for each. Here the Gaussian (mu, C) is conditioned on the believed scores with noise tau2, which is
 A <- (A^-1 + D_p D_p^T / tau2)^-1 for believed points p: mu stays, the members' disagreement that shows at p is taken
-out everywhere, and it costs next to nothing. After M - 1 points that differ, hardly any doubt is left: the rank again.
+out everywhere, and it costs next to nothing. After M - 1 points that differ, hardly any member_covariance is left: the rank again.
 
 Features that no observation has are left out. The paper has an input for every path there might be; its weight stays at
 its random start and adds noise to what is said of networks that have the path. Features are divided by their largest
@@ -38,7 +38,7 @@ import numpy as np
 
 from archive import cpu_count, kernels
 from archive.agents.surrogates.base import Array, Fitted, Posterior, Surrogate, check_scores
-from archive.agents.surrogates.ensemble.training import Shape, Singles, plan, predict, train
+from archive.agents.surrogates.ensemble.training import NetworkShape, Singles, plan, predict, train
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
@@ -114,7 +114,7 @@ class Ensemble(Surrogate):
         check_one_space(networks)
         inputs = Inputs.of(self.encoding, networks)
         scale = Scale.of(scores)
-        shape = Shape(inputs.size, self.layers, self.width)
+        shape = NetworkShape(inputs.size, self.layers, self.width)
         drawn = plan(shape, self.members, self.epochs, len(scores), rng)
         targets = scale.standardise(scores).astype(np.float32)
         thetas = train(shape, drawn, inputs.read(networks), targets, self.batch, self.rate, self.threads)
@@ -178,16 +178,16 @@ class FittedEnsemble(Fitted):
         scale: From scores to standardised values.
         best: The incumbent's score, believed ones included.
         noise: tau2, in squared score units.
-        doubt: (M, M) float64: A.
+        member_covariance: (M, M) float64: A.
     """
 
     inputs: Inputs
-    shape: Shape
+    shape: NetworkShape
     thetas: Singles
     scale: Scale
     best: float
     noise: float
-    doubt: Array
+    member_covariance: Array
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`.
@@ -196,8 +196,8 @@ class FittedEnsemble(Fitted):
             InvalidArchitectureError: A network is of another space than those observed.
         """
         mean, deviations = self._moments(architectures)
-        variances = np.einsum("km,kl,lm->m", deviations, self.doubt, deviations, optimize=True)
-        covariances = (deviations.T @ self.doubt @ deviations)[None] if joint else None
+        variances = np.einsum("km,kl,lm->m", deviations, self.member_covariance, deviations, optimize=True)
+        covariances = (deviations.T @ self.member_covariance @ deviations)[None] if joint else None
         return Posterior(mean[None], np.maximum(variances, 0.0)[None], np.array([self.best]), covariances)
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedEnsemble:
@@ -205,9 +205,9 @@ class FittedEnsemble(Fitted):
         if len(architectures) == 0:
             return self
         mean, deviations = self._moments(architectures)
-        precision = np.linalg.inv(self.doubt) + deviations @ deviations.T / self.noise
-        doubt = np.linalg.inv(precision)
-        return replace(self, best=max(self.best, float(mean.max())), doubt=0.5 * (doubt + doubt.T))
+        precision = np.linalg.inv(self.member_covariance) + deviations @ deviations.T / self.noise
+        member_covariance = np.linalg.inv(precision)
+        return replace(self, best=max(self.best, float(mean.max())), member_covariance=0.5 * (member_covariance + member_covariance.T))
 
     def members(self, networks: Sequence[Embedded]) -> Array:
         """Return what each member says of m prepared networks, in score units: (M, m) float64."""

@@ -41,7 +41,7 @@ Positions = NDArray[np.int32]
 Starts = NDArray[np.int64]
 
 
-class Shape(NamedTuple):
+class NetworkShape(NamedTuple):
     """Numbers of features, of hidden layers and of units in each, all at least 1."""
 
     features: int
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
         return sum(map(math.prod, self.parts))
 
 
-class Plan(NamedTuple):
+class TrainingDraws(NamedTuple):
     """What happens at random, drawn before training: so the members' results depend on neither threads nor device.
 
     Attributes:
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
     orders: Positions
 
 
-def plan(shape: Shape, members: int, epochs: int, observations: int, rng: np.random.Generator) -> Plan:
+def plan(shape: NetworkShape, members: int, epochs: int, observations: int, rng: np.random.Generator) -> TrainingDraws:
     """Draw initial weights and orders."""
     fans = ((shape.features, shape.width), (shape.width, shape.width), (shape.width, 1))
     weights = [
@@ -88,11 +88,11 @@ def plan(shape: Shape, members: int, epochs: int, observations: int, rng: np.ran
     drawn = np.concatenate(weights, axis=1)
     thetas[:, : drawn.shape[1]] = drawn
     ordered = np.broadcast_to(np.arange(observations, dtype=np.int32), (members, epochs, observations))
-    return Plan(thetas, rng.permuted(ordered, axis=-1))
+    return TrainingDraws(thetas, rng.permuted(ordered, axis=-1))
 
 
 def train(
-    shape: Shape, plan: Plan, inputs: Singles, targets: Singles, batch: int, rate: float, threads: int
+    shape: NetworkShape, plan: TrainingDraws, inputs: Singles, targets: Singles, batch: int, rate: float, threads: int
 ) -> Singles:
     """Train all members and return their weights: (M, P) float32.
 
@@ -120,7 +120,7 @@ def train(
     return trained
 
 
-def predict(shape: Shape, thetas: Singles, inputs: Singles) -> NDArray[np.float64]:
+def predict(shape: NetworkShape, thetas: Singles, inputs: Singles) -> NDArray[np.float64]:
     """Return what each member says of m inputs, (m, F) float32: (M, m) float64."""
     first, hidden, last, biases, bias = split(shape, thetas)
     h = np.maximum(inputs @ first + biases[:, None, 0], 0)
@@ -129,7 +129,7 @@ def predict(shape: Shape, thetas: Singles, inputs: Singles) -> NDArray[np.float6
     return np.asarray((h @ last[:, :, None])[..., 0] + bias, dtype=np.float64)
 
 
-def split(shape: Shape, thetas: Singles) -> Sequence[Singles]:
+def split(shape: NetworkShape, thetas: Singles) -> Sequence[Singles]:
     """Return the parts of (M, P) weights, each with the members first; views, not copies."""
     ends = np.cumsum([math.prod(part) for part in shape.parts])
     pieces = np.split(thetas, ends[:-1], axis=1)

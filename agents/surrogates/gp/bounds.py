@@ -1,4 +1,4 @@
-"""The box of log-parameters that hyperparameters are sought in."""
+"""The bounds of log-parameters that hyperparameters are sought in."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archive.errors import NumericalError
 
 
 @dataclass(frozen=True)
-class Box:
+class Bounds:
     """A uniform prior: every parameter between its bounds; of logarithms, a log-uniform prior of what they are of.
 
     Attributes:
@@ -29,12 +29,12 @@ class Box:
 
     @property
     def centre(self) -> Array:
-        """Middle of the box: (d,) float64."""
+        """Middle of the bounds: (d,) float64."""
         return 0.5 * (self.lower + self.upper)
 
     @property
     def widths(self) -> Array:
-        """Sides of the box: (d,) float64."""
+        """Sides of the bounds: (d,) float64."""
         return self.upper - self.lower
 
     def draw(self, rng: np.random.Generator) -> Array:

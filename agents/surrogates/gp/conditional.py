@@ -1,7 +1,7 @@
 """Gaussian processes on configurations, their hyperparameters sampled from the posterior (slice sampling).
 
 Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised; the prior of logarithms is uniform
-in the box that a kernel gives, and for the noise variance between 1e-4 and 1.
+in the bounds that a kernel gives, and for the noise variance between 1e-4 and 1.
 
     symbol   meaning                                                     shape
     n, m     observations, configurations asked about                    scalars
@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archive.agents.surrogates.base import Array, Posterior
-from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import GaussianProcess, log_likelihood
-from archive.agents.surrogates.gp.slice_sampling import Schedule, slice_sample
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, slice_sample
 from archive.agents.surrogates.threads import one_thread
 from archive.kernels.covariance.arc import CodeKernel
 
 _NOISE = (1e-4, 1.0)
 
 
-class Belief(ABC):
+class FittedConditional(ABC):
     """What has been learnt of standardised scores; immutable."""
 
     @abstractmethod
@@ -35,12 +35,12 @@ class Belief(ABC):
         """Return what is believed of the standardised scores of (m, D) codes."""
 
     @abstractmethod
-    def hallucinate(self, codes: Array) -> Belief:
+    def hallucinate(self, codes: Array) -> FittedConditional:
         """Return the belief had these configurations, (k, D) codes, scored exactly as expected."""
 
 
 @dataclass(frozen=True, eq=False)
-class Process(Belief):
+class FittedConditionalGP(FittedConditional):
     """A Gaussian process, averaged over S samples of its hyperparameters.
 
     Attributes:
@@ -56,7 +56,7 @@ class Process(Belief):
     processes: tuple[GaussianProcess, ...]
 
     def posterior(self, codes: Array) -> Posterior:
-        """See `Belief.posterior`."""
+        """See `FittedConditional.posterior`."""
         prepared = self.kernel.prepare(codes)
         means, variances = (np.empty((len(self.thetas), len(codes))) for _ in range(2))
         with one_thread():
@@ -65,8 +65,8 @@ class Process(Belief):
                 means[s], variances[s] = process.predict(cross, self.kernel.prior(theta[:-1], prepared))
         return Posterior(means, variances, np.array([process.values.max() for process in self.processes]))
 
-    def hallucinate(self, codes: Array) -> Process:
-        """See `Belief.hallucinate`."""
+    def hallucinate(self, codes: Array) -> FittedConditionalGP:
+        """See `FittedConditional.hallucinate`."""
         if not len(codes):
             return self
         added = self.kernel.prepare(codes)
@@ -77,7 +77,7 @@ class Process(Belief):
         return replace(self, prepared=np.vstack([self.prepared, added]), processes=processes)
 
 
-def learn(kernel: CodeKernel, codes: Array, values: Array, schedule: Schedule, rng: np.random.Generator) -> Process:
+def learn(kernel: CodeKernel, codes: Array, values: Array, schedule: SamplingSchedule, rng: np.random.Generator) -> FittedConditionalGP:
     """Learn from n observations, at least one.
 
     Args:
@@ -97,16 +97,16 @@ def learn(kernel: CodeKernel, codes: Array, values: Array, schedule: Schedule, r
         return log_likelihood(noisy, values)
 
     with one_thread():
-        thetas = slice_sample(density, Box(bounds[:, 0], bounds[:, 1]), schedule, rng)
+        thetas = slice_sample(density, Bounds(bounds[:, 0], bounds[:, 1]), schedule, rng)
     processes = tuple(
         GaussianProcess.condition(kernel.value(theta[:-1], prepared), values, float(np.exp(theta[-1])))
         for theta in thetas
     )
-    return Process(kernel, prepared, thetas, processes)
+    return FittedConditionalGP(kernel, prepared, thetas, processes)
 
 
 @dataclass(frozen=True, eq=False)
-class Separate(Belief):
+class FittedSeparateGPs(FittedConditional):
     """A process for each depth by itself: nothing learnt at one depth says anything of another.
 
     Attributes:
@@ -116,13 +116,13 @@ class Separate(Belief):
         best: Largest standardised score of all depths.
     """
 
-    parts: Mapping[int, Process]
+    parts: Mapping[int, FittedConditionalGP]
     depth: Callable[[Array], int]
     samples: int
     best: float
 
     def posterior(self, codes: Array) -> Posterior:
-        """See `Belief.posterior`; depths without observations are as good as all, and wholly uncertain."""
+        """See `FittedConditional.posterior`; depths without observations are as good as all, and wholly uncertain."""
         shape = (self.samples, len(codes))
         means, variances = np.zeros(shape), np.ones(shape)
         for depth, rows in self._rows(codes).items():
@@ -132,8 +132,8 @@ class Separate(Belief):
         believed = [part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()]
         return Posterior(means, variances, np.max([np.full(self.samples, self.best), *believed], axis=0))
 
-    def hallucinate(self, codes: Array) -> Separate:
-        """See `Belief.hallucinate`; at a depth without observations there is no process to change."""
+    def hallucinate(self, codes: Array) -> FittedSeparateGPs:
+        """See `FittedConditional.hallucinate`; at a depth without observations there is no process to change."""
         found = {depth: rows for depth, rows in self._rows(codes).items() if depth in self.parts}
         changed = {depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in found.items()}
         return replace(self, parts={**self.parts, **changed})
@@ -149,14 +149,14 @@ def learn_separately(
     kernel: CodeKernel,
     codes: Array,
     values: Array,
-    schedule: Schedule,
+    schedule: SamplingSchedule,
     rng: np.random.Generator,
     depth: Callable[[Array], int],
-) -> Separate:
+) -> FittedSeparateGPs:
     """Learn a process for each depth; arguments as in `learn`, and the depth of one row of codes."""
     depths = np.array([depth(row) for row in codes])
     parts = {
         int(each): learn(kernel, codes[depths == each], values[depths == each], schedule, rng)
         for each in np.unique(depths)
     }
-    return Separate(parts, depth, schedule.samples, float(values.max()))
+    return FittedSeparateGPs(parts, depth, schedule.samples, float(values.max()))

@@ -9,7 +9,7 @@ Notation:
     S        sets of hyperparameters that the posterior averages over     scalar
     y        transformed scores, mean 0 and standard deviation 1          (n,)
 
-theta is sought in a box of logarithms: the covariance's bounds, which follow the median of the observed distances
+theta is sought in a bounds of logarithms: the covariance's bounds, which follow the median of the observed distances
 (unnormalised OTMANN runs into millions, normalised stays below 1), and those of the noise. `SliceSampling` averages
 over its posterior as NASBOT does (section 4.1), `MarginalLikelihood` maximises as tree-Wasserstein does (appendix G).
 """
@@ -23,14 +23,14 @@ import numpy as np
 
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.base import Array, Surrogate, check_scores
-from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import GaussianProcess
 from archive.agents.surrogates.gp.fitted import FittedGP, Pairwise, check_variances
 from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
 from archive.agents.surrogates.gp.noise import LearnedNoise, Noise
-from archive.agents.surrogates.gp.replicates import Repeats
+from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.gp.slice_sampling import SliceSampling
-from archive.agents.surrogates.outcome_transforms import Transform
+from archive.agents.surrogates.outcome_transforms import OutcomeTransform
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.kernels.covariance.base import Covariance
@@ -64,7 +64,7 @@ class DistanceGP(Surrogate):
         inference: Inference | None = None,
         *,
         noise: Noise | None = None,
-        transform: str | Transform = "standardise",
+        transform: str | OutcomeTransform = "standardise",
     ) -> None:
         """Keep the arguments."""
         self.pairwise, self.covariance = pairwise, covariance
@@ -81,7 +81,7 @@ class DistanceGP(Surrogate):
         """See `Surrogate.fit`.
 
         Args:
-            architectures: n networks, repeats included.
+            architectures: n networks, replicates included.
             scores: (n,) float64.
             rng: Source of randomness.
             variances: (n,) float64, known noise variances of the single evaluations in squared score units, added to
@@ -94,15 +94,15 @@ class DistanceGP(Surrogate):
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         known = check_variances(architectures, scale, variances)
-        repeats = Repeats.of([one.key for one in architectures], scale.standardise(scores), known)
-        rows = tuple(architectures[at] for at in repeats.first)
+        replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores), known)
+        rows = tuple(architectures[at] for at in replicates.first)
         stack = self.pairwise.distances(rows).stack
-        likelihood = Likelihood(self.covariance, stack, repeats, self.noise.bounds(scale.spread))
+        likelihood = Likelihood(self.covariance, stack, replicates, self.noise.bounds(scale.spread))
         with one_thread():
             thetas = self.inference.thetas(likelihood, rng)
         with one_thread(len(rows)):
-            processes = tuple(self._condition(stack, repeats, theta) for theta in thetas)
-        remainders = [repeats.remainder(float(np.exp(theta[-1]))) for theta in thetas]
+            processes = tuple(self._condition(stack, replicates, theta) for theta in thetas)
+        remainders = [replicates.remainder(float(np.exp(theta[-1]))) for theta in thetas]
         fitted = FittedGP(
             pairwise=self.pairwise,
             covariance=self.covariance,
@@ -110,18 +110,18 @@ class DistanceGP(Surrogate):
             thetas=thetas,
             processes=processes,
             scale=scale,
-            observations=repeats,
-            believed=np.full(len(thetas), -np.inf),
+            observations=replicates,
+            best_fantasy=np.full(len(thetas), -np.inf),
             log_likelihoods=np.array([process.log_likelihood for process in processes]) + remainders,
         )
         _log.info("%d observations; covariances repaired by up to %.1e", len(scores), fitted.repaired)
         return fitted
 
-    def box(self, stack: Array) -> Box:
+    def bounds(self, stack: Array) -> Bounds:
         """Return the prior of theta for (c, u, u) distances of standardised scores."""
-        return Likelihood(self.covariance, stack, Repeats.of((), np.empty(0)), self.noise.bounds(1.0)).box
+        return Likelihood(self.covariance, stack, Replicates.of((), np.empty(0)), self.noise.bounds(1.0)).bounds
 
-    def _condition(self, stack: Array, repeats: Repeats, theta: Array) -> GaussianProcess:
+    def _condition(self, stack: Array, replicates: Replicates, theta: Array) -> GaussianProcess:
         noise = float(np.exp(theta[-1]))
-        values, variances = repeats.merged(noise)
+        values, variances = replicates.merged(noise)
         return GaussianProcess.condition_repaired(self.covariance.value(stack, theta[:-1]), values, noise, variances)

@@ -66,7 +66,7 @@ class GaussianProcess:
         """Condition on observed values.
 
         Args:
-            gram: (n, n) float64, covariance without noise. Repeats of one point are equal rows.
+            gram: (n, n) float64, covariance without noise. Replicates of one point are equal rows.
             values: (n,) float64.
             noise: Noise variance, at least 0.
             variances: (n,) float64, noise variance of each row; None for `noise` everywhere.
@@ -121,7 +121,7 @@ class GaussianProcess:
         gradient: Array = 0.5 * np.einsum("ij,pij->p", np.outer(self.weights, self.weights) - inverse, derivatives)
         return gradient
 
-    def left_out(self) -> Array:
+    def loo_log_densities(self) -> Array:
         """Return log p(y_i | the others) of every value: (n,) float64, from the Cholesky factor at O(n^3 / 3).
 
         Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 
 from archive.agents.surrogates.base import Array, Fitted, Posterior, check_scores
 from archive.agents.surrogates.gp.exact import GaussianProcess
-from archive.agents.surrogates.gp.replicates import Repeats
+from archive.agents.surrogates.gp.replicates import Replicates
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
@@ -39,7 +39,7 @@ class FittedGP(Fitted):
         processes: The Gaussian process of each set, on standardised values.
         scale: From scores to standardised values.
         observations: What was observed, without what is believed.
-        believed: (S,) float64, the largest standardised value believed of a pending network; -inf without any.
+        best_fantasy: (S,) float64, the largest standardised value believed of a pending network; -inf without any.
         log_likelihoods: (S,) float64, log marginal likelihood of the standardised observations that were fitted.
     """
 
@@ -49,8 +49,8 @@ class FittedGP(Fitted):
     thetas: Array
     processes: tuple[GaussianProcess, ...]
     scale: Scale
-    observations: Repeats
-    believed: Array
+    observations: Replicates
+    best_fantasy: Array
     log_likelihoods: Array
 
     @property
@@ -62,16 +62,18 @@ class FittedGP(Fitted):
     def best(self) -> Array:
         """The incumbent's standardised value, the mean of its evaluations: (S,) float64."""
         observed = [self.observations.merged(process.noise)[0].max() for process in self.processes]
-        return np.maximum(observed, self.believed)
+        return np.maximum(observed, self.best_fantasy)
 
     @property
     def sets(self) -> int:
         """S."""
         return len(self.thetas)
 
-    def densities(self) -> Array:
+    def loo_log_densities(self) -> Array:
         """Return log p(y_i | the others) of every row, of the mixture of all sets: (u,) float64."""
-        found: Array = logsumexp([process.left_out() for process in self.processes], axis=0) - np.log(self.sets)
+        found: Array = logsumexp([process.loo_log_densities() for process in self.processes], axis=0) - np.log(
+            self.sets
+        )
         return found
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
@@ -87,7 +89,7 @@ class FittedGP(Fitted):
             return self
         extended = self._extended(architectures, None, np.zeros(len(architectures)))
         added = np.array([process.values[-len(architectures) :].max() for process in extended.processes])
-        return replace(extended, believed=np.maximum(self.believed, added))
+        return replace(extended, best_fantasy=np.maximum(self.best_fantasy, added))
 
     def observe(self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None) -> FittedGP:
         """Return the surrogate with k more observations, the hyperparameters and the scale as they were.

@@ -11,7 +11,7 @@ from archive.kernels.covariance.base import Bound, Covariance
 
 
 @final
-class Shared(Covariance):
+class DimensionScaledPrior(Covariance):
     """A covariance whose prior expects the same prior likeness of two networks however many components there are.
 
     Every beta is sought around the median distance of its own component. Were a dozen components expected to matter

@@ -5,9 +5,9 @@ Notation:
     symbol   meaning                                                               shape
     theta    log-parameters of the covariance, then log eta2                       (p + 1,)
     x        those of them that are free: without log eta2 where it is fixed       (d,)
-    K, B     covariance of the rows; K + diag(t), t their noise (`repeats`)        (u, u)
+    K, B     covariance of the rows; K + diag(t), t their noise (`replicates`)        (u, u)
     z, a     values of the rows; B^-1 z                                            (u,)
-    r        what repeats contribute besides (`repeats`)                           scalar
+    r        what replicates contribute besides (`replicates`)                           scalar
 
     L        = -1/2 z^T a - 1/2 log|B| - u/2 log 2 pi + r          eq. (27) of tree-Wasserstein
     dL/dx_j  = 1/2 sum_ik (a a^T - B^-1)_ik (dK/dx_j)_ik           eq. (28); dK/dx of eqs. (29-31), times lambda
@@ -27,9 +27,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import LOG_TWO_PI, log_likelihood, try_cholesky
-from archive.agents.surrogates.gp.replicates import Integers, Repeats
+from archive.agents.surrogates.gp.replicates import Integers, Replicates
 from archive.errors import UsageError
 from archive.kernels.covariance.base import Bound, Covariance
 
@@ -40,18 +40,20 @@ class Likelihood:
     Args:
         covariance: Of distances.
         stack: (c, u, u) float64, distances of the rows.
-        repeats: Their evaluations.
+        replicates: Their evaluations.
         noise: Bounds of eta2; equal bounds fix it.
     """
 
-    def __init__(self, covariance: Covariance, stack: Array, repeats: Repeats, noise: tuple[float, float]) -> None:
+    def __init__(
+        self, covariance: Covariance, stack: Array, replicates: Replicates, noise: tuple[float, float]
+    ) -> None:
         """Keep the arguments."""
-        self.covariance, self.stack, self.repeats, self.noise = covariance, stack, repeats, noise
+        self.covariance, self.stack, self.replicates, self.noise = covariance, stack, replicates, noise
 
     @property
     def rows(self) -> int:
         """Number of rows, u."""
-        return len(self.repeats.keys)
+        return len(self.replicates.keys)
 
     @property
     def learns_noise(self) -> bool:
@@ -59,12 +61,12 @@ class Likelihood:
         return self.noise[0] < self.noise[1]
 
     @cached_property
-    def box(self) -> Box:
+    def bounds(self) -> Bounds:
         """The prior of x: the covariance's bounds for these distances, then those of the noise if it is free."""
         bounds = self.covariance.bounds(self.stack)
         if self.learns_noise:
             bounds = np.vstack([bounds, np.log(self.noise)])
-        return Box(bounds[:, 0], bounds[:, 1])
+        return Bounds(bounds[:, 0], bounds[:, 1])
 
     @cached_property
     def _bound(self) -> Bound:
@@ -81,16 +83,16 @@ class Likelihood:
         """Return L, -inf where the covariance is not positive definite."""
         theta = self.full(x)
         noise = float(np.exp(theta[-1]))
-        values, variances = self.repeats.merged(noise)
+        values, variances = self.replicates.merged(noise)
         noisy = self._bound.value(theta[:-1])
         noisy[np.diag_indices(len(noisy))] += variances
-        return log_likelihood(noisy, values) + self.repeats.remainder(noise)
+        return log_likelihood(noisy, values) + self.replicates.remainder(noise)
 
     def value_and_gradient(self, x: Array) -> tuple[float, Array]:
         """Return L and dL/dx, (d,) float64; -inf and zeros where the covariance is not positive definite."""
         theta = self.full(x)
         noise = float(np.exp(theta[-1]))
-        values, variances = self.repeats.merged(noise)
+        values, variances = self.replicates.merged(noise)
         gram, layers = self._bound.value_and_layers(theta[:-1])
         noisy = gram.copy()
         noisy[np.diag_indices(len(noisy))] += variances
@@ -104,13 +106,13 @@ class Likelihood:
         value = -0.5 * float(values @ weights) - determinant - 0.5 * len(values) * LOG_TWO_PI
         slopes = _contract(weights, inverse, diagonal, layers)
         if self.learns_noise:
-            slopes.append(noise * self.repeats.noise_slope(noise, weights, diagonal))
-        return value + self.repeats.remainder(noise), np.array(slopes)
+            slopes.append(noise * self.replicates.noise_slope(noise, weights, diagonal))
+        return value + self.replicates.remainder(noise), np.array(slopes)
 
     def subset(self, rows: Integers) -> Likelihood:
         """Return the likelihood of some rows, all their evaluations included."""
         stack = self.stack[:, rows[:, None], rows]
-        return Likelihood(self.covariance, stack, self.repeats.subset(rows), self.noise)
+        return Likelihood(self.covariance, stack, self.replicates.subset(rows), self.noise)
 
     def sample(self, most: int, rng: np.random.Generator) -> Likelihood:
         """Return the likelihood of at most so many rows, drawn at random; itself where there are no more."""
@@ -139,7 +141,7 @@ class Inference(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class GivenTheta(Inference):
+class FixedHyperparameters(Inference):
     """Hyperparameters that are known, those of an earlier fit for example: nothing is learnt.
 
     Attributes:

@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Repeats:
+class Replicates:
     """Evaluations by row; immutable.
 
     Attributes:
@@ -53,15 +53,15 @@ class Repeats:
     known: Array
 
     @classmethod
-    def of(cls, keys: Sequence[str], values: Array, known: Array | None = None) -> Repeats:
+    def of(cls, keys: Sequence[str], values: Array, known: Array | None = None) -> Replicates:
         """Group n evaluations by key."""
         return cls((), np.empty(0, np.int64), np.empty(0), np.empty(0)).adding(keys, values, known)
 
-    def adding(self, keys: Sequence[str], values: Array, known: Array | None = None) -> Repeats:
+    def adding(self, keys: Sequence[str], values: Array, known: Array | None = None) -> Replicates:
         """Return these evaluations and k more."""
         places = {key: row for row, key in enumerate(self.keys)}
         rows = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
-        return Repeats(
+        return Replicates(
             tuple(places),
             np.concatenate([self.rows, rows]),
             np.concatenate([self.values, values]),
@@ -78,7 +78,7 @@ class Repeats:
         """Whether no architecture was evaluated twice."""
         return len(self.keys) == len(self.rows)
 
-    def subset(self, rows: Integers) -> Repeats:
+    def subset(self, rows: Integers) -> Replicates:
         """Return all evaluations of some rows, (k,) positions, in their order."""
         new = np.full(len(self.keys), -1)
         new[rows] = np.arange(len(rows))
@@ -86,7 +86,7 @@ class Repeats:
         # Evaluations sorted by row: `single` relies on row i being evaluation i.
         chosen = chosen[np.argsort(new[self.rows[chosen]], kind="stable")]
         keys = tuple(self.keys[row] for row in rows)
-        return Repeats(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen])
+        return Replicates(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen])
 
     def merged(self, noise: float) -> tuple[Array, Array]:
         """Return z and t: (u,) and (u,) float64."""

@@ -3,11 +3,11 @@
     symbol   meaning                                     shape
     x        the parameters, here always logarithms      (d,)
     f        unnormalised log density                    x -> scalar
-    lo, hi   bounds of the box that f is positive in     (d,)
+    lo, hi   bounds of the bounds that f is positive in     (d,)
     w        first width of the bracket                  (d,)
 
 One update draws a height under the density at x, brackets the slice above that height along a line through x by
-stepping out (Neal's figure 3), and draws from the bracket, shrinking it at every miss (figure 5). Inside a box the
+stepping out (Neal's figure 3), and draws from the bracket, shrinking it at every miss (figure 5). Inside a bounds the
 bracket is cut off at the walls, which leaves the density inside unchanged. There is no step size to tune and no
 gradient to ask for, which suits a likelihood that is flat in some parameters and steep in others.
 """
@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.agents.surrogates.gp.bounds import Box
+from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.likelihood import Inference, Likelihood
 from archive.errors import NumericalError, UsageError
 
@@ -30,7 +30,7 @@ Method = Literal["coordinates", "directions"]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class SamplingSchedule:
     """How long to sample.
 
     Attributes:
@@ -65,7 +65,7 @@ class SliceSampling(Inference):
             parameters hardly narrows beyond this, and each costs n^3.
     """
 
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: SamplingSchedule = field(default_factory=SamplingSchedule)
     observations: int = 120
 
     def __post_init__(self) -> None:
@@ -76,22 +76,22 @@ class SliceSampling(Inference):
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
         """See `Inference.thetas`."""
         seen = likelihood.sample(self.observations, rng)
-        return seen.full(slice_sample(seen.value, seen.box, self.schedule, rng))
+        return seen.full(slice_sample(seen.value, seen.bounds, self.schedule, rng))
 
 
 def slice_sample(
     log_density: LogDensity,
-    box: Box,
-    schedule: Schedule,
+    bounds: Bounds,
+    schedule: SamplingSchedule,
     rng: np.random.Generator,
     start: Array | None = None,
     method: Method = "coordinates",
 ) -> Array:
-    """Sample a density inside a box.
+    """Sample a density inside a bounds.
 
     Args:
         log_density: f; -inf is allowed anywhere but at the start.
-        box: Where the density is not zero.
+        bounds: Where the density is not zero.
         schedule: How many sweeps; a sweep updates d times.
         rng: Source of randomness.
         start: (d,) float64, where to begin; by default the best of the centre and 20 draws from the prior.
@@ -104,32 +104,32 @@ def slice_sample(
     Raises:
         NumericalError: The density is zero, or not a number, at the start.
     """
-    x = _start(log_density, box, rng) if start is None else np.array(start, dtype=np.float64)
+    x = _start(log_density, bounds, rng) if start is None else np.array(start, dtype=np.float64)
     height = log_density(x)
     if not np.isfinite(height):
         raise NumericalError(f"slice sampling starts where the log density is {height}")
     samples = np.empty((schedule.samples, len(x)))
     for sweep in range(1, schedule.burn_in + schedule.samples * schedule.thin + 1):
-        for direction in _directions(box, method, rng):
-            x, height = _update(log_density, box, x, height, direction, rng)
+        for direction in _directions(bounds, method, rng):
+            x, height = _update(log_density, bounds, x, height, direction, rng)
         kept, rest = divmod(sweep - schedule.burn_in, schedule.thin)
         if kept > 0 and rest == 0:
             samples[kept - 1] = x
     return samples
 
 
-def _start(log_density: LogDensity, box: Box, rng: np.random.Generator) -> Array:
+def _start(log_density: LogDensity, bounds: Bounds, rng: np.random.Generator) -> Array:
     # The best of a few draws costs less than the burn-in that one bad draw would need.
-    guesses = [box.centre, *(box.draw(rng) for _ in range(20))]
+    guesses = [bounds.centre, *(bounds.draw(rng) for _ in range(20))]
     return max(guesses, key=log_density)
 
 
-def _directions(box: Box, method: Method, rng: np.random.Generator) -> Array:
+def _directions(bounds: Bounds, method: Method, rng: np.random.Generator) -> Array:
     """Return the d lines of one sweep, scaled so that t = 1 is the first width of the bracket: (d, d) float64."""
-    d = len(box.lower)
+    d = len(bounds.lower)
     # A quarter of the side: posteriors of a dozen observations fill a good part of the prior, and stepping out from
     # too small a width costs more evaluations than shrinking from too large a one.
-    width = 0.25 * box.widths
+    width = 0.25 * bounds.widths
     if method == "coordinates":
         lines: Array = np.diag(width)[rng.permutation(d)]
         return lines
@@ -139,15 +139,15 @@ def _directions(box: Box, method: Method, rng: np.random.Generator) -> Array:
 
 
 def _update(
-    log_density: LogDensity, box: Box, x: Array, height: float, direction: Array, rng: np.random.Generator
+    log_density: LogDensity, bounds: Bounds, x: Array, height: float, direction: Array, rng: np.random.Generator
 ) -> tuple[Array, float]:
     level = height - rng.exponential()
-    low, high = box.reach(x, direction)
+    low, high = bounds.reach(x, direction)
     left, right = _bracket(lambda t: log_density(x + t * direction), level, (low, high), rng)
     while True:
         t = rng.uniform(left, right)
         # Rounding may carry the point past a wall by one unit in the last place.
-        candidate = np.clip(x + t * direction, box.lower, box.upper)
+        candidate = np.clip(x + t * direction, bounds.lower, bounds.upper)
         found = log_density(candidate)
         if found > level:
             return candidate, found

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archive.agents.acquisition import candidate_generators
-from archive.agents.acquisition.candidate_generators import Evolution, Members, Mutations
+from archive.agents.acquisition.candidate_generators import EvolvedCandidates, ListedCandidates, MutatedCandidates
 from archive.agents.base import History, Pending
 from archive.errors import UnknownNameError, UsageError
 from tests.support.histories import Chains, observed
@@ -32,7 +32,7 @@ def test_members_are_all_ranked_whatever_the_blocks(monkeypatch, block):
     monkeypatch.setattr(candidate_generators, "BLOCK", block)
     space = Listed()
     history = seen(space, range(4, 20, 3), pending=[5])
-    found = Members(space).candidates(history, units, 6, np.random.default_rng(0))
+    found = ListedCandidates(space).candidates(history, units, 6, np.random.default_rng(0))
     free = [one for one in space.every() if one.functional_key not in history.known]
     best = [free[at] for at in np.argsort(-units(free), kind="stable")[:6]]
     assert keys(found) == [one.functional_key for one in best]
@@ -41,14 +41,16 @@ def test_members_are_all_ranked_whatever_the_blocks(monkeypatch, block):
 
 def test_members_of_an_exhausted_space():
     space = Listed()
-    assert Members(space).candidates(seen(space, range(20)), units, 5, np.random.default_rng(0)) == []
+    assert ListedCandidates(space).candidates(seen(space, range(20)), units, 5, np.random.default_rng(0)) == []
 
 
-@pytest.mark.parametrize("source", [Evolution(Chains(), 1, climbs=1), Evolution(Chains(), 1, climbs=1, width=5)])
-def test_local_search_finds_what_evolution_missed(source):
-    space = Chains()
+@pytest.mark.parametrize(
+    "source", [EvolvedCandidates(Chains(), 1, climbs=1), EvolvedCandidates(Chains(), 1, climbs=1, width=5)]
+)
+def test_local_search_finds_what_evolution_missed(width):
+    space, source = Chains(), EvolvedCandidates(Chains(), 1, climbs=1, width=width)
     history = seen(space, [0])
-    without = Evolution(space, 1, climbs=0).candidates(history, units, 30, np.random.default_rng(1))
+    without = EvolvedCandidates(space, 1, climbs=0).candidates(history, units, 30, np.random.default_rng(1))
     found = source.candidates(history, units, 30, np.random.default_rng(1))
     assert len(found) > len(without)
     assert found[0].rank > without[0].rank
@@ -61,7 +63,7 @@ def test_local_search_names_the_beginning_of_its_line():
     space = Chains()
     history = seen(space, [0, 1])
     roots = {one.functional_key for one in space.initial_pool()}
-    for one in Evolution(space, 2).candidates(history, units, 30, np.random.default_rng(0)):
+    for one in EvolvedCandidates(space, 2).candidates(history, units, 30, np.random.default_rng(0)):
         parent = one.candidate.parent
         assert (parent is None) == (one.candidate.operations == ())
         assert parent is None or parent.functional_key in roots
@@ -73,7 +75,7 @@ def test_mutations_start_from_the_best_means():
     # The first has the single best score, and a worse mean than the second.
     scores = [9.0, 0.0, 5.0, 1.0]
     history = History(observed([every[0], every[0], every[1], every[2]], scores))
-    found = Mutations(space, candidates=30, parents=1).candidates(history, units, 50, np.random.default_rng(0))
+    found = MutatedCandidates(space, candidates=30, parents=1).candidates(history, units, 50, np.random.default_rng(0))
     assert found
     assert {one.candidate.parent.key for one in found} == {every[1].key}
     assert not set(keys(found)) & set(history.known)
@@ -81,18 +83,18 @@ def test_mutations_start_from_the_best_means():
 
 
 def test_mutations_of_nothing():
-    assert Mutations(Chains()).candidates(History(), units, 5, np.random.default_rng(0)) == []
+    assert MutatedCandidates(Chains()).candidates(History(), units, 5, np.random.default_rng(0)) == []
 
 
 def test_names():
-    assert isinstance(candidate_generators.get("auto", Listed()), Members)
-    assert isinstance(candidate_generators.get("auto", Listed(), cheap=False), Evolution)
-    assert isinstance(candidate_generators.get("auto", Chains()), Evolution)
+    assert isinstance(candidate_generators.get("auto", Listed()), ListedCandidates)
+    assert isinstance(candidate_generators.get("auto", Listed(), cheap=False), EvolvedCandidates)
+    assert isinstance(candidate_generators.get("auto", Chains()), EvolvedCandidates)
     with pytest.raises(UsageError, match="needs a space that can be listed"):
         candidate_generators.get("members", Chains())
     with pytest.raises(UnknownNameError, match="unknown candidates 'mutation'"):
         candidate_generators.get("mutation", Chains())
     with pytest.raises(UsageError, match="parents must be >= 1, got 0"):
-        Mutations(Chains(), parents=0)
+        MutatedCandidates(Chains(), parents=0)
     with pytest.raises(UsageError, match="width must be >= 1, got 0"):
-        Evolution(Chains(), width=0)
+        EvolvedCandidates(Chains(), width=0)

@@ -16,7 +16,7 @@ from archive.agents.base import History
 from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.bayesopt.portfolio_members import Operations
-from archive.agents.surrogates.distance_cache import Stacked
+from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.kernels.base import Components, Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.l1 import parts
@@ -161,13 +161,13 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     members = space.members()
     monkeypatch.setattr(listing, "MOST_LISTED", len(members))
     assert members_of(space) is members
-    assert isinstance(candidate_generators.get("auto", space), candidate_generators.Members)
+    assert isinstance(candidate_generators.get("auto", space), candidate_generators.ListedCandidates)
     monkeypatch.setattr(listing, "MOST_LISTED", 20)
     drawn = members_of(space)
     assert drawn is not None and len({one.key for one in drawn}) == 20
     assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
-    assert isinstance(candidate_generators.get("auto", space), candidate_generators.Part)
-    assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.Evolution)
+    assert isinstance(candidate_generators.get("auto", space), candidate_generators.SampledCandidates)
+    assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.EvolvedCandidates)
     # The whole list is there for the asking.
     every = candidate_generators.listing_of(candidate_generators.get("members", space))
     assert every is not None and len(every) == len(members)
@@ -220,15 +220,15 @@ def test_blocks_between_members_are_those_of_the_kinds_to_the_last_bit(symmetric
     rng = np.random.default_rng(0)
     first, second = ([members[at] for at in rng.permutation(len(members))[:n]] for n in (120, 90))
     other = None if symmetric else second
-    plain = Stacked(kinds).distances(first, other).stack
-    listed = Stacked(kinds, Listing(members))
+    plain = CachedDistances(kinds).distances(first, other).stack
+    listed = CachedDistances(kinds, Listing(members))
     with monkeypatch.context() as patch:
         # Laid out already: no network is prepared by itself.
         patch.setattr(Gram, "distances", None)
         assert listed.distances(first, other).stack.tobytes() == plain.tobytes()
     stranger = a_stranger_to(members)
     mixed = [*first, stranger]
-    assert np.array_equal(listed.distances(mixed, other).stack, Stacked(kinds).distances(mixed, other).stack)
+    assert np.array_equal(listed.distances(mixed, other).stack, CachedDistances(kinds).distances(mixed, other).stack)
 
 
 def a_stranger_to(members):

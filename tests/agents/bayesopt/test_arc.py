@@ -17,7 +17,7 @@ from archive.agents.encodings.mlp_configurations import ANY, Perceptrons
 from archive.agents.provenance import history_of
 from archive.agents.study_setup import open_study
 from archive.agents.surrogates.gp.conditional import learn, learn_separately
-from archive.agents.surrogates.gp.slice_sampling import Schedule
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.arc import ArcKernel, LinearKernel, PaddedKernel
@@ -33,7 +33,7 @@ MLP = spaces.get("mlp")
 DOMAIN = Perceptrons(MLP)
 EVERY = Perceptrons(MLP, ANY)
 CHEAP = {"samples": 3, "burn_in": 3, "thin": 1}
-SHORT = Schedule(3, 3, 1)
+SHORT = SamplingSchedule(3, 3, 1)
 
 
 def rng(seed=0):
@@ -185,7 +185,7 @@ def test_what_does_not_exist_is_drawn_once(model):
 def test_the_linear_model_is_bayesian_regression():
     codes, values = DOMAIN.sample(15, rng()), rng(1).normal(size=15)
     kernel = LinearKernel(choices(DOMAIN), 3)
-    belief = learn(kernel, codes, values, Schedule(1, 1, 1), rng(2))
+    belief = learn(kernel, codes, values, SamplingSchedule(1, 1, 1), rng(2))
     constant, slope, noise = np.exp(belief.thetas[0])
     asked = DOMAIN.sample(4, rng(3))
     x, new = (np.hstack([np.ones((len(each), 1)), kernel.prepare(each)]) for each in (codes, asked))

@@ -11,7 +11,7 @@ from archive.agents.bayesopt.bananas import Bananas, Joined
 from archive.agents.options import BatchOptions
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
-from archive.agents.surrogates.transformed import Warped
+from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.features.paths import PathEncoding
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
@@ -54,13 +54,13 @@ def test_posteriors_are_in_score_units(tmp_path):
     cells = list(space.members()[:20])
     scores = np.array([score(one) for one in cells])
     plain = Ensemble(members=3).fit(cells, scores, np.random.default_rng(0)).posterior(cells, joint=True)
-    warped = Warped(Ensemble(members=3), outcome_transforms.get("standardise")).fit(
+    transformed = OutcomeTransformed(Ensemble(members=3), outcome_transforms.get("standardise")).fit(
         cells, scores, np.random.default_rng(0)
     )
-    found = warped.posterior(cells, joint=True)
+    found = transformed.posterior(cells, joint=True)
     for what in ("means", "variances", "best", "covariances"):
         np.testing.assert_allclose(getattr(found, what), getattr(plain, what), rtol=1e-2, atol=1e-3)
-    believed = warped.hallucinate(cells[:2]).posterior(cells)
+    believed = transformed.hallucinate(cells[:2]).posterior(cells)
     assert (believed.variances <= found.variances + 1e-9).all()
     assert believed.variances.sum() < found.variances.sum()
 

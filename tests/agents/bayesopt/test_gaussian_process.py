@@ -16,7 +16,7 @@ from archive.agents.bayesopt.gaussian_process import (
     KernelSearch,
 )
 from archive.agents.options import BatchOptions
-from archive.agents.surrogates.gp.length_scale_prior import Shared
+from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.errors import UnknownNameError
 from archive.kernels.covariance.base import exponential
 from tests.support.listed import known, score, small_table
@@ -89,7 +89,7 @@ def test_a_fresh_agent_and_one_with_memory_agree(tmp_path):
 
 def test_shared_priors_expect_one_likeness():
     stack = np.random.default_rng(0).uniform(1.0, 2.0, (4, 6, 6))
-    plain, shared = exponential(4), Shared(exponential(4), 4)
+    plain, shared = exponential(4), DimensionScaledPrior(exponential(4), 4)
     theta = np.log([1.0, 0.1, 0.2, 0.3, 0.4])
     np.testing.assert_array_equal(shared.value(stack, theta), plain.value(stack, theta))
     assert shared.names == plain.names

@@ -7,13 +7,13 @@ import pytest
 
 from archive import kernels
 from archive.agents.acquisition import batch, functions
-from archive.agents.acquisition.candidate_generators import Members
+from archive.agents.acquisition.candidate_generators import ListedCandidates
 from archive.agents.acquisition.listing import Listing
 from archive.agents.base import History, Pending
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.surrogates import distance_cache
 from archive.agents.surrogates.base import Fitted, Posterior, Surrogate
-from archive.agents.surrogates.distance_cache import Stacked
+from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.architecture import codec
 from archive.errors import UsageError
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
@@ -47,7 +47,9 @@ class Model(ModelBased):
     def __init__(self, space, n_initial=3, shortlist=5):
         ucb = functions.get("ucb")
         super().__init__(
-            space, n_initial, Method(Units(), ucb, Members(space), batch.get("top", acquisition=ucb), shortlist)
+            space,
+            n_initial,
+            Method(Units(), ucb, ListedCandidates(space), batch.get("top", acquisition=ucb), shortlist),
         )
 
 
@@ -113,7 +115,7 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
     members = space.members()
     outside = codec.from_nasbench201("|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_3x3~1|none~2|")
     assert not space.contains(outside)
-    found = Stacked(kinds(), Listing(members), most_bytes)
+    found = CachedDistances(kinds(), Listing(members), most_bytes)
     rows = [members[3], outside, members[17]]
     plain = np.concatenate([kind.distances(rows, members).stack for kind in kinds()])
     for columns in (slice(None), slice(5, 40), slice(0, 50, 2)):
@@ -126,7 +128,7 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
 def test_the_memory_of_rows_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(distance_cache, "FEW", 10)
     members = small_table(tmp_path).members()
-    found = Stacked([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
+    found = CachedDistances([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
     for at in range(8):
         found.distances([members[at]], members)
     assert len(found._rows) == 4

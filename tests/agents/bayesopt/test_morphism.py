@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from archive import spaces
-from archive.agents.acquisition.morphism_tree import Moves, Tree, accepted, moves_of
+from archive.agents.acquisition.morphism_tree import MorphismTree, Moves, accepted, moves_of
 from archive.agents.base import History
 from archive.agents.bayesopt.morphism import Morphism
 from archive.agents.bayesopt.morphism_surrogate import BourgainGP
-from archive.agents.surrogates.gp.likelihood import GivenTheta
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.gp.noise import FixedNoise
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.distances.bourgain import Bourgain
@@ -36,7 +36,7 @@ class Recorded(Moves):
 
 def tree(space, **settings):
     moves = Recorded(moves_of("auto", space))
-    return Tree(space, moves, **settings), moves
+    return MorphismTree(space, moves, **settings), moves
 
 
 def units(architectures):
@@ -112,7 +112,9 @@ def test_the_surrogate_is_the_papers(mlp):
     scores = np.random.default_rng(0).normal(size=9)
     gram = Gram(EditDistance())
     theta, noise = np.log([1.0, 1.0, 1e-4]), FixedNoise(1e-4)
-    model = BourgainGP(gram, None, GivenTheta(theta), noise, "standardise").fit(known, scores, np.random.default_rng(0))
+    model = BourgainGP(gram, None, FixedHyperparameters(theta), noise, "standardise").fit(
+        known, scores, np.random.default_rng(0)
+    )
     posterior = model.posterior(others)
 
     embedding = Bourgain.fit(gram.distances(known).stack[0])

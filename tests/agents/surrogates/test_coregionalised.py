@@ -7,43 +7,51 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from archive.agents.base import Source
-from archive.agents.surrogates.gp.coregionalised import COUPLINGS, NOISES, ORIGIN, UNIT, InformedGP
+from archive.agents.base import SourceStudy
+from archive.agents.surrogates.gp.coregionalised import (
+    CORRELATIONS,
+    NOISES,
+    OFFSET_STD,
+    SCALE_EVALUATIONS,
+    CoregionalisedGP,
+)
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.transfer.source_model import Group, SourceModel
+from archive.agents.transfer.source_model import SourceGP, SourceGroup
 from archive.kernels.covariance.base import exponential
 from tests.support.gp_points import Differences, points, smooth
 
 
-def informant(count=25, everywhere=(), sign=1.0):
+def source_model(count=25, everywhere=(), sign=1.0):
     networks = points(count, seed=7)
     learner = DistanceGP(Differences(), exponential(3), MarginalLikelihood(starts=1))
     fitted = learner.fit(networks, sign * smooth(networks, noise=0.02), np.random.default_rng(0))
-    return SourceModel(Group((Source("s", "t", "t/1", "points", ()),)), fitted, 1.0, False, everywhere)
+    return SourceGP(SourceGroup((SourceStudy("s", "t", "t/1", "points", ()),)), fitted, 1.0, False, everywhere)
 
 
 def learnt(model, own, scores):
-    return InformedGP(model, "standardise").fit(own, scores, np.random.default_rng(0))
+    return CoregionalisedGP(model, "standardise").fit(own, scores, np.random.default_rng(0))
 
 
 def test_it_is_the_process_of_both_tasks_together():
     own, asked = points(9, seed=1), points(6, seed=2)
-    model = informant()
+    model = source_model()
     found = learnt(model, own, smooth(own, noise=0.05))
     # The joint covariance of two tasks, rho between them and 1 within, and the origin of the second one.
-    rho, unit, noise = found.rho, found.unit, found.process.noise
+    rho, output_scale, noise = found.rho, found.output_scale, found.process.noise
     source = model.fitted
     everything = [*source.architectures, *own, *asked]
     second = np.arange(len(everything)) >= len(source.architectures)
     plain = source.covariance.value(Differences().distances(everything).stack, source.thetas[0][:-1])
-    joint = np.where(second[:, None] == second[None], 1.0, rho) * plain + ORIGIN**2 * np.outer(second, second)
+    joint = np.where(second[:, None] == second[None], 1.0, rho) * plain + OFFSET_STD**2 * np.outer(second, second)
     seen = len(source.architectures) + len(own)
     eta = np.where(second[:seen], noise, np.exp(source.thetas[0][-1]))
-    values = np.concatenate([source.observations.values, found.scale.standardise(smooth(own, noise=0.05)) / unit])
+    values = np.concatenate(
+        [source.observations.values, found.scale.standardise(smooth(own, noise=0.05)) / output_scale]
+    )
     weights = np.linalg.solve(joint[:seen, :seen] + np.diag(eta), joint[:seen, seen:])
-    mean = unit * weights.T @ values
-    covariance = unit**2 * (joint[seen:, seen:] - joint[seen:, :seen] @ weights)
+    mean = output_scale * weights.T @ values
+    covariance = output_scale**2 * (joint[seen:, seen:] - joint[seen:, :seen] @ weights)
     spread, centre = found.scale.spread, found.scale.centre
     for posterior in (found.posterior(asked), found.posterior(asked, joint=True)):
         assert posterior.mean == pytest.approx(centre + spread * mean, abs=1e-5)
@@ -54,7 +62,7 @@ def test_it_is_the_process_of_both_tasks_together():
 def test_what_is_remembered_of_a_space_changes_nothing():
     own, asked = points(9, seed=1), points(30, seed=2)
     scores = smooth(own)
-    plain, remembered = (learnt(informant(everywhere=some), own, scores) for some in ((), [*asked, *own]))
+    plain, remembered = (learnt(source_model(everywhere=some), own, scores) for some in ((), [*asked, *own]))
     for some in (asked, asked[3:9], [asked[4], asked[1]], [*asked[:2], *own[:2]]):
         assert remembered.posterior(some).mean == pytest.approx(plain.posterior(some).mean, abs=1e-4)
         assert remembered.posterior(some).variance == pytest.approx(plain.posterior(some).variance, abs=1e-4)
@@ -63,7 +71,7 @@ def test_what_is_remembered_of_a_space_changes_nothing():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_task_that_is_alike_or_the_reverse_foretells(sign):
     own, asked = points(8, seed=1), points(200, seed=2)
-    found = learnt(informant(sign=sign), own, 50.0 + 3.0 * smooth(own, noise=0.02))
+    found = learnt(source_model(sign=sign), own, 50.0 + 3.0 * smooth(own, noise=0.02))
     assert sign * found.rho >= 0.8
     assert np.corrcoef(found.posterior(asked).mean, smooth(asked, noise=0.0))[0, 1] > 0.9
 
@@ -71,24 +79,24 @@ def test_a_task_that_is_alike_or_the_reverse_foretells(sign):
 def test_a_task_without_a_bearing_is_not_followed():
     own = points(40, seed=1)
     places = np.array([one.place for one in own])
-    found = learnt(informant(), own, np.sin(3.0 * places[:, 2]))
+    found = learnt(source_model(), own, np.sin(3.0 * places[:, 2]))
     assert abs(found.rho) <= 0.5
 
 
 def test_the_unit_is_the_most_probable_one():
-    own, model = points(12, seed=1), informant()
+    own, model = points(12, seed=1), source_model()
     found = learnt(model, own, smooth(own))
     y = found.observations.values
-    against = model.against(own, own)
-    noisy = against.covariance(found.rho) + found.process.noise * np.eye(12)
+    source = model.posterior(own, own)
+    noisy = source.covariance(found.rho) + found.process.noise * np.eye(12)
 
-    def height(unit):
-        gap = y / unit - found.rho * against.means
-        # One evaluation more that found a unit of 1, as the module says.
-        return -0.5 * gap @ np.linalg.solve(noisy, gap) - 13 * np.log(unit) - 0.5 / unit**2
+    def height(output_scale):
+        gap = y / output_scale - found.rho * source.means
+        # One evaluation more that found a output_scale of 1, as the module says.
+        return -0.5 * gap @ np.linalg.solve(noisy, gap) - 13 * np.log(output_scale) - 0.5 / output_scale**2
 
     for factor in (0.97, 1.03):
-        assert height(found.unit) > height(factor * found.unit)
+        assert height(found.output_scale) > height(factor * found.output_scale)
 
 
 def repeated(networks, counts, noise, seed=3):
@@ -99,20 +107,25 @@ def repeated(networks, counts, noise, seed=3):
     return [networks[at] for at in rows], clean + noise * rng.standard_normal(len(rows))
 
 
-def density_of_all(found, model, everything, rho, noise, unit):
+def density_of_all(found, model, everything, rho, noise, output_scale):
     """The logarithm of the probability of every evaluation by itself, a dense covariance and the priors included."""
-    against = model.against(everything, everything)
-    covariance = against.covariance(rho) + noise * np.eye(len(everything))
+    source = model.posterior(everything, everything)
+    covariance = source.covariance(rho) + noise * np.eye(len(everything))
     values = found.observations.values
-    law = multivariate_normal(unit * rho * against.means, unit**2 * covariance, allow_singular=True)
-    prior = np.log(COUPLINGS[rho]) + np.log(NOISES[noise]) - 0.5 * UNIT / unit**2 - UNIT * np.log(unit)
+    law = multivariate_normal(output_scale * rho * source.means, output_scale**2 * covariance, allow_singular=True)
+    prior = (
+        np.log(CORRELATIONS[rho])
+        + np.log(NOISES[noise])
+        - 0.5 * SCALE_EVALUATIONS / output_scale**2
+        - SCALE_EVALUATIONS * np.log(output_scale)
+    )
     return law.logpdf(values) + prior
 
 
 @pytest.mark.parametrize(("noise", "counts"), [(0.02, [1, 2, 3, 1, 4, 2, 1]), (0.3, [5] * 7), (0.3, [1] * 7)])
 def test_the_choice_is_the_most_probable_one_of_all_evaluations(noise, counts):
-    """Against the dense likelihood, in which every evaluation is a row."""
-    model = informant()
+    """SourcePosterior the dense likelihood, in which every evaluation is a row."""
+    model = source_model()
     everything, scores = repeated(points(7, seed=1), counts, noise)
     found = learnt(model, everything, scores)
     # `observations` holds the evaluations in the order in which they were told.
@@ -123,22 +136,22 @@ def test_the_choice_is_the_most_probable_one_of_all_evaluations(noise, counts):
             lambda t: -density_of_all(found, model, everything, rho, eta, np.exp(t)), bounds=(-4, 4), method="bounded"
         )
 
-    heights = {(rho, eta): least(rho, eta) for rho in COUPLINGS for eta in NOISES}
+    heights = {(rho, eta): least(rho, eta) for rho in CORRELATIONS for eta in NOISES}
     best = min(heights, key=lambda pair: heights[pair].fun)
     assert (found.rho, found.process.noise) == best
-    assert found.unit == pytest.approx(np.exp(heights[best].x), rel=1e-3)
+    assert found.output_scale == pytest.approx(np.exp(heights[best].x), rel=1e-3)
 
 
 def test_the_noise_that_repeats_show_is_found():
     """Eight networks, twenty evaluations of each, whose noise has a tenth of the variance of the networks."""
     everything, scores = repeated(points(8, seed=1), [20] * 8, np.sqrt(0.1))
-    found = learnt(informant(), everything, scores)
+    found = learnt(source_model(), everything, scores)
     assert found.process.noise == 0.1
 
 
 def test_believed_networks_keep_the_mean_and_lose_their_doubt():
     own, asked = points(9, seed=1), points(5, seed=2)
-    before = learnt(informant(), own, smooth(own))
+    before = learnt(source_model(), own, smooth(own))
     after = before.hallucinate(asked[:2])
     assert after.posterior(asked).mean == pytest.approx(before.posterior(asked).mean, abs=1e-6)
     assert (after.posterior(asked[:2]).variance < before.posterior(asked[:2]).variance).all()
@@ -150,15 +163,15 @@ def test_believed_networks_keep_the_mean_and_lose_their_doubt():
 
 def test_densities_are_those_of_each_value_given_the_others():
     own = points(10, seed=1)
-    found = learnt(informant(), own, smooth(own))
-    against = found.informant.against(own, own)
-    y, noisy = found.observations.values, against.covariance(found.rho) + found.process.noise * np.eye(10)
+    found = learnt(source_model(), own, smooth(own))
+    source = found.source_model.posterior(own, own)
+    y, noisy = found.observations.values, source.covariance(found.rho) + found.process.noise * np.eye(10)
     for at in range(10):
         rest = np.delete(np.arange(10), at)
-        gaps = y[rest] / found.unit - found.rho * against.means[rest]
+        gaps = y[rest] / found.output_scale - found.rho * source.means[rest]
         weights = np.linalg.solve(noisy[np.ix_(rest, rest)], noisy[rest, at])
-        mean = found.unit * (found.rho * against.means[at] + weights @ gaps)
-        variance = found.unit**2 * (noisy[at, at] - weights @ noisy[rest, at])
+        mean = found.output_scale * (found.rho * source.means[at] + weights @ gaps)
+        variance = found.output_scale**2 * (noisy[at, at] - weights @ noisy[rest, at])
         expected = -0.5 * ((y[at] - mean) ** 2 / variance + np.log(2 * np.pi * variance))
         assert found.densities()[at] == pytest.approx(expected, abs=1e-5)
 
@@ -167,11 +180,11 @@ def test_densities_of_replicates_are_those_of_their_mean():
     """Given every evaluation of the other networks, each a row of a dense covariance."""
     own = points(6, seed=1)
     everything, scores = repeated(own, [1, 3, 2, 4, 1, 2], 0.3)
-    found = learnt(informant(), everything, scores)
-    rho, unit, y = found.rho, found.unit, found.observations.values
-    against = found.informant.against(everything, everything)
-    noisy = unit**2 * (against.covariance(rho) + found.process.noise * np.eye(len(y)))
-    means = unit * rho * against.means
+    found = learnt(source_model(), everything, scores)
+    rho, output_scale, y = found.rho, found.output_scale, found.observations.values
+    source = found.source_model.posterior(everything, everything)
+    noisy = output_scale**2 * (source.covariance(rho) + found.process.noise * np.eye(len(y)))
+    means = output_scale * rho * source.means
     for row, key in enumerate(found.observations.keys):
         one = np.array([network.key == key for network in everything])
         average = np.vstack([one / one.sum(), np.eye(len(y))[~one]])
@@ -182,4 +195,4 @@ def test_densities_of_replicates_are_those_of_their_mean():
 
 
 def test_prior_probabilities_add_up():
-    assert sum(COUPLINGS.values()) == pytest.approx(1.0)
+    assert sum(CORRELATIONS.values()) == pytest.approx(1.0)

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import Kernel
 from archive import spaces
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.exact import GaussianProcess
-from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.agents.surrogates.outcome_transforms import Scale
 from archive.errors import NumericalError
 from archive.kernels.covariance.base import nasbot_covariance
@@ -31,7 +31,7 @@ def gram():
 
 @pytest.fixture
 def surrogate(gram):
-    return DistanceGP(gram, nasbot_covariance(), SliceSampling(Schedule(4, 5, 1)))
+    return DistanceGP(gram, nasbot_covariance(), SliceSampling(SamplingSchedule(4, 5, 1)))
 
 
 def split(history, at):
@@ -61,9 +61,9 @@ def test_agrees_with_scikit_learn_on_the_same_gram_matrix(history, gram):
     networks, scores, others = split(history, 20)
     covariance = nasbot_covariance()
     stack = gram.distances([*networks, *others]).stack
-    box = DistanceGP(gram, covariance).box(stack)
+    bounds = DistanceGP(gram, covariance).bounds(stack)
     # Strangers at the median distance: at the upper end of the bounds this covariance is positive definite.
-    theta = box.centre + 0.3 * box.widths
+    theta = bounds.centre + 0.3 * bounds.widths
     matrix, noise = covariance.value(stack, theta[:-1]), 0.02
     theirs = GaussianProcessRegressor(Given(matrix), alpha=noise, optimizer=None)
     theirs.fit(np.arange(20.0)[:, None], scores)
@@ -79,10 +79,10 @@ def test_agrees_with_scikit_learn_on_the_same_gram_matrix(history, gram):
 def test_eleven_hyperparameters_inside_their_bounds(history, surrogate, gram):
     networks, scores, _ = split(history, 20)
     fitted = surrogate.fit(networks, scores, np.random.default_rng(0))
-    box = surrogate.box(gram.distances(networks).stack)
+    bounds = surrogate.bounds(gram.distances(networks).stack)
     assert fitted.thetas.shape == (4, 11)
-    assert ((fitted.thetas >= box.lower) & (fitted.thetas <= box.upper)).all()
-    assert (box.lower[-1], box.upper[-1]) == tuple(np.log([1e-3, 1.0]))
+    assert ((fitted.thetas >= bounds.lower) & (fitted.thetas <= bounds.upper)).all()
+    assert (bounds.lower[-1], bounds.upper[-1]) == tuple(np.log([1e-3, 1.0]))
 
 
 def test_learns_what_depends_on_the_architecture():
@@ -156,7 +156,7 @@ def test_scores_without_a_spread(history, surrogate, scores):
 
 
 def test_more_observations_than_the_sampler_looks_at(gram):
-    surrogate = DistanceGP(gram, nasbot_covariance(), SliceSampling(Schedule(4, 5, 1), observations=8))
+    surrogate = DistanceGP(gram, nasbot_covariance(), SliceSampling(SamplingSchedule(4, 5, 1), observations=8))
     networks, scores, others = split(grown(spaces.get("cnn"), 30), 25)
     fitted = surrogate.fit(networks, scores, np.random.default_rng(8))
     assert len(fitted.architectures) == 25

@@ -58,7 +58,7 @@ def fitted(count=30, seed=0, **settings):
     return Ensemble(Counts(), **settings).fit(networks, scores, np.random.default_rng(seed)), networks, scores
 
 
-SHAPE = training.Shape(6, 3, 4)
+SHAPE = training.NetworkShape(6, 3, 4)
 
 
 def problem(members=3, epochs=4, n=11):
@@ -113,7 +113,7 @@ def test_training_agrees_with_automatic_differentiation():
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_few_layers(layers):
-    shape = training.Shape(6, layers, 4)
+    shape = training.NetworkShape(6, layers, 4)
     _, inputs, targets = problem()
     plan = training.plan(shape, 1, 3, len(targets), np.random.default_rng(1))
     said = training.predict(shape, training.train(shape, plan, inputs, targets, 5, 0.02, 1), inputs)

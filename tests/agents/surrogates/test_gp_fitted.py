@@ -8,16 +8,16 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.likelihood import GivenTheta
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import FixedNoise, LearnedNoise
-from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling
 from archive.errors import NumericalError, UnknownNameError, UsageError
 from archive.kernels.covariance.base import exponential
 from tests.support.gp_points import Differences, Point, points, smooth
 
 THETA = np.array([0.2, -1.0, -0.5, 0.0, -3.0])
-QUICK = SliceSampling(Schedule(3, 3, 1), observations=40)
+QUICK = SliceSampling(SamplingSchedule(3, 3, 1), observations=40)
 
 
 def surrogate(inference=None, **settings):
@@ -37,7 +37,9 @@ def test_agrees_with_scikit_learn():
     networks, others = points(30, coordinates=1), points(9, 1, coordinates=1)
     scores = smooth(networks)
     theta = np.log([1.0, 0.8, 0.02])
-    ours = DistanceGP(Differences(), exponential(1), GivenTheta(theta)).fit(networks, scores, np.random.default_rng(0))
+    ours = DistanceGP(Differences(), exponential(1), FixedHyperparameters(theta)).fit(
+        networks, scores, np.random.default_rng(0)
+    )
     theirs = GaussianProcessRegressor(Matern(1 / 0.8, nu=0.5), alpha=0.02, optimizer=None, normalize_y=True)
     theirs.fit(np.array([point.place for point in networks]), scores)
     mean, covariance = theirs.predict(np.array([point.place for point in others]), return_cov=True)
@@ -53,11 +55,11 @@ def test_repeats_are_one_row_and_one_incumbent():
     often = [*networks, networks[2], networks[2], networks[5]]
     scores = smooth(often)
     scores[2] = 9.0
-    fitted = fit(often, scores, GivenTheta(THETA))
+    fitted = fit(often, scores, FixedHyperparameters(THETA))
     assert len(fitted.architectures) == 10
     # The same evaluations under names that differ are a row each.
     apart = [Point(f"{at}", point.place) for at, point in enumerate(often)]
-    naive = fit(apart, scores, GivenTheta(THETA))
+    naive = fit(apart, scores, FixedHyperparameters(THETA))
     assert len(naive.architectures) == 13
     one, two = (found.posterior(points(6, 1), joint=True) for found in (fitted, naive))
     np.testing.assert_allclose(one.means, two.means, atol=1e-9)
@@ -76,7 +78,9 @@ def test_repeats_are_learnt_from_as_rows_of_their_own():
     np.testing.assert_allclose(merged.log_likelihoods, apart.log_likelihoods, atol=1e-2)
 
 
-@pytest.mark.parametrize("inference", [GivenTheta(THETA), GivenTheta(np.stack([THETA, THETA - 1.0])), QUICK])
+@pytest.mark.parametrize(
+    "inference", [FixedHyperparameters(THETA), FixedHyperparameters(np.stack([THETA, THETA - 1.0])), QUICK]
+)
 def test_observing_equals_fitting_with_these_hyperparameters(inference):
     networks, others = points(12), points(5, 1)
     # Three more: a new one, one that is known, and a repeat among the three.
@@ -85,7 +89,7 @@ def test_observing_equals_fitting_with_these_hyperparameters(inference):
     variances = np.linspace(0.0, 0.2, 15)
     before = fit(networks, scores[:12], inference, variances[:12], transform="none")
     after = before.observe(more, scores[12:], variances[12:])
-    anew = fit([*networks, *more], scores, GivenTheta(before.thetas), variances, transform="none")
+    anew = fit([*networks, *more], scores, FixedHyperparameters(before.thetas), variances, transform="none")
     assert after.thetas is before.thetas
     same(after.posterior(others), anew.posterior(others), atol=1e-8)
     one, two = (found.posterior(others, joint=True).covariances for found in (after, anew))
@@ -95,21 +99,22 @@ def test_observing_equals_fitting_with_these_hyperparameters(inference):
 def test_one_observation_at_a_time():
     networks, others = points(20), points(4, 1)
     scores = smooth(networks)
-    grown = fit(networks[:1], scores[:1], GivenTheta(THETA), transform="none")
+    grown = fit(networks[:1], scores[:1], FixedHyperparameters(THETA), transform="none")
     for at in range(1, 20):
         grown = grown.observe(networks[at : at + 1], scores[at : at + 1])
-    whole = fit(networks, scores, GivenTheta(THETA), transform="none")
+    whole = fit(networks, scores, FixedHyperparameters(THETA), transform="none")
     same(grown.posterior(others), whole.posterior(others), atol=1e-9)
 
 
 def test_beliefs_survive_an_observation():
     networks, pending = points(10), points(2, 1)
     scores = smooth(networks)
-    fitted = fit(networks, scores, GivenTheta(THETA)).hallucinate(pending)
+    fitted = fit(networks, scores, FixedHyperparameters(THETA)).hallucinate(pending)
     after = fitted.observe(points(1, 2), np.array([-5.0]))
-    assert after.best >= fitted.believed
+    assert after.best >= fitted.best_fantasy
     assert (
-        after.posterior(pending).variances < fit(networks, scores, GivenTheta(THETA)).posterior(pending).variances
+        after.posterior(pending).variances
+        < fit(networks, scores, FixedHyperparameters(THETA)).posterior(pending).variances
     ).all()
 
 
@@ -117,10 +122,10 @@ def test_known_variances_are_in_squared_score_units():
     networks, others = points(12), points(5, 1)
     scores, variances = smooth(networks), np.full(12, 0.04)
     spread = scores.std()
-    known = fit(networks, scores, GivenTheta(THETA), variances)
+    known = fit(networks, scores, FixedHyperparameters(THETA), variances)
     louder = THETA.copy()
     louder[-1] = np.log(np.exp(THETA[-1]) + 0.04 / spread**2)
-    same(known.posterior(others), fit(networks, scores, GivenTheta(louder)).posterior(others), rtol=1e-9)
+    same(known.posterior(others), fit(networks, scores, FixedHyperparameters(louder)).posterior(others), rtol=1e-9)
 
 
 def test_fixed_noise_in_either_unit():

@@ -8,10 +8,10 @@ from scipy.optimize import approx_fprime
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Kernel, Matern, WhiteKernel
 
-from archive.agents.surrogates.gp.bounds import Box
-from archive.agents.surrogates.gp.likelihood import GivenTheta, Likelihood
+from archive.agents.surrogates.gp.bounds import Bounds
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Likelihood
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.gp.replicates import Repeats
+from archive.agents.surrogates.gp.replicates import Replicates
 from archive.errors import NumericalError, UsageError
 from archive.kernels.covariance.base import Bound, Covariance, Exponential, exponential
 from tests.support.gp_points import Differences, points, smooth
@@ -20,9 +20,9 @@ from tests.support.gp_points import Differences, points, smooth
 def likelihood_of(count, covariance=None, noise=(1e-3, 1.0), coordinates=3, scores=None):
     networks = points(count, coordinates=coordinates)
     scores = smooth(networks) if scores is None else scores
-    repeats = Repeats.of([point.key for point in networks], (scores - scores.mean()) / (scores.std() or 1.0))
+    replicates = Replicates.of([point.key for point in networks], (scores - scores.mean()) / (scores.std() or 1.0))
     covariance = covariance or exponential(coordinates)
-    return Likelihood(covariance, Differences().distances(networks).stack, repeats, noise)
+    return Likelihood(covariance, Differences().distances(networks).stack, replicates, noise)
 
 
 class GivenDistances(Kernel):
@@ -64,7 +64,7 @@ def test_likelihood_and_gradient_agree_with_scikit_learn():
     theta = np.array([0.3, -0.5, -1.5, -2.0, -3.0])
     kernel = GivenDistances(likelihood.covariance, likelihood.stack, theta[:-1]) + WhiteKernel(np.exp(theta[-1]))
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
-    theirs.fit(np.arange(40.0)[:, None], likelihood.repeats.values)
+    theirs.fit(np.arange(40.0)[:, None], likelihood.replicates.values)
     value, gradient = theirs.log_marginal_likelihood(theta, eval_gradient=True)
     ours, slopes = likelihood.value_and_gradient(theta)
     assert ours == pytest.approx(value, abs=1e-6)
@@ -74,12 +74,12 @@ def test_likelihood_and_gradient_agree_with_scikit_learn():
 def test_maximum_agrees_with_scikit_learn():
     networks = points(60, coordinates=1)
     likelihood = likelihood_of(60, coordinates=1)
-    box = likelihood.box
-    kernel = ConstantKernel(1.0, np.exp([box.lower[0], box.upper[0]])) * Matern(
-        1.0, np.exp([-box.upper[1], -box.lower[1]]), nu=0.5
+    bounds = likelihood.bounds
+    kernel = ConstantKernel(1.0, np.exp([bounds.lower[0], bounds.upper[0]])) * Matern(
+        1.0, np.exp([-bounds.upper[1], -bounds.lower[1]]), nu=0.5
     ) + WhiteKernel(0.1, (1e-3, 1.0))
     theirs = GaussianProcessRegressor(kernel, alpha=0.0, n_restarts_optimizer=4, random_state=0)
-    theirs.fit(np.array([point.place for point in networks]), likelihood.repeats.values)
+    theirs.fit(np.array([point.place for point in networks]), likelihood.replicates.values)
     (theta,) = MarginalLikelihood(prior=None).thetas(likelihood, np.random.default_rng(0))
     assert likelihood.value(theta) == pytest.approx(theirs.log_marginal_likelihood_value_, abs=1e-2)
     expected = theirs.kernel_.theta * [1, -1, 1]
@@ -91,18 +91,20 @@ def test_nothing_nearby_is_better(prior):
     likelihood = likelihood_of(50)
     method = MarginalLikelihood(prior=prior)
     (theta,) = method.thetas(likelihood, np.random.default_rng(1))
-    box = likelihood.box
+    bounds = likelihood.bounds
 
     def density(x):
-        return likelihood.value(x) - method._penalty(box, x)[0]
+        return likelihood.value(x) - method._penalty(bounds, x)[0]
 
     rng = np.random.default_rng(2)
     for scale in (0.01, 0.1, 0.5, 2.0):
         for _ in range(20):
-            near = np.clip(theta + scale * rng.standard_normal(5), box.lower, box.upper)
+            near = np.clip(theta + scale * rng.standard_normal(5), bounds.lower, bounds.upper)
             assert density(near) <= density(theta) + 1e-2
     np.testing.assert_allclose(
-        method._penalty(box, theta)[1], approx_fprime(theta, lambda x: method._penalty(box, x)[0], 1e-7), atol=1e-5
+        method._penalty(bounds, theta)[1],
+        approx_fprime(theta, lambda x: method._penalty(bounds, x)[0], 1e-7),
+        atol=1e-5,
     )
 
 
@@ -117,13 +119,13 @@ def test_relevance_is_found():
 
 def test_the_scout_finds_what_all_starts_on_everything_find():
     likelihood = likelihood_of(80)
-    (quick,) = MarginalLikelihood(scout=30).thetas(likelihood, np.random.default_rng(4))
+    (quick,) = MarginalLikelihood(subset_size=30).thetas(likelihood, np.random.default_rng(4))
     (full,) = MarginalLikelihood().thetas(likelihood, np.random.default_rng(4))
     assert likelihood.value(quick) == pytest.approx(likelihood.value(full), abs=0.05)
 
 
 def test_a_start_in_the_wrong_valley_is_left():
-    """Two maxima, the lower one at the centre of the box: more starts find the higher one."""
+    """Two maxima, the lower one at the centre of the bounds: more starts find the higher one."""
 
     class Valleys(Covariance):
         names = ("alpha",)
@@ -148,7 +150,7 @@ def test_a_start_in_the_wrong_valley_is_left():
             slope = 2.0 * x * np.exp(-(x**2)) + 3.0 * (x + 3.0) * np.exp(-((x + 3.0) ** 2))
             return np.full((1, 1), variance), iter([np.full((1, 1), slope)])
 
-    likelihood = Likelihood(Valleys(), np.zeros((1, 1, 1)), Repeats.of("a", np.ones(1)), (1e-9, 1e-9))
+    likelihood = Likelihood(Valleys(), np.zeros((1, 1, 1)), Replicates.of("a", np.ones(1)), (1e-9, 1e-9))
     one, many = (
         MarginalLikelihood(starts, prior=None).thetas(likelihood, np.random.default_rng(0))[0, 0] for starts in (1, 12)
     )
@@ -167,13 +169,14 @@ def test_scores_that_say_nothing_leave_the_prior(scores):
     likelihood = likelihood_of(len(scores), scores=scores)
     (theta,) = MarginalLikelihood().thetas(likelihood, np.random.default_rng(6))
     assert np.isfinite(theta).all()
-    assert ((theta >= likelihood.box.lower) & (theta <= likelihood.box.upper)).all()
+    assert ((theta >= likelihood.bounds.lower) & (theta <= likelihood.bounds.upper)).all()
 
 
 def test_one_seed_gives_one_answer():
     likelihood = likelihood_of(30)
     one, two = (
-        MarginalLikelihood(scout=10, observations=20).thetas(likelihood, np.random.default_rng(7)) for _ in range(2)
+        MarginalLikelihood(subset_size=10, observations=20).thetas(likelihood, np.random.default_rng(7))
+        for _ in range(2)
     )
     np.testing.assert_array_equal(one, two)
 
@@ -182,8 +185,8 @@ def test_indefinite_distances_are_climbed_where_they_can_be():
     # The shortest paths of a star: exp(-beta d^2) is no covariance for small beta.
     stack = np.where(np.eye(25, dtype=bool), 0.0, 2.0)
     stack[0, 1:] = stack[1:, 0] = 1.0
-    repeats = Repeats.of([str(at) for at in range(25)], np.random.default_rng(8).standard_normal(25))
-    likelihood = Likelihood(Exponential([0], 2.0), stack[None], repeats, (1e-6, 1e-6))
+    replicates = Replicates.of([str(at) for at in range(25)], np.random.default_rng(8).standard_normal(25))
+    likelihood = Likelihood(Exponential([0], 2.0), stack[None], replicates, (1e-6, 1e-6))
     assert likelihood.value(np.array([0.0, np.log(0.05)])) == -np.inf
     (theta,) = MarginalLikelihood(prior=None).thetas(likelihood, np.random.default_rng(8))
     assert np.isfinite(likelihood.value(theta[:-1]))
@@ -192,7 +195,7 @@ def test_indefinite_distances_are_climbed_where_they_can_be():
 def test_distances_that_are_no_numbers():
     stack = np.full((1, 3, 3), 1.0)
     stack[0, 0, 1] = stack[0, 1, 0] = np.nan
-    likelihood = Likelihood(exponential(1), stack, Repeats.of("abc", np.ones(3)), (1e-3, 1.0))
+    likelihood = Likelihood(exponential(1), stack, Replicates.of("abc", np.ones(3)), (1e-3, 1.0))
     with pytest.raises(NumericalError, match="a likelihood that is finite"):
         MarginalLikelihood().thetas(likelihood, np.random.default_rng(9))
 
@@ -200,17 +203,17 @@ def test_distances_that_are_no_numbers():
 def test_given_hyperparameters():
     likelihood, theta = likelihood_of(5), np.arange(5.0)
     rng = np.random.default_rng(0)
-    np.testing.assert_array_equal(GivenTheta(theta).thetas(likelihood, rng), theta[None])
-    assert GivenTheta(np.zeros((3, 5))).thetas(likelihood, rng).shape == (3, 5)
+    np.testing.assert_array_equal(FixedHyperparameters(theta).thetas(likelihood, rng), theta[None])
+    assert FixedHyperparameters(np.zeros((3, 5))).thetas(likelihood, rng).shape == (3, 5)
     with pytest.raises(UsageError, match=r"theta must hold 5 parameters, got shape \(2, 4\)"):
-        GivenTheta(np.zeros((2, 4))).thetas(likelihood, rng)
+        FixedHyperparameters(np.zeros((2, 4))).thetas(likelihood, rng)
 
 
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         ({"starts": 0}, "starts must be >= 1, got 0"),
-        ({"scout": 0}, "scout must be >= 1"),
+        ({"subset_size": 0}, "subset_size must be >= 1"),
         ({"observations": -1}, "observations must be >= 1, got -1"),
         ({"prior": 0.0}, "prior must be > 0 or None, got 0.0"),
     ],
@@ -221,7 +224,7 @@ def test_bad_settings(settings, reason):
 
 
 def test_the_prior_is_centred_in_the_box():
-    box = Box(np.array([-2.0, 0.0]), np.array([2.0, 8.0]))
-    assert MarginalLikelihood(prior=0.5)._penalty(box, np.array([0.0, 4.0]))[0] == 0.0
+    bounds = Bounds(np.array([-2.0, 0.0]), np.array([2.0, 8.0]))
+    assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([0.0, 4.0]))[0] == 0.0
     # On a wall, two standard deviations from the centre.
-    assert MarginalLikelihood(prior=0.5)._penalty(box, np.array([2.0, 4.0]))[0] == pytest.approx(2.0)
+    assert MarginalLikelihood(prior=0.5)._penalty(bounds, np.array([2.0, 4.0]))[0] == pytest.approx(2.0)

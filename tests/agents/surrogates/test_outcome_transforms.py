@@ -50,20 +50,20 @@ def test_none_changes_nothing():
 
 def test_quantiles_by_hand():
     scores = np.array([5.0, 1.0, 100.0, 5.0])
-    warp = outcome_transforms.get("rank-normal").learn(scores).warp
-    np.testing.assert_allclose(warp(scores), norm.ppf([0.5, 0.125, 0.875, 0.5]))
+    transform = outcome_transforms.get("rank-normal").learn(scores).monotone_map
+    np.testing.assert_allclose(transform(scores), norm.ppf([0.5, 0.125, 0.875, 0.5]))
     slope = 2.0 * norm.ppf(0.875) / 99.0
     np.testing.assert_allclose(
-        warp(np.array([3.0, 110.0, -9.0])),
+        transform(np.array([3.0, 110.0, -9.0])),
         [norm.ppf(0.125) / 2.0, norm.ppf(0.875) + 10.0 * slope, norm.ppf(0.125) - 10.0 * slope],
     )
 
 
 def test_compression_by_hand():
     scores = np.array([-1e6, 1.0, 2.0, 3.0, 5.0])
-    warp = outcome_transforms.get("compress-below-median").learn(scores).warp
+    transform = outcome_transforms.get("compress-below-median").learn(scores).monotone_map
     # The excess over the median 2 is 1 and 3, its median 2.
-    np.testing.assert_allclose(warp(scores), [-4.0, 2.0 - 6.0 / 7.0, 2.0, 3.0, 5.0], rtol=1e-4)
+    np.testing.assert_allclose(transform(scores), [-4.0, 2.0 - 6.0 / 7.0, 2.0, 3.0, 5.0], rtol=1e-4)
 
 
 def test_compression_hears_the_good_ones_over_one_that_failed():
@@ -81,13 +81,13 @@ def test_compression_hears_the_good_ones_over_one_that_failed():
 
 def test_log_regret_by_hand():
     scores = np.array([1.0, 5.0, 4.0, 2.0, 3.0])
-    warp = outcome_transforms.get("log-regret").learn(scores).warp
+    transform = outcome_transforms.get("log-regret").learn(scores).monotone_map
     # The best is 5, the median falls 2 short of it.
     np.testing.assert_allclose(
-        warp(np.array([1.0, 3.0, 5.0, 7.5])), [5.0 - 2.0 * np.log(3.0), 5.0 - 2.0 * np.log(2.0), 5.0, 7.5]
+        transform(np.array([1.0, 3.0, 5.0, 7.5])), [5.0 - 2.0 * np.log(3.0), 5.0 - 2.0 * np.log(2.0), 5.0, 7.5]
     )
     step = 1e-6
-    below, above = warp(np.array([5.0, 5.0 + step])) - warp(np.array([5.0 - step, 5.0]))
+    below, above = transform(np.array([5.0, 5.0 + step])) - transform(np.array([5.0 - step, 5.0]))
     assert below == pytest.approx(above, rel=1e-5)
 
 
@@ -150,8 +150,8 @@ def test_predictions_in_scores_are_quantiles_of_the_score(name):
     for at in range(len(others)):
         draws = np.random.default_rng(at).normal(posterior.mean[at], posterior.std[at], 4001)
         grid = np.linspace(scores.min(), scores.max() + 20.0, 400_001)
-        warped = grid if fitted.scale.linear else fitted.scale.warp(grid)
-        low, median, high = np.quantile(np.interp(draws, warped, grid), norm.cdf([-1.0, 0.0, 1.0]))
+        transformed = grid if fitted.scale.linear else fitted.scale.monotone_map(grid)
+        low, median, high = np.quantile(np.interp(draws, transformed, grid), norm.cdf([-1.0, 0.0, 1.0]))
         tolerance = 0.1 * found.std[at]
         assert found.mean[at] == pytest.approx(median, abs=tolerance)
         assert found.std[at] == pytest.approx(0.5 * (high - low), abs=tolerance)
@@ -160,8 +160,8 @@ def test_predictions_in_scores_are_quantiles_of_the_score(name):
 
 @pytest.mark.parametrize("scores", [[3.0, 3.0, 3.0], [1.0, 3.0, 3.0], [2.0]])
 def test_log_regret_where_the_median_is_the_best(scores):
-    warp = outcome_transforms.get("log-regret").learn(np.array(scores)).warp
-    assert warp.unit == pytest.approx(np.std(scores) or 1.0)
+    transform = outcome_transforms.get("log-regret").learn(np.array(scores)).monotone_map
+    assert transform.unit == pytest.approx(np.std(scores) or 1.0)
 
 
 @pytest.mark.parametrize("name", ["rank-normal", "compress-below-median", "log-regret"])
@@ -172,7 +172,7 @@ def test_the_incumbent_is_in_the_posterior_s_units(name):
     fitted = gp.fit(networks, scores, np.random.default_rng(0))
     assert not fitted.scale.linear
     posterior = fitted.posterior(networks)
-    np.testing.assert_allclose(posterior.best, fitted.scale.warp(scores).max())
+    np.testing.assert_allclose(posterior.best, fitted.scale.monotone_map(scores).max())
     if name != "rank-normal":
         assert posterior.best == pytest.approx(scores.max())
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archive import agents, spaces
-from archive.agents.base import History, Source
+from archive.agents.base import History, SourceStudy
 from archive.spaces.tables.reader import Table
 from tests.support import data_dir
 from tests.support.histories import observed
@@ -98,7 +98,7 @@ def test_agents_whose_candidates_are_few(cells, kind):
 @pytest.mark.parametrize("kind", ["bananas", "portfolio", "tw"])
 def test_predictions_after_a_warm_start(cells, kind, name):
     space, values = cells
-    source = Source("other", "t", "t/1", space.name, observed(space.members()[:40], values["cifar100"][:40]))
+    source = SourceStudy("other", "t", "t/1", space.name, observed(space.members()[:40], values["cifar100"][:40]))
     settings = {"members": ["outline"], "transforms": [name]} if kind == "portfolio" else {"transform": name}
     scores, agent = values["cifar10"], agents.get(kind, space, **settings)
     known = history(space, scores, 25, (source,))

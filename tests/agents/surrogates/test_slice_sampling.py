@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from archive.agents.surrogates.gp.bounds import Box
-from archive.agents.surrogates.gp.slice_sampling import Schedule, SliceSampling, slice_sample
+from archive.agents.surrogates.gp.bounds import Bounds
+from archive.agents.surrogates.gp.slice_sampling import SamplingSchedule, SliceSampling, slice_sample
 from archive.errors import NumericalError, UsageError
 
 METHODS = ["coordinates", "directions"]
@@ -17,8 +17,8 @@ METHODS = ["coordinates", "directions"]
 def test_correlated_normal(method):
     mean, covariance = np.array([0.5, -1.0]), np.array([[1.0, 0.8], [0.8, 1.0]])
     law = stats.multivariate_normal(mean, covariance)
-    box = Box(np.full(2, -12.0), np.full(2, 12.0))
-    drawn = slice_sample(law.logpdf, box, Schedule(3000, 20, 2), np.random.default_rng(1), method=method)
+    bounds = Bounds(np.full(2, -12.0), np.full(2, 12.0))
+    drawn = slice_sample(law.logpdf, bounds, SamplingSchedule(3000, 20, 2), np.random.default_rng(1), method=method)
     # 3000 draws of an autocorrelation time of about 5: a standard error of 0.04, four of which are allowed.
     np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=0.16)
     np.testing.assert_allclose(np.cov(drawn.T), covariance, atol=0.2)
@@ -27,8 +27,10 @@ def test_correlated_normal(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_density_cut_off_by_the_box(method):
     # exp(-x) on [0, 1], where most steps meet a wall.
-    box = Box(np.zeros(1), np.ones(1))
-    drawn = slice_sample(lambda x: -float(x[0]), box, Schedule(2000), np.random.default_rng(2), method=method)
+    bounds = Bounds(np.zeros(1), np.ones(1))
+    drawn = slice_sample(
+        lambda x: -float(x[0]), bounds, SamplingSchedule(2000), np.random.default_rng(2), method=method
+    )
     law = stats.truncexpon(1.0)
     assert stats.kstest(drawn[::2, 0], law.cdf).pvalue > 1e-3
 
@@ -37,24 +39,24 @@ def test_two_separate_modes_are_both_visited():
     def log_density(x):
         return float(np.logaddexp(-0.5 * ((x[0] + 2) / 0.3) ** 2, -0.5 * ((x[0] - 2) / 0.3) ** 2))
 
-    box = Box(np.full(1, -5.0), np.full(1, 5.0))
-    drawn = slice_sample(log_density, box, Schedule(2000, 10, 1), np.random.default_rng(3))
+    bounds = Bounds(np.full(1, -5.0), np.full(1, 5.0))
+    drawn = slice_sample(log_density, bounds, SamplingSchedule(2000, 10, 1), np.random.default_rng(3))
     assert 0.25 < (drawn > 0).mean() < 0.75
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_flat_density_fills_the_box_and_stays_inside(method):
-    box = Box(np.array([-1.0, 10.0, 0.0]), np.array([1.0, 30.0, 1e-3]))
-    drawn = slice_sample(lambda x: 0.0, box, Schedule(1500, 0, 2), np.random.default_rng(4), method=method)
-    assert ((drawn >= box.lower) & (drawn <= box.upper)).all()
-    for column, low, width in zip(drawn.T, box.lower, box.widths, strict=True):
+    bounds = Bounds(np.array([-1.0, 10.0, 0.0]), np.array([1.0, 30.0, 1e-3]))
+    drawn = slice_sample(lambda x: 0.0, bounds, SamplingSchedule(1500, 0, 2), np.random.default_rng(4), method=method)
+    assert ((drawn >= bounds.lower) & (drawn <= bounds.upper)).all()
+    for column, low, width in zip(drawn.T, bounds.lower, bounds.widths, strict=True):
         assert stats.kstest(column[::3], stats.uniform(low, width).cdf).pvalue > 1e-3
 
 
 def test_one_seed_gives_one_result():
     def draw():
         return slice_sample(
-            lambda x: -float(x @ x), Box(-np.ones(3), np.ones(3)), Schedule(5), np.random.default_rng(7)
+            lambda x: -float(x @ x), Bounds(-np.ones(3), np.ones(3)), SamplingSchedule(5), np.random.default_rng(7)
         )
 
     np.testing.assert_array_equal(draw(), draw())
@@ -64,19 +66,19 @@ def test_holes_in_the_density_are_walked_around():
     def log_density(x):
         return 0.0 if x[0] > 0.5 else -np.inf
 
-    drawn = slice_sample(log_density, Box(np.zeros(1), np.ones(1)), Schedule(200), np.random.default_rng(5))
+    drawn = slice_sample(log_density, Bounds(np.zeros(1), np.ones(1)), SamplingSchedule(200), np.random.default_rng(5))
     assert (drawn > 0.5).all()
 
 
 def test_start_of_zero_density_is_refused():
     with pytest.raises(NumericalError, match="starts where the log density is -inf"):
-        slice_sample(lambda x: -np.inf, Box(np.zeros(2), np.ones(2)), Schedule(1), np.random.default_rng(6))
+        slice_sample(lambda x: -np.inf, Bounds(np.zeros(2), np.ones(2)), SamplingSchedule(1), np.random.default_rng(6))
 
 
 def test_bad_bounds_and_schedules_are_refused():
     with pytest.raises(NumericalError, match="ascending"):
-        Box(np.zeros(2), np.array([1.0, 0.0]))
+        Bounds(np.zeros(2), np.array([1.0, 0.0]))
     with pytest.raises(NumericalError, match="samples >= 1"):
-        Schedule(samples=0)
+        SamplingSchedule(samples=0)
     with pytest.raises(UsageError, match="observations must be >= 1, got 0"):
         SliceSampling(observations=0)

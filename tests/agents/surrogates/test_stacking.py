@@ -13,16 +13,16 @@ from scipy import stats
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.exact import GaussianProcess
-from archive.agents.surrogates.gp.likelihood import GivenTheta
+from archive.agents.surrogates.gp.likelihood import FixedHyperparameters
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
-from archive.agents.surrogates.stacking import Committee, foretold, shares
+from archive.agents.surrogates.stacking import StackedGP, loo_log_densities, stacking_weights
 from archive.errors import UsageError
 from archive.kernels.covariance.base import Exponential
 from tests.support.gp_points import Differences, points, smooth
 
 
 def member(component, theta=None, transform="standardise"):
-    inference = MarginalLikelihood(starts=1) if theta is None else GivenTheta(theta)
+    inference = MarginalLikelihood(starts=1) if theta is None else FixedHyperparameters(theta)
     return DistanceGP(Differences(), Exponential([component]), inference, transform=transform)
 
 
@@ -41,7 +41,7 @@ def test_left_out_is_what_the_others_say():
     x, values = rng.normal(size=(9, 2)), rng.normal(size=9)
     gram = np.exp(-np.abs(x[:, None] - x[None]).sum(axis=-1))
     variances = rng.uniform(0.05, 0.5, 9)
-    found = GaussianProcess.condition(gram, values, 0.1, variances).left_out()
+    found = GaussianProcess.condition(gram, values, 0.1, variances).loo_log_densities()
     for at in range(9):
         rest = np.delete(np.arange(9), at)
         others = GaussianProcess.condition(gram[np.ix_(rest, rest)], values[rest], 0.1, variances[rest])
@@ -53,7 +53,7 @@ def test_left_out_is_what_the_others_say():
 @pytest.mark.parametrize("prior", [0.0, 1.0, 5.0])
 def test_shares_are_the_most_probable(prior):
     likelihoods = np.random.default_rng(4).normal(size=(12, 3))
-    found = shares(likelihoods, prior)
+    found = stacking_weights(likelihoods, prior)
     assert found.sum() == pytest.approx(1.0)
     grid = [(a, b, 60 - a - b) for a, b in itertools.product(range(1, 59), repeat=2) if a + b < 60]
     best = max(objective(likelihoods, np.array(point) / 60.0, prior) for point in grid)
@@ -61,31 +61,31 @@ def test_shares_are_the_most_probable(prior):
 
 
 def test_without_evaluations_all_are_alike():
-    np.testing.assert_allclose(shares(np.empty((0, 4)), 1.0), 0.25)
-    np.testing.assert_allclose(shares(np.empty((0, 4)), 0.0), 0.25)
+    np.testing.assert_allclose(stacking_weights(np.empty((0, 4)), 1.0), 0.25)
+    np.testing.assert_allclose(stacking_weights(np.empty((0, 4)), 0.0), 0.25)
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.floats(0.0, 3.0), st.integers(0, 99))
 def test_shares_are_shares(n, count, prior, seed):
     likelihoods = 200.0 * np.random.default_rng(seed).normal(size=(n, count))
-    found = shares(likelihoods, prior)
+    found = stacking_weights(likelihoods, prior)
     assert found.sum() == pytest.approx(1.0)
     assert (found >= prior / (n + count * prior) - 1e-12).all()
 
 
 def test_two_that_say_the_same_count_as_one():
     likelihoods = np.random.default_rng(1).normal(size=(40, 2))
-    twice = shares(likelihoods[:, [0, 0, 1]], 0.0)
-    np.testing.assert_allclose([twice[:2].sum(), twice[2]], shares(likelihoods, 0.0), atol=1e-3)
+    twice = stacking_weights(likelihoods[:, [0, 0, 1]], 0.0)
+    np.testing.assert_allclose([twice[:2].sum(), twice[2]], stacking_weights(likelihoods, 0.0), atol=1e-3)
 
 
 def test_who_foretells_better_is_heard_more():
-    found = fit(Committee([member(0), member(2)]), noise=0.02).shares
+    found = fit(StackedGP([member(0), member(2)]), noise=0.02).shares
     assert found[0] > 0.9
 
 
 def test_posterior_is_the_weighted_mixture():
-    fitted = fit(Committee([member(0), member(1)]), count=12)
+    fitted = fit(StackedGP([member(0), member(1)]), count=12)
     others = points(5, 1)
     posterior = fitted.posterior(others, joint=True)
     apart = [one.posterior(others, joint=True) for one in fitted.members]
@@ -98,22 +98,24 @@ def test_posterior_is_the_weighted_mixture():
 
 def test_sets_of_one_member_divide_its_share():
     two = np.array([[0.0, 0.0, -2.0], [0.0, 1.0, -3.0]])
-    fitted = fit(Committee([member(0, two), member(1)]), count=12)
+    fitted = fit(StackedGP([member(0, two), member(1)]), count=12)
     np.testing.assert_allclose(fitted.weights, [fitted.shares[0] / 2, fitted.shares[0] / 2, fitted.shares[1]])
     scores = smooth(points(12))
-    each = np.array([process.left_out() for process in fitted.members[0].processes])
-    np.testing.assert_allclose(foretold(fitted.members, scores)[:, 0], np.log(np.exp(each).mean(axis=0) / scores.std()))
+    each = np.array([process.loo_log_densities() for process in fitted.members[0].processes])
+    np.testing.assert_allclose(
+        loo_log_densities(fitted.members, scores)[:, 0], np.log(np.exp(each).mean(axis=0) / scores.std())
+    )
 
 
 def test_who_is_not_heard_is_left_out():
-    fitted = fit(Committee([member(0), member(2)], prior=0.0), count=60, noise=0.01)
+    fitted = fit(StackedGP([member(0), member(2)], prior=0.0), count=60, noise=0.01)
     assert fitted.shares[1] < 0.01
     assert len(fitted.members) == 1
     np.testing.assert_allclose(fitted.weights, 1.0)
 
 
 def test_belief_keeps_means_and_shrinks_deviations():
-    fitted = fit(Committee([member(0), member(1)]), count=12)
+    fitted = fit(StackedGP([member(0), member(1)]), count=12)
     others = points(4, 1)
     before, after = fitted.posterior(others), fitted.hallucinate(others[:1]).posterior(others)
     np.testing.assert_allclose(after.means, before.means, atol=1e-8)
@@ -133,7 +135,7 @@ def test_densities_are_of_scores(name):
 
 def test_members_with_other_units_are_compared_in_scores():
     """Standardised twice, once in a thousandth of the unit: the same model, the same share."""
-    given = GivenTheta(np.array([[0.0, 0.0, -2.0]]))
+    given = FixedHyperparameters(np.array([[0.0, 0.0, -2.0]]))
     networks, scores = points(12), smooth(points(12))
     apart = [
         DistanceGP(Differences(), Exponential([0]), given, transform=name).fit(
@@ -143,8 +145,8 @@ def test_members_with_other_units_are_compared_in_scores():
     ]
     centred = (scores - scores.mean()) / scores.std()
     np.testing.assert_allclose(
-        foretold(apart, scores)[:, 0],
-        foretold(
+        loo_log_densities(apart, scores)[:, 0],
+        loo_log_densities(
             [
                 DistanceGP(Differences(), Exponential([0]), given, transform="none").fit(
                     networks, centred, np.random.default_rng(0)
@@ -157,7 +159,7 @@ def test_members_with_other_units_are_compared_in_scores():
 
 
 def test_members_are_mixed_in_scores():
-    fitted = fit(Committee([member(0, transform="log-regret"), member(1)]), count=12)
+    fitted = fit(StackedGP([member(0, transform="log-regret"), member(1)]), count=12)
     others = points(5, 1)
     found = fitted.posterior(others).in_scores()
     first, second = (one.posterior(others) for one in fitted.members)
@@ -167,12 +169,12 @@ def test_members_are_mixed_in_scores():
 
 
 def test_one_observation():
-    fitted = fit(Committee([member(0), member(2)]), count=1)
+    fitted = fit(StackedGP([member(0), member(2)]), count=1)
     assert np.isfinite(fitted.posterior(points(3, 1)).mean).all()
 
 
 def test_arguments():
     with pytest.raises(UsageError, match="one or more members, got none"):
-        Committee([])
+        StackedGP([])
     with pytest.raises(UsageError, match="prior must be >= 0 and finite, got -1"):
-        Committee([member(0)], prior=-1)
+        StackedGP([member(0)], prior=-1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archive import agents, spaces
-from archive.agents.base import History, Observation, Source
+from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.catalogue import infos
 from archive.agents.transfer.coordinator import DESIGN, ELSEWHERE, REMEMBERED, TOP
 from archive.architecture import codec
@@ -26,7 +26,7 @@ def space(tmp_path_factory):
 def source(networks, scores, study="s", task="t"):
     pairs = enumerate(zip(networks, scores, strict=True))
     seen = tuple(Observation(one, float(value), f"{study}#{at}") for at, (one, value) in pairs)
-    return Source(study, task, f"{task}/1", networks[0].space, seen)
+    return SourceStudy(study, task, f"{task}/1", networks[0].space, seen)
 
 
 def half(space):
