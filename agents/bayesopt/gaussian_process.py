@@ -29,7 +29,7 @@ from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.options import BATCH, BatchOptions, choose
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.distance import DistanceGP
-from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior as DimensionScaledPrior
+from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.noise import LearnedNoise
 from archive.kernels.base import Distance

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from archive.agents.acquisition.listing import Listing
-from archive.agents.bayesopt.gaussian_process import DimensionScaledPrior
+from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.architecture.graph import Architecture
@@ -104,7 +104,8 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
     if member == "sums":
         covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
     else:
-        covariance = DimensionScaledPrior(kinds[0].default_covariance() if len(kinds) == 1 else Raised(powers), len(powers))
+        covariance = kinds[0].default_covariance() if len(kinds) == 1 else Raised(powers)
+        covariance = DimensionScaledPrior(covariance, len(powers))
     prior = NARROW if member in ("outline", "structure") else WIDE
     return Model(CachedDistances(kinds, listing if cheap else None), covariance, cheap, prior)
 

@@ -1,1 +1,1 @@
-"""Surrogates: what is believed of architectures that nobody has trained yet."""
+"""Surrogates: models that predict the scores of architectures that have not been evaluated. Imports kernels."""

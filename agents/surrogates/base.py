@@ -1,15 +1,15 @@
-"""What a surrogate is: it learns scores of architectures and answers with a posterior.
+"""The surrogate interface: fit to the scores of architectures, predict by a posterior.
 
 Notation:
 
-    symbol   meaning                                             shape
-    S        members of the mixture: hyperparameter samples      scalar
-    m        architectures asked about                           scalar
-    g        increasing transform of the scores (`transforms`)   scores
-    mu       posterior mean of each member, of g(score)          (S, m)
-    v        posterior variance of the noise-free g(score)       (S, m)
-    C        posterior covariance                                (S, m, m)
-    w        shares of the members, of sum 1                     (S,)
+    symbol   meaning                                                          shape
+    S        members of the mixture: hyperparameter samples, or models        scalar
+    m        query architectures                                              scalar
+    g        increasing outcome transform (`outcome_transforms`)              scores
+    mu       posterior mean of g(score), by member                            (S, m)
+    v        posterior variance of the noise-free g(score), by member         (S, m)
+    C        posterior covariance                                             (S, m, m)
+    w        weights of the members, of sum 1                                 (S,)
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Posterior:
-    """A mixture of S Gaussians over the scores of m architectures, or over what a transform makes of the scores.
+    """A mixture of S Gaussians over the scores of m architectures, or over transformed scores.
 
-    S is the number of hyperparameter samples, which count alike, or of models, which need not. Where a model learns
-    transformed scores, its Gaussian is one of g(score): an acquisition takes it as it is, people read `in_scores`.
+    Members are hyperparameter samples, with equal weights, or models, with weights of their own. A model fitted to
+    transformed scores predicts g(score): acquisitions use that Gaussian directly, reports use `in_scores`.
 
     Attributes:
         means: (S, m) float64, of g(score); in score units where g is linear or there is none.
         variances: (S, m) float64, of the noise-free g(score), never negative.
-        best: (S,) float64: what each member takes g of the incumbent's score to be.
-        covariances: (S, m, m) float64, or None where only marginals were asked for.
-        weights: (S,) float64, the shares of the members, of sum 1; None where all count alike.
-        scales: S of them, with g of each member; empty where all are Gaussians of the scores.
+        best: (S,) float64: g of the incumbent's score, by member.
+        covariances: (S, m, m) float64, or None for a posterior of marginals only.
+        weights: (S,) float64, of sum 1; None for equal weights.
+        scales: S fitted transforms, one for each member; empty where all members predict scores.
     """
 
     means: Array
@@ -57,8 +57,8 @@ class Posterior:
     def in_scores(self) -> Posterior:
         """Return the marginals in score units.
 
-        Of each member, the mean is the median of the score, g^-1(mu), and the standard deviation half the width of its
-        central 68 %, 1/2 (g^-1(mu + s) - g^-1(mu - s)): both are those of the Gaussian where g is linear.
+        For each member, the mean is the median of the score, g^-1(mu), and the standard deviation is half the width of
+        its central 68 % interval, 1/2 (g^-1(mu + s) - g^-1(mu - s)). Where g is linear, both are the Gaussian's.
         """
         if all(scale.linear for scale in self.scales):
             return Posterior(self.means, self.variances, self.best, None, self.weights)
@@ -72,7 +72,7 @@ class Posterior:
         return Posterior(means, variances, best, None, self.weights)
 
     def average(self, values: Array) -> Array:
-        """Return the mean over the members of what each says: (S, ...) to (...) float64."""
+        """Return the weighted mean over the members: (S, ...) to (...) float64."""
         averaged: Array = np.average(values, axis=0, weights=self.weights)
         return averaged
 
@@ -119,26 +119,26 @@ class Posterior:
         return draws
 
     def members(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw members, each by its share: (count,) positions."""
+        """Draw members with probability equal to their weight: (count,) positions."""
         if self.weights is None:
             return rng.integers(len(self.means), size=count)
         return rng.choice(len(self.means), size=count, p=self.weights)
 
     def _covariances(self) -> Array:
         if self.covariances is None:
-            raise NumericalError("joint samples need a posterior with covariances, this one has marginals only")
+            raise NumericalError("joint samples need a posterior with covariances, got one with marginals only")
         return self.covariances
 
 
 class Surrogate(ABC):
-    """How to learn scores; immutable, so that one may serve many histories."""
+    """A model that can be fitted to scores; immutable, so that one instance may serve many histories."""
 
     @abstractmethod
     def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> Fitted:
-        """Learn from observations.
+        """Fit the model to observations.
 
         Args:
-            architectures: n networks, at least one; a network may stand there several times.
+            architectures: n networks, at least one; replicates of a network are allowed.
             scores: (n,) float64, finite, larger is better.
             rng: Source of randomness.
 
@@ -148,33 +148,34 @@ class Surrogate(ABC):
 
 
 class Fitted(ABC):
-    """A surrogate that has seen its observations; immutable."""
+    """A fitted surrogate; immutable."""
 
     @abstractmethod
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
-        """Return what is believed of the scores of m networks; with covariances if `joint`.
+        """Return the posterior of the scores of m networks, with covariances if `joint`.
 
-        After a transform that is not linear it is what is believed of the transformed scores, and names the transform.
+        After a nonlinear outcome transform it is the posterior of the transformed scores; `Posterior.scales` holds the
+        transform.
         """
 
     @abstractmethod
     def hallucinate(self, architectures: Sequence[Architecture]) -> Fitted:
-        """Return the surrogate that would be, had these networks scored exactly as expected.
+        """Return the surrogate conditioned on fantasy scores of these networks, equal to their posterior means.
 
-        For proposals without a result yet: the mean stays, the uncertainty around them shrinks, and an acquisition
-        looks elsewhere (the kriging believer of Ginsbourger et al., 2011).
+        For pending proposals: the posterior mean stays the same and the variance around them shrinks, so that an
+        acquisition moves elsewhere (kriging believer: Ginsbourger et al., 2011).
         """
 
     def task_correlations(self) -> Mapping[str, float]:
-        """Return how far the task is taken to follow each study of another task that helps, in [-1, 1], by study."""
+        """Return the estimated correlation rho of the task with each source study, in [-1, 1], by study."""
         return {}
 
 
 def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:
-    """Refuse observations that nothing can be learnt from.
+    """Validate the arguments of a fit.
 
     Raises:
-        NumericalError: There are none, as many scores as architectures are missing, or one is not finite.
+        NumericalError: There are no scores, their number differs from that of the architectures, or one is not finite.
     """
     if len(architectures) == 0:
         raise NumericalError("a surrogate needs at least one observation, got none")
@@ -186,8 +187,8 @@ def check_scores(architectures: Sequence[Architecture], scores: Array) -> None:
 
 
 def _square_root(covariance: Array) -> Array:
-    # Posterior covariances are semi-definite, often singular (repeats, certain points): eigenvalues clipped at zero
-    # give an exact root where Cholesky would need jitter.
+    # Posterior covariances are semi-definite and often singular (replicates, points without uncertainty). Eigenvalues
+    # clipped at zero give an exact root where Cholesky would need jitter.
     values, vectors = np.linalg.eigh(covariance)
     root: Array = vectors * np.sqrt(np.clip(values, 0.0, None))
     return root

@@ -1,7 +1,7 @@
-"""Distances of several kinds side by side, with a memory of whole rows to the members of a space.
+"""Concatenated distances of several kernels, with a cache of whole rows to the members of a space.
 
-An agent that can list its space asks after every evaluation how far each known network is from every member. Known
-networks become one more at a time, so their rows are kept: a proposal computes one row instead of hundreds.
+An agent that ranks a listed space needs, after every evaluation, the distances of each known network from every member.
+Known networks are added one at a time, so their rows are cached: a proposal computes one row instead of hundreds.
 
 | symbol | meaning                                                         | shape       |
 |--------|-----------------------------------------------------------------|-------------|
@@ -29,22 +29,22 @@ from archive.kernels.features.embedding import EmbeddedDistance, FeatureDistance
 from archive.kernels.features.l1 import blocks
 from archive.kernels.gram import Gram
 
-# Bytes of rows to keep: 2,900 known networks of NAS-Bench-201 with five components.
+# Bytes of cached rows: 2,900 known networks of NAS-Bench-201 with five components.
 MOST_BYTES = 2**29
-# Below so many columns a row of all members costs more than it will save.
+# Below this number of columns a row to all members costs more than it saves.
 FEW = 1000
-# Distances of members below which features are compared one network at a time.
+# Number of distances below which features are compared one network at a time.
 LARGE = 2000
 
 
 @final
 class CachedDistances:
-    """What gives a Gaussian process its distances; threads may share one. The memory changes no result.
+    """Distances for a Gaussian process, cached by row; threads may share one. The cache changes no result.
 
     Args:
         distances: One or more kinds.
         listing: All networks of the space, where they can be listed and rows are cheap.
-        most_bytes: Memory for rows; those of a call that needs more are not kept.
+        most_bytes: Memory for cached rows; rows of a call that needs more are not cached.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class CachedDistances:
         listing: Listing | None = None,
         most_bytes: int = MOST_BYTES,
     ) -> None:
-        """Start with an empty memory."""
+        """Start with an empty cache."""
         self.kinds = tuple(distances)
         self.listing = listing or Listing(())
         self.components = sum(len(kind.components) for kind in self.kinds)
-        # Room for all members, and as many others again.
+        # Room for all members, and for as many other networks.
         most = max(8192, 2 * len(self.listing))
         self.grams = [Gram(kind, max_networks=most, prepare=self._prepare(kind)) for kind in self.kinds]
-        # Rows of members come from laid out features if all kinds have features, else from the kinds' own code.
+        # Rows of members are computed from laid out features if all kinds have features, else by the kinds themselves.
         self._featured = tuple(kind for kind in self.kinds if isinstance(kind, FeatureDistance))
         self._laid_out = len(self._featured) == len(self.kinds)
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
@@ -70,14 +70,14 @@ class CachedDistances:
     def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
         """Return the distances of all pairs, all components unnormalised: see `Distance.distances`.
 
-        Those from many members are rounded to single precision, whether they are remembered or not.
+        Distances to many members are rounded to single precision, whether cached or not.
         """
         if second is None or len(second) < FEW or (columns := self._columns(second)) is None:
             return self._components(self._compute(first, second))
         if len(first) > self._most_rows:
             return self._components(self._compute(first, second).astype(np.float32).astype(np.float64))
         with self._lock:
-            rows = self._remembered(first)
+            rows = self._cached(first)
         stack = np.empty((self.components, len(first), len(second)))
         for at, row in enumerate(rows):
             stack[:, at] = row[:, columns]
@@ -87,12 +87,12 @@ class CachedDistances:
         return partial(self.listing.prepare, kind) if isinstance(kind, FeatureDistance) else None
 
     def _columns(self, networks: Sequence[Architecture]) -> slice | NDArray[np.int64] | None:
-        found = [self.listing.position.get(network.key, -1) for network in networks]
-        columns = np.array(found, np.int64)
+        positions = [self.listing.position.get(network.key, -1) for network in networks]
+        columns = np.array(positions, np.int64)
         if (columns < 0).any():
             return None
-        # A slice is copied several times as fast as columns that are picked.
-        return slice(found[0], found[-1] + 1) if (np.diff(columns) == 1).all() else columns
+        # A slice is copied several times as fast as an index array.
+        return slice(positions[0], positions[-1] + 1) if (np.diff(columns) == 1).all() else columns
 
     def _remembered(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
         new = {network.key: network for network in networks if network.key not in self._rows}
@@ -129,21 +129,21 @@ class CachedDistances:
     def _inside(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None
     ) -> tuple[list[int], list[int] | None] | None:
-        """Return positions in the list; None where blocks are small, or some network or kind is not listed."""
+        """Return positions in the listing; None for small blocks, and where a network or kind is not listed."""
         large = len(first) * len(first if second is None else second) >= LARGE
         if not large or not len(self.listing) or not all(isinstance(kind, EmbeddedDistance) for kind in self.kinds):
             return None
         sides = [[self.listing.position.get(one.key, -1) for one in side] for side in (first, second or ())]
         if any(-1 in side for side in sides):
             return None
-        # Merging sparse vectors takes longer than comparing distinct features.
+        # Merging sparse vectors is slower than comparing the features of distinct networks.
         vectors = (each for kind in self._featured for each in self.listing.vectors(kind))
         if not all(isinstance(each.columns, np.ndarray) for each in vectors):
             return None
         return sides[0], None if second is None else sides[1]
 
     def _between(self, rows: list[int], columns: list[int] | None) -> Array:
-        """Compute what the kinds do, from vectors that are laid out already."""
+        """Compute the distances from the vectors of the listing."""
         stack = np.zeros((self.components, len(rows), len(rows if columns is None else columns)))
         vectors = (vectors for kind in self._featured for vectors in self.listing.vectors(kind))
         for out, each in zip(stack, vectors, strict=True):

@@ -1,4 +1,4 @@
-"""Outcome transforms: increasing functions of scores, applied before a Gaussian process sees them.
+"""Outcome transforms: increasing functions of scores, applied before a surrogate is fitted.
 
 | name                    | transform g                                          | inverse                             |
 |-------------------------|------------------------------------------------------|-------------------------------------|
@@ -12,19 +12,19 @@
 |                         | below it, c = b - t, t the median                    | below it                            |
 
 After g, all but `none` standardise. A linear transform is undone in the posterior, so that mean, standard deviation
-and incumbent are in score units. After another the posterior is one of g(score): acquisitions compare architectures
-there, where they are alike to a Gaussian. `Posterior.in_scores` undoes g for people.
+and incumbent are in score units. After a nonlinear one the posterior is that of g(score): acquisitions compare
+architectures on this scale, where the Gaussian fits. `Posterior.in_scores` undoes g for reports.
 
-A Gaussian reaches where g maps no score to, or only scores worse than any: of `compress-below-median` nothing is more
-than b below t, and an exponential has no end. So an inverse never returns less than the worst score observed: a
-posterior that reaches below it says "as bad as the worst".
+The support of a Gaussian exceeds the range of g: with `compress-below-median` no score maps to more than b below t, and
+the inverse of `log-regret` is unbounded below. An inverse therefore never returns less than the worst score observed.
 
-`compress-below-median` is for networks that fail to train: how bad the bad ones are says little about the good ones,
-and as outliers they drown them. `log-regret` does the same to all that is not best, the more the further it is from the
-best: the scale of what is left to gain decides, and that scale follows the search. Above the best both leave scores as
-they are, so that an improvement is one in score units. `rank-normal` is for scores without a meaningful scale. On
-NAS-Bench-201, after 20 and 50 networks, either ranks the others better than `standardise` does (Spearman's rho 0.02 to
-0.04 higher, 8 seeds, Hamming and Weisfeiler-Lehman distances).
+`compress-below-median` is for networks that fail to train: the differences between bad scores carry little information
+about good ones, and as outliers they would dominate the fit. `log-regret` compresses all scores below the incumbent,
+the more the further below, so that resolution is highest near the incumbent; its unit follows the search. Above the
+incumbent both are the identity, so that an improvement is in score units. `rank-normal` is for scores without a
+meaningful scale. On NAS-Bench-201, after 20 and 50 networks, `compress-below-median` and `log-regret` rank the other
+networks better than `standardise` (Spearman's rho 0.02 to 0.04 higher, 8 seeds, Hamming and Weisfeiler-Lehman
+distances).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from scipy.special import ndtri
 from archive.agents.surrogates.base import Array
 from archive.errors import NumericalError, UnknownNameError
 
-# Beyond these, variances in squared score units overflow, or vanish.
+# Beyond these, variances in squared score units overflow or underflow.
 LARGEST = 1e150
 SMALLEST = 1e-150
 
 
 class MonotoneMap(ABC):
-    """g, increasing; immutable."""
+    """The function g of an outcome transform, increasing; immutable."""
 
     @abstractmethod
     def __call__(self, scores: Array) -> Array:
@@ -53,20 +53,20 @@ class MonotoneMap(ABC):
 
     @abstractmethod
     def inverse(self, transformed: Array) -> Array:
-        """Return the scores of values of g, of any shape: finite, never decreasing in the values.
+        """Map values of g back to scores, of any shape: finite and nondecreasing.
 
-        `inverse(g(y))` is y for all y from the worst score observed upwards, and the worst score for those below it.
+        `inverse(g(y))` is y for every y at or above the worst score observed, and the worst score for lower ones.
         """
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How scores and standardised values convert: (g(y) - centre) / spread.
+    """A fitted outcome transform: standardised values are (g(y) - centre) / spread.
 
     Attributes:
         centre: Mean of the transformed scores.
-        spread: Their standard deviation; 1 where all are equal, a single one included.
-        warp: g, increasing; None for the identity.
+        spread: Their standard deviation; 1 where all scores are equal.
+        warp: g; None for the identity.
     """
 
     centre: float
@@ -75,7 +75,7 @@ class Scale:
 
     @classmethod
     def of(cls, scores: Array, monotone_map: MonotoneMap | None = None) -> Scale:
-        """Return the scale of n scores, (n,) float64.
+        """Fit the scale to n scores, (n,) float64.
 
         Raises:
             NumericalError: A score is so large that variances would overflow.
@@ -85,13 +85,13 @@ class Scale:
             raise NumericalError(f"scores must be within {LARGEST:g} of 0, got {largest:g}")
         transformed = scores if monotone_map is None else monotone_map(scores)
         spread = float(transformed.std())
-        # Rounding leaves equal scores a spread of some units in the last place.
+        # Rounding gives equal scores a spread of some units in the last place.
         equal = spread <= max(1e-12 * float(np.abs(transformed).max()), SMALLEST)
         return cls(float(transformed.mean()), 1.0 if equal else spread, monotone_map)
 
     @property
     def linear(self) -> bool:
-        """Whether the posterior is one of scores."""
+        """Whether posteriors are of scores rather than of g(score)."""
         return self.monotone_map is None
 
     def standardise(self, scores: Array) -> Array:
@@ -102,30 +102,30 @@ class Scale:
     def log_slopes(self, scores: Array) -> Array:
         """Return the logarithm of the derivative of `standardise` at n scores: (n,) float64.
 
-        Densities of standardised values times the slopes are densities of scores, which compare across scales.
+        The density of a standardised value times the slope is the density of the score, comparable across transforms.
         """
-        # Warps have kinks and, between known scores, steps of their own: a central difference sees what is near.
+        # g has kinks, and between observed scores `rank-normal` is linear: a central difference gives the local slope.
         step = 1e-4 * (float(scores.std()) or 1.0)
         rises = self.standardise(scores + step) - self.standardise(scores - step)
         return np.log(np.maximum(rises / (2.0 * step), np.finfo(np.float64).tiny))
 
     def restore(self, transformed: Array) -> Array:
-        """Return the scores of values of g, of any shape; the inverse of `warp`, see `MonotoneMap.inverse`."""
+        """Map values of g back to scores, of any shape; see `MonotoneMap.inverse`."""
         return transformed if self.monotone_map is None else self.monotone_map.inverse(transformed)
 
 
 class OutcomeTransform(ABC):
-    """How to choose a scale from the scores of a history."""
+    """An outcome transform: fits a `Scale` to the scores of a history."""
 
     name: ClassVar[str]
 
     @abstractmethod
     def learn(self, scores: Array) -> Scale:
-        """Return the scale for n finite scores, (n,) float64; it stays as it is when scores are added."""
+        """Fit the scale to n finite scores, (n,) float64; scores added later do not change it."""
 
 
 class Unchanged(OutcomeTransform):
-    """Scores that the caller has standardised."""
+    """The identity, for scores that the caller has standardised."""
 
     name = "none"
 
@@ -146,7 +146,7 @@ class Standardise(OutcomeTransform):
 
 
 class RankNormal(OutcomeTransform):
-    """Normal quantiles of the ranks; between known scores linear, beyond them with the mean slope."""
+    """Normal quantiles of the ranks; linear between observed scores, with the mean slope beyond them."""
 
     name = "rank-normal"
 
@@ -155,14 +155,14 @@ class RankNormal(OutcomeTransform):
         Scale.of(scores)
         known, repeats = np.unique(scores, return_counts=True)
         last = np.cumsum(repeats)
-        # Equal scores share the mean of their ranks, counted from 1.
+        # Ties get the mean of their ranks, counted from 1.
         ranks = 0.5 * (last + (last - repeats) + 1)
         quantiles = ndtri((ranks - 0.5) / len(scores))
         return Scale.of(scores, _Quantiles(known, quantiles))
 
 
 class CompressBelowMedian(OutcomeTransform):
-    """Scores above the median as they are, below it drawn closer the lower they are."""
+    """The identity above the median; compression towards a lower bound below it."""
 
     name = "compress-below-median"
 
@@ -171,27 +171,27 @@ class CompressBelowMedian(OutcomeTransform):
         plain, median = Scale.of(scores), float(np.median(scores))
         above = scores[scores > median] - median
         depth = 3.0 * float(np.median(above)) if above.size else plain.spread
-        # A depth that is nothing beside the spread would make equal what is below the median.
+        # A depth negligible beside the spread would make all scores below the median equal.
         return Scale.of(scores, _Compression(median, max(depth, 1e-6 * plain.spread), float(scores.min())))
 
 
 class LogRegret(OutcomeTransform):
-    """The logarithm of what a score falls short of the best, in units of what the median falls short."""
+    """The logarithm of the regret, in units of the median regret."""
 
     name = "log-regret"
 
     def learn(self, scores: Array) -> Scale:
         """See `OutcomeTransform.learn`."""
         plain, best = Scale.of(scores), float(scores.max())
-        # Where more than half of the scores are the best, the median says nothing; their spread is 1 if all are.
-        short = best - float(np.median(scores))
-        unit = short if short > 1e-6 * plain.spread else plain.spread
+        # Where more than half of the scores equal the best, the median regret is 0; the spread replaces it.
+        regret = best - float(np.median(scores))
+        unit = regret if regret > 1e-6 * plain.spread else plain.spread
         return Scale.of(scores, LogRegretMap(best, unit, float(scores.min())))
 
 
 @dataclass(frozen=True)
 class LogRegretMap(MonotoneMap):
-    """g of `log-regret`: continuous, with a continuous slope.
+    """g of `log-regret`: continuously differentiable.
 
     Attributes:
         best: b.
@@ -210,7 +210,7 @@ class LogRegretMap(MonotoneMap):
 
     def inverse(self, transformed: Array) -> Array:
         """See `MonotoneMap.inverse`."""
-        # The worst score is less than exp(50) units below the best, and the exponential of more may overflow.
+        # The worst score is less than exp(50) units below the best; larger exponents may overflow.
         short = np.clip((self.best - transformed) / self.unit, 0.0, 50.0)
         return np.maximum(np.maximum(transformed, self.best) - self.unit * np.expm1(short), self.worst)
 
@@ -249,7 +249,7 @@ class _Compression(MonotoneMap):
 
     def inverse(self, transformed: Array) -> Array:
         short = np.maximum(self.median - transformed, 0.0)
-        # The share of the depth that is used up; of all of it there is no score.
+        # Fraction of the depth; the whole depth is the image of no finite score.
         used = np.minimum(short / self.depth, 1.0 - np.finfo(np.float64).epsneg)
         return np.maximum(np.maximum(transformed, self.median) - used * self.depth / (1.0 - used), self.worst)
 
@@ -260,7 +260,7 @@ _transforms: dict[str, type[OutcomeTransform]] = {
 
 
 def get(name: str | OutcomeTransform) -> OutcomeTransform:
-    """Return the transform of a name; a transform is returned as it is.
+    """Return a transform by name; a transform is returned unchanged.
 
     Raises:
         UnknownNameError: There is no such transform.

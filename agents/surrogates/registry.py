@@ -1,4 +1,4 @@
-"""Surrogates by name, each with any kernel it can learn with: `surrogates.get("gp", "path")`."""
+"""Surrogates by name, with any kernel that they support: `surrogates.get("gp", "path")`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def names() -> tuple[str, ...]:
 
 
 def takes(surrogate: str, kernel: str) -> bool:
-    """Return whether a surrogate can learn with a kernel: the ensemble needs features, a Gaussian process distances."""
+    """Return whether a surrogate supports a kernel: the ensemble needs features, a Gaussian process distances."""
     return surrogate != "ensemble" or isinstance(kernels.get(kernel), EmbeddedDistance)
 
 
@@ -30,14 +30,14 @@ def get(name: str, kernel: str | Distance[Any], pairwise: Pairwise | None = None
     """Return a surrogate.
 
     Args:
-        name: `gp` (hyperparameters of the greatest posterior density), `gp-slice` (samples of them) or `ensemble`.
+        name: `gp` (maximum a posteriori hyperparameters), `gp-slice` (samples of them) or `ensemble`.
         kernel: A distance, or its name in the registry of kernels.
-        pairwise: What gives the distances, where they are computed already; by default a `Gram` of the kernel.
+        pairwise: Source of the distances, to share a cache; by default a `Gram` of the kernel.
         **config: Settings of `DistanceGP` or `Ensemble`, by name.
 
     Raises:
         UnknownNameError: No surrogate or no kernel has this name.
-        UsageError: The surrogate cannot learn with this kernel.
+        UsageError: The surrogate does not support this kernel.
     """
     if name not in _MAKERS:
         raise UnknownNameError("surrogate", name, names())
@@ -57,7 +57,7 @@ def _ensemble(distance: Distance[Any], pairwise: Pairwise, config: dict[str, Any
     from archive.agents.surrogates.ensemble.model import Ensemble
 
     if not isinstance(distance, EmbeddedDistance):
-        raise UsageError(f"an ensemble learns from features, which the kernel {distance.name} does not have")
+        raise UsageError(f"an ensemble needs a kernel with features, got {distance.name}")
     return Ensemble(distance, **config)
 
 

@@ -1,25 +1,25 @@
-"""Several surrogates that learn the same scores, each heard by how well it foretells them.
+"""Stacking of Gaussian processes by leave-one-out (LOO) predictive density.
 
     symbol   meaning                                                                      shape
     K, n     members; observed architectures                                              scalars
-    y        their values, as a member sees them; of replicates the mean                  (n,)
+    y        observed values as transformed by a member; replicates averaged              (n,)
     B, a     covariance of the values with noise; B^-1 y                                  (n, n), (n,)
-    m_i,v_i  mean and variance of y_i given all the others                                (n,)
-    l_ik     log p_k(y_i | the others)                                                    (n, K)
-    w        shares, of sum 1                                                             (K,)
-    c        evaluations that each member is taken to have loo_log_densities before there are any  scalar
+    m_i,v_i  LOO mean and variance of y_i                                                 (n,)
+    l_ik     LOO log predictive density, log p_k(y_i | the others)                        (n, K)
+    w        stacking weights, of sum 1                                                   (K,)
+    c        prior count: pseudo-evaluations of each member                               scalar
 
     m_i = y_i - a_i / (B^-1)_ii,  v_i = 1 / (B^-1)_ii            Rasmussen & Williams, 2006, eqs. (5.10) to (5.12)
     w   = argmax sum_i log sum_k w_k exp(l_ik) + c sum_k log w_k  Yao, Vehtari, Simpson, Gelman, 2018, eq. (4)
 
-Stacking of predictive distributions asks for the mixture that foretells best, not for the member that does: where two
-are right about different architectures, both are heard; of two that say the same, together no more than one. Of twenty
-evaluations it would still trust one member alone, by luck: so w is the most probable under a Dirichlet prior, which is
-soon outweighed. The objective is concave, and expectation maximisation climbs it.
+Stacking optimises the LOO log density of the mixture instead of selecting one model: complementary models share the
+weight, redundant ones split it. With some twenty evaluations the optimum often degenerates to one model by chance, so w
+is a maximum a posteriori under a Dirichlet(1 + c) prior, which more evaluations soon outweigh. The objective is
+concave, and expectation maximisation (EM) climbs it.
 
-Hyperparameters are those that all observations made most probable, with none left out: learning them n times more
-would cost n times as much. Members may transform scores each in its own way: l is the density of the scores, that of
-the values times dy/dscore.
+Hyperparameters are fitted once to all observations, with none left out: n further fits would cost n times as much.
+Members may use different outcome transforms: l is the density of the scores, which is the density of the transformed
+values times dy/dscore.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from archive.errors import UsageError
 Member = DistanceGP | CoregionalisedGP
 FittedMember = FittedGP | FittedCoregionalisedGP
 
-# A member of a smaller share changes no decision, and costs as much as any other.
-LEAST_SHARE = 0.01
-# Steps of expectation maximisation, and the change of the shares at which it stops.
+# A member of smaller weight changes no decision, and costs as much as any other.
+LEAST_WEIGHT = 0.01
+# Limit of EM steps, and the change of the weights at which EM stops.
 MOST_STEPS = 2000
 SMALLEST_STEP = 1e-6
 
 
 @final
 class StackedGP(Surrogate):
-    """Gaussian processes on different distances, or of differently transformed scores, mixed by stacking.
+    """Gaussian processes with different distances or outcome transforms, mixed by stacking.
 
-    Expected improvements add up where all transforms leave scores above the best as they are.
+    Expected improvements of the members can be averaged where every transform is the identity above the incumbent.
 
     Args:
         members: One or more.
@@ -65,7 +65,7 @@ class StackedGP(Surrogate):
         """Check the arguments."""
         self.members, self.prior = tuple(members), prior
         if not self.members:
-            raise UsageError("a committee needs one or more members, got none")
+            raise UsageError("a stacked GP needs one or more members, got none")
         if not 0.0 <= prior < np.inf:
             raise UsageError(f"prior must be >= 0 and finite, got {prior}")
 
@@ -78,25 +78,25 @@ class StackedGP(Surrogate):
 @final
 @dataclass(frozen=True, eq=False)
 class FittedStackedGP(Fitted):
-    """What the members have learnt.
+    """A fitted `StackedGP`.
 
     Attributes:
-        members: Those whose share is at least `LEAST_SHARE`.
-        weights: (S,) float64, the share of every set of hyperparameters of every one of them, of sum 1.
-        shares: (K,) float64: w, of all members.
+        members: The members whose stacking weight is at least `LEAST_WEIGHT`.
+        weights: (S,) float64, the weight of each hyperparameter set of each of these, of sum 1.
+        stacking: (K,) float64: w, of all members.
     """
 
     members: tuple[FittedMember, ...]
     weights: Array
-    shares: Array
+    stacking: Array
 
     @classmethod
-    def keep_weighty(cls, members: Sequence[FittedMember], shares: Array) -> FittedStackedGP:
-        """Return the members that are heard; the others' shares go to these."""
-        kept = np.flatnonzero(shares >= min(LEAST_SHARE, float(shares.max()))).tolist()
+    def keep_weighty(cls, members: Sequence[FittedMember], stacking: Array) -> FittedStackedGP:
+        """Drop members of negligible weight and renormalise the weights of the others."""
+        kept = np.flatnonzero(stacking >= min(LEAST_WEIGHT, float(stacking.max()))).tolist()
         chosen = tuple(members[at] for at in kept)
-        weights = np.concatenate([np.full(members[at].sets, shares[at] / members[at].sets) for at in kept])
-        return cls(chosen, weights / weights.sum(), shares)
+        weights = np.concatenate([np.full(members[at].sets, stacking[at] / members[at].sets) for at in kept])
+        return cls(chosen, weights / weights.sum(), stacking)
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
@@ -112,28 +112,28 @@ class FittedStackedGP(Fitted):
         )
 
     def task_correlations(self) -> Mapping[str, float]:
-        """See `Fitted.task_correlations`: rho of the members that a study helps, by their shares."""
-        found: dict[str, float] = {}
+        """See `Fitted.task_correlations`: the sum of weight times rho over the members that use a study."""
+        correlations: dict[str, float] = {}
         at = 0
         for member in self.members:
-            share = float(self.weights[at : at + member.sets].sum())
+            weight = float(self.weights[at : at + member.sets].sum())
             at += member.sets
             if isinstance(member, FittedCoregionalisedGP):
                 for study in member.source_model.studies:
-                    found[study] = found.get(study, 0.0) + share * member.rho
-        return found
+                    correlations[study] = correlations.get(study, 0.0) + weight * member.rho
+        return correlations
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedStackedGP:
-        """See `Fitted.hallucinate`. Each member believes in its own mean."""
+        """See `Fitted.hallucinate`. Each member is conditioned on its own means."""
         return replace(self, members=tuple(member.hallucinate(architectures) for member in self.members))
 
 
 def loo_log_densities(members: Sequence[FittedMember], scores: Array) -> Array:
-    """Return l: (n, K) float64. Sets of hyperparameters of one member are a mixture.
+    """Return l: (n, K) float64. The hyperparameter sets of one member form a mixture.
 
     Args:
-        members: What they have learnt.
-        scores: All that was observed; repeats count at the first.
+        members: The fitted members.
+        scores: All observed scores; the slope of a replicated architecture is taken at its first evaluation.
     """
     columns = []
     for member in members:
@@ -151,16 +151,16 @@ def stacking_weights(likelihoods: Array, prior: float = 1.0) -> Array:
     """
     n, count = likelihoods.shape
     weights = np.full(count, 1.0 / count)
-    # One step from equal shares shows the way; without evaluations and prior there is none.
+    # Without data and prior the EM update is 0 / 0: the weights stay uniform.
     if n + prior == 0:
         return weights
     scaled = np.exp(likelihoods - likelihoods.max(axis=1, keepdims=True))
     for _ in range(MOST_STEPS):
-        heard = scaled * weights
-        heard /= np.maximum(heard.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        found = (heard.sum(axis=0) + prior) / (n + count * prior)
-        moved = float(np.abs(found - weights).max())
-        weights = found
-        if moved < SMALLEST_STEP:
+        responsibilities = scaled * weights
+        responsibilities /= np.maximum(responsibilities.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        updated = (responsibilities.sum(axis=0) + prior) / (n + count * prior)
+        change = float(np.abs(updated - weights).max())
+        weights = updated
+        if change < SMALLEST_STEP:
             break
     return weights

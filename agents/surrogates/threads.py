@@ -1,8 +1,8 @@
-"""One thread for the linear algebra of small matrices.
+"""A context that limits BLAS to one thread, for the linear algebra of small matrices.
 
-The likelihoods of hyperparameters are hundreds of factorisations of a few hundred rows, where a second BLAS thread
-gains a quarter at best. Where other processes want the cores (trainers do), BLAS threads that wait for each other by
-spinning make the same work take hundreds of times as long: 90 s instead of 0.4 s were measured.
+Fitting hyperparameters takes hundreds of factorisations of a few hundred rows, where a second BLAS thread gains a
+quarter at best. On cores that other processes use (trainers do), BLAS threads spin while they wait for each other, and
+the same work takes hundreds of times as long: 90 s instead of 0.4 s were measured.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped,unused-ignore]
 
-# Rows beyond which a second thread is worth its risk.
+# Matrices with more rows than this are worth the risk of a second thread.
 MANY = 1000
 
 _lock = Lock()
@@ -25,7 +25,7 @@ _limit: Any = None
 
 @contextmanager
 def one_thread(rows: int = 0) -> Iterator[None]:
-    """Keep BLAS to one thread in this process until the last user is done; threads of the process may overlap.
+    """Limit BLAS to one thread in this process until the last caller leaves; calls of several threads may overlap.
 
     Args:
         rows: Size of the matrices; above `MANY` nothing is limited.
@@ -49,5 +49,5 @@ def one_thread(rows: int = 0) -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    # Looking for the libraries takes milliseconds; whoever needs them has loaded them by now.
+    # Finding the loaded libraries takes milliseconds; every caller has loaded BLAS by now.
     return ThreadpoolController()

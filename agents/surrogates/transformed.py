@@ -1,12 +1,13 @@
-"""Surrogates that learn transformed scores, and what other tasks make them expect beforehand.
+"""Wrappers of surrogates: an outcome transform, and a residual on the predictions of source models.
 
 | symbol | meaning                                                                       | shape |
 |--------|-------------------------------------------------------------------------------|-------|
 | y      | transformed and standardised scores                                           | (n,)  |
-| e      | what other tasks make one expect of y: the mean over them of s rho m          | (n,)  |
+| e      | prediction of y by the source models: the mean over them of s rho m           | (n,)  |
 
-s, rho and m are those of `informed_gp`, for each other task. `SourceResidual` learns y - e, and adds e to what it says: what a
-task has in common with others need not be learnt again, and where they have nothing in common rho, hence e, is 0.
+s, rho and m are those of `gp.coregionalised`, for each source task. `SourceResidual` fits the residual y - e and adds e
+back to the predictive mean: what a task shares with its sources need not be learnt again, and for an unrelated source
+rho, hence e, is 0.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from archive.architecture.graph import Architecture
 
 @final
 class OutcomeTransformed(Surrogate):
-    """A surrogate that learns transformed scores.
+    """A surrogate fitted to transformed scores.
 
     Args:
-        surrogate: What learns.
-        transform: What happens to scores first.
+        surrogate: Fitted to the transformed and standardised scores.
+        transform: The outcome transform.
     """
 
     def __init__(self, surrogate: Surrogate, transform: OutcomeTransform) -> None:
@@ -48,11 +49,11 @@ class OutcomeTransformed(Surrogate):
 @final
 @dataclass(frozen=True)
 class FittedOutcomeTransformed(Fitted):
-    """What has been learnt.
+    """A fitted `OutcomeTransformed`.
 
     Attributes:
         fitted: Of standardised values.
-        scale: From scores to those.
+        scale: Maps scores to standardised values.
     """
 
     fitted: Fitted
@@ -60,13 +61,13 @@ class FittedOutcomeTransformed(Fitted):
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
-        found, scale = self.fitted.posterior(architectures, joint=joint), self.scale
+        inner, scale = self.fitted.posterior(architectures, joint=joint), self.scale
         return Posterior(
-            means=scale.centre + scale.spread * found.means,
-            variances=scale.spread**2 * found.variances,
-            best=scale.centre + scale.spread * found.best,
-            covariances=None if found.covariances is None else scale.spread**2 * found.covariances,
-            scales=(scale,) * len(found.means),
+            means=scale.centre + scale.spread * inner.means,
+            variances=scale.spread**2 * inner.variances,
+            best=scale.centre + scale.spread * inner.best,
+            covariances=None if inner.covariances is None else scale.spread**2 * inner.covariances,
+            scales=(scale,) * len(inner.means),
         )
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedOutcomeTransformed:
@@ -76,12 +77,12 @@ class FittedOutcomeTransformed(Fitted):
 
 @final
 class SourceResidual(Surrogate):
-    """A surrogate that learns how a task differs from what others make one expect.
+    """A surrogate of the residual between a task and the predictions of source models.
 
     Args:
-        surrogate: What learns.
-        transform: What happens to scores first.
-        source_models: What the other tasks say, at least one.
+        surrogate: Fitted to the residual y - e.
+        transform: The outcome transform.
+        source_models: Models of other tasks, at least one.
     """
 
     def __init__(self, surrogate: Surrogate, transform: OutcomeTransform, source_models: Sequence[SourceModel]) -> None:
@@ -103,13 +104,13 @@ class SourceResidual(Surrogate):
 @final
 @dataclass(frozen=True)
 class FittedSourceResidual(Fitted):
-    """What has been learnt.
+    """A fitted `SourceResidual`.
 
     Attributes:
         fitted: Of y - e.
-        scale: From scores to y.
-        coupled: What was learnt of s and rho of each other task.
-        best: The incumbent's y, believed ones included.
+        scale: Maps scores to y.
+        coupled: One coregionalised GP for each source model: its s and rho.
+        best: The incumbent's y, fantasies included.
     """
 
     fitted: Fitted
@@ -119,13 +120,13 @@ class FittedSourceResidual(Fitted):
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""
-        found, spread = self.fitted.posterior(architectures, joint=joint), self.scale.spread
-        means = found.means + _expected(self.coupled, architectures)
+        residual, spread = self.fitted.posterior(architectures, joint=joint), self.scale.spread
+        means = residual.means + _expected(self.coupled, architectures)
         return Posterior(
             means=self.scale.centre + spread * means,
-            variances=spread**2 * found.variances,
+            variances=spread**2 * residual.variances,
             best=np.full(len(means), self.scale.centre + spread * self.best),
-            covariances=None if found.covariances is None else spread**2 * found.covariances,
+            covariances=None if residual.covariances is None else spread**2 * residual.covariances,
             scales=(self.scale,) * len(means),
         )
 

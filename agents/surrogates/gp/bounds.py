@@ -1,4 +1,4 @@
-"""The bounds of log-parameters that hyperparameters are sought in."""
+"""Bounds of log-parameters: the range in which hyperparameters are fitted or sampled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archive.errors import NumericalError
 
 @dataclass(frozen=True)
 class Bounds:
-    """A uniform prior: every parameter between its bounds; of logarithms, a log-uniform prior of what they are of.
+    """A uniform prior between bounds; on logarithms, a log-uniform prior of the parameters.
 
     Attributes:
         lower: (d,) float64.
@@ -29,12 +29,12 @@ class Bounds:
 
     @property
     def centre(self) -> Array:
-        """Middle of the bounds: (d,) float64."""
+        """Centre of the ranges: (d,) float64."""
         return 0.5 * (self.lower + self.upper)
 
     @property
     def widths(self) -> Array:
-        """Sides of the bounds: (d,) float64."""
+        """Widths of the ranges: (d,) float64."""
         return self.upper - self.lower
 
     def draw(self, rng: np.random.Generator) -> Array:
@@ -42,7 +42,7 @@ class Bounds:
         return rng.uniform(self.lower, self.upper)
 
     def reach(self, x: Array, direction: Array) -> tuple[float, float]:
-        """Return the least and the largest t for which x + t direction is inside."""
+        """Return the smallest and the largest t for which x + t direction is within the bounds."""
         moving = direction != 0.0
         first = (self.lower - x)[moving] / direction[moving]
         second = (self.upper - x)[moving] / direction[moving]

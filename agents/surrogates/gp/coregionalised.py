@@ -1,34 +1,34 @@
-"""A Gaussian process whose prior is what another task's evaluations left: transfer to a new task.
+"""Coregionalised Gaussian process: transfer from a source task, which is conditioned on once.
 
 | symbol  | meaning                                                                       | shape  |
 |---------|-------------------------------------------------------------------------------|--------|
-| f', k   | the other task's scores, a Gaussian process of this covariance                |        |
-| m, C    | posterior mean and covariance of f', given the other task's evaluations       | (n,)   |
-| r       | scores of this task that are a Gaussian process of covariance k, too          |        |
-| rho     | how far this task follows the other one, in (-1, 1)                           | scalar |
-| s, b    | output_scale and origin of this task's scores                                         | scalar |
-| y, eta2 | what was observed, standardised; noise variance in units of s^2               | (n,)   |
-| z, v    | mean of a network's replicates; its noise variance, eta2 / count (`replicates`)  | (u,)   |
+| f', k   | scores of the source task, a Gaussian process of this covariance              |        |
+| m, C    | posterior mean and covariance of f', given the source task's evaluations      | (n,)   |
+| r       | task-specific part of the scores, an independent process of covariance k      |        |
+| rho     | correlation of the two tasks, in (-1, 1)                                      | scalar |
+| s, b    | output scale and offset of the target task's scores                           | scalar |
+| y, eta2 | observed scores, standardised; noise variance in units of s^2                 | (n,)   |
+| z, v    | mean of a network's replicates; its noise variance, eta2 / count (`replicates`) | (u,) |
 
     y = s (rho f' + sqrt(1 - rho^2) r + b + noise),    b ~ N(0, beta^2)
 
     y / s - rho m  ~  N(0, B),    B = rho^2 C + (1 - rho^2) k + beta^2 + eta2 I
 
-That is the Gaussian process of two coupled tasks with the covariance rho_tt' k (intrinsic coregionalisation: Bonilla,
-Chai, Williams: Multi-task Gaussian process prediction, 2007), where what the other task has to say of k is taken as
-settled. The other task's evaluations are conditioned on once, and a new one costs O(n^3) in those of this task alone.
+This is the intrinsic coregionalisation model of two tasks, with covariance rho_tt' k (Bonilla, Chai, Williams:
+Multi-task Gaussian process prediction, 2007), where k is fitted to the source task alone. The source task's evaluations
+are conditioned on once, so that a fit costs O(n^3) in the target task's evaluations only.
 
-rho and eta2 are the most probable of a grid; rho may be negative, as the reverse of a task tells as much as the task.
-For each, s is the most probable in closed form. The n evaluations are of u networks, and those of one network, its
-replicates, differ by noise alone. With L L^T = rho^2 C + (1 - rho^2) k + beta^2 + diag(v), q = L^-1 rho m, r = L^-1 z
-and t = 1 / s, the logarithm of the likelihood is
+rho and eta2 are the most probable values of a grid; rho may be negative, as a reversed task is as informative as the
+task. For each pair, s is the most probable value in closed form. The n evaluations are of u networks; evaluations of
+one network, its replicates, differ by noise alone. With L L^T = rho^2 C + (1 - rho^2) k + beta^2 + diag(v),
+q = L^-1 rho m, r = L^-1 z and t = 1 / s, the log likelihood is
 
     -1/2 |t r - q|^2 - t^2 W / 2 + n log t - sum log L_ii + D - u/2 log 2 pi
     W = sum_i (y_i - z_g)^2 / eta2,    D = sum_rows 1/2 log 2 pi v - n/2 log 2 pi eta2
 
-W and D are the likelihood of the replicates given their mean; without them any noise would explain replicates that
-disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n = 0. As evaluations of the same networks and
-nothing else would leave s open, there are `SCALE_EVALUATIONS` evaluations more that found s = 1.
+W and D are the likelihood of the replicates given their mean; without them every noise level would explain replicates
+that disagree. The derivative by t is zero where t^2 (|r|^2 + W) - t r^T q - n = 0. Evaluations that repeat the source
+leave s undetermined, so the prior adds `SCALE_EVALUATIONS` pseudo-evaluations with s = 1.
 """
 
 from __future__ import annotations
@@ -50,69 +50,69 @@ from archive.architecture.graph import Architecture
 from archive.errors import NumericalError
 
 CORRELATIONS = {-0.9: 0.04, -0.5: 0.06, 0.0: 0.15, 0.5: 0.15, 0.8: 0.2, 0.95: 0.25, 0.99: 0.15}
-"""Values of rho, and what probability each has before anything is known. Tasks of one archive are often alike."""
+"""Grid of rho with prior probabilities. Tasks of one archive are often similar."""
 
 NOISES = {1e-4: 0.3, 1e-3: 0.3, 1e-2: 0.25, 1e-1: 0.15}
-"""Values of eta2, and their probabilities."""
+"""Grid of eta2 with prior probabilities."""
 
 OFFSET_STD = 2.0
-"""beta: where a study begins among what the other task praised, its scores are high from the first on."""
+"""beta, prior standard deviation of the offset. Wide, because a warm-started study begins with networks that are good on
+the source task, so that its standardised scores are shifted."""
 
 SCALE_EVALUATIONS = 1.0
-"""Evaluations that are taken to have found s = 1."""
+"""Pseudo-evaluations with s = 1, the prior of the output scale."""
 
 
 class SourceModel(Protocol):
-    """What another task's evaluations say of networks."""
+    """A model fitted to the evaluations of a source task, with which a target task is correlated."""
 
     @property
     def studies(self) -> Sequence[str]:
-        """Names of the studies that they are of."""
+        """Names of the source studies."""
 
     def means(self, networks: Sequence[Architecture]) -> Array:
         """Return m of n networks: (n,) float64."""
 
     def posterior(self, rows: Sequence[Architecture], networks: Sequence[Architecture]) -> SourcePosterior:
-        """Return what is known of n networks, and between them and the rows."""
+        """Return prior and posterior of n networks, and their covariances with the rows."""
 
 
 @dataclass(frozen=True)
 class SourcePosterior:
-    """What another task's evaluations say of n networks, and between them and r rows.
+    """Prior and posterior of the source task's scores of n networks, with covariances to r rows.
 
     Attributes:
         means: (n,) float64: m.
         prior: (r, n) float64: k.
-        left: (r, n) float64: C.
-        variance: k of a network with itself, which is the same for all.
-        variances: (n,) float64: C of a network with itself.
+        covariances: (r, n) float64: C.
+        variance: Prior variance of a network, the same for all.
+        variances: (n,) float64: posterior variances, the diagonal of C.
     """
 
     means: Array
     prior: Array
-    left: Array
+    covariances: Array
     variance: float
     variances: Array
 
     def covariance(self, rho: float) -> Array:
         """Return the covariance of y / s: (r, n) float64."""
-        found: Array = rho**2 * self.left + (1.0 - rho**2) * self.prior + OFFSET_STD**2
-        return found
+        covariance: Array = rho**2 * self.covariances + (1.0 - rho**2) * self.prior + OFFSET_STD**2
+        return covariance
 
     def diagonal(self, rho: float) -> Array:
         """Return the variance of y / s of each network: (n,) float64."""
-        found: Array = rho**2 * self.variances + (1.0 - rho**2) * self.variance + OFFSET_STD**2
-        return found
+        variances: Array = rho**2 * self.variances + (1.0 - rho**2) * self.variance + OFFSET_STD**2
+        return variances
 
 
 @final
 class CoregionalisedGP(Surrogate):
-    """Learns a task with the help of another one.
+    """A Gaussian process of a target task that is correlated with one source task.
 
     Args:
-        source_model: What the other task's evaluations say.
-        transform: What happens to scores first: a name of `archive.agents.surrogates.outcome_transforms`, or a
-        transform.
+        source_model: Model of the source task.
+        transform: Outcome transform: a name of `archive.agents.surrogates.outcome_transforms`, or an object.
     """
 
     def __init__(self, source_model: SourceModel, transform: str | OutcomeTransform = "log-regret") -> None:
@@ -122,18 +122,18 @@ class CoregionalisedGP(Surrogate):
     def fit(
         self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator
     ) -> FittedCoregionalisedGP:
-        """See `Surrogate.fit`. Nothing is random."""
+        """See `Surrogate.fit`. The fit is deterministic."""
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
         replicates = Replicates.of([one.key for one in architectures], scale.standardise(scores))
         rows = tuple(architectures[at] for at in replicates.first)
         source = self.source_model.posterior(rows, rows)
         with one_thread(len(rows)):
-            found = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]
-        sound = [one for one in found if one is not None]
-        if not sound:
-            raise NumericalError("no coupling of the tasks gives these observations a likelihood that is finite")
-        best = max(sound, key=lambda one: one.log_posterior)
+            grid = [_grid_point(replicates, source, rho, noise) for rho in CORRELATIONS for noise in NOISES]
+        finite = [point for point in grid if point is not None]
+        if not finite:
+            raise NumericalError("the observations have no finite likelihood at any correlation of the tasks")
+        best = max(finite, key=lambda point: point.log_posterior)
         with one_thread(len(rows)):
             gram = source.covariance(best.rho)
             process = GaussianProcess.condition(gram, best.values, best.noise, best.variances)
@@ -150,7 +150,7 @@ class _GridPoint(NamedTuple):
 
 
 def _grid_point(replicates: Replicates, source: SourcePosterior, rho: float, noise: float) -> _GridPoint | None:
-    """Return the most probable output_scale at one coupling and noise, and how probable all that is."""
+    """Return the most probable output scale at one correlation and noise; None for an indefinite covariance."""
     observed, variances = replicates.merged(noise)
     noisy, expected = source.covariance(rho), rho * source.means
     noisy[np.diag_indices(len(noisy))] += variances
@@ -159,7 +159,7 @@ def _grid_point(replicates: Replicates, source: SourcePosterior, rho: float, noi
         return None
     r = solve_triangular(factor, observed, lower=True, check_finite=False)
     q = solve_triangular(factor, expected, lower=True, check_finite=False)
-    # Every replicate was observed in the output_scale, not every network only.
+    # The Jacobian n log t counts every evaluation, not only every network.
     n = len(replicates.rows)
     square, product = float(r @ r) + replicates.scatter(noise) + SCALE_EVALUATIONS, float(r @ q)
     t = (product + np.sqrt(product**2 + 4.0 * square * (n + SCALE_EVALUATIONS))) / (2.0 * square)
@@ -177,17 +177,17 @@ def _grid_point(replicates: Replicates, source: SourcePosterior, rho: float, noi
 @final
 @dataclass(frozen=True, eq=False)
 class FittedCoregionalisedGP(Fitted):
-    """What `CoregionalisedGP` has learnt.
+    """A fitted `CoregionalisedGP`.
 
     Attributes:
         source_model: As given to the surrogate.
-        architectures: The rows of the process: the networks observed, each once, then those believed.
-        rho: The coupling.
+        architectures: The rows of the process: the observed networks, each once, then the fantasised ones.
+        rho: The estimated correlation of the tasks.
         output_scale: s.
-        process: Of y / s - rho m.
-        scale: From scores to standardised values.
-        observations: What was observed, without what is believed.
-        best_fantasy: The largest standardised value believed of a pending network; -inf without any.
+        process: Gaussian process of y / s - rho m.
+        scale: Maps scores to standardised values.
+        observations: The observations, without fantasies.
+        best_fantasy: The largest standardised fantasy value; -inf without fantasies.
     """
 
     source_model: SourceModel
@@ -245,5 +245,5 @@ class FittedCoregionalisedGP(Fitted):
 
     def loo_log_densities(self) -> Array:
         """Return log p(y_i | the others) of every row: (u,) float64."""
-        found: Array = self.process.loo_log_densities() - np.log(self.output_scale)
-        return found
+        densities: Array = self.process.loo_log_densities() - np.log(self.output_scale)
+        return densities

@@ -1,17 +1,17 @@
-"""A Gaussian process over architectures whose covariance is made of distances.
+"""An exact Gaussian process over architectures, whose covariance is a function of distances.
 
 Notation:
 
     symbol   meaning                                                      shape
-    n, u     observations; architectures among them                       scalars
+    n, u     observations; distinct architectures among them              scalars
     d        distance components of the pairs                             (c, u, u)
     theta    log-parameters of the covariance, then log eta2              (p + 1,)
-    S        sets of hyperparameters that the posterior averages over     scalar
+    S        hyperparameter sets that the posterior averages over         scalar
     y        transformed scores, mean 0 and standard deviation 1          (n,)
 
-theta is sought in a bounds of logarithms: the covariance's bounds, which follow the median of the observed distances
-(unnormalised OTMANN runs into millions, normalised stays below 1), and those of the noise. `SliceSampling` averages
-over its posterior as NASBOT does (section 4.1), `MarginalLikelihood` maximises as tree-Wasserstein does (appendix G).
+theta has bounds: the covariance's, which follow the median of the observed distances (unnormalised OTMANN runs into
+millions, normalised stays below 1), and those of the noise. `SliceSampling` averages over its posterior as NASBOT does
+(section 4.1), `MarginalLikelihood` maximises it as tree-Wasserstein does (appendix G).
 """
 
 from __future__ import annotations
@@ -41,17 +41,16 @@ _log = logging.getLogger(__name__)
 class DistanceGP(Surrogate):
     """An exact Gaussian process on distances.
 
-    Evaluations of one architecture (of equal `key`) are merged into one row, which changes nothing but the time. All
+    Replicates, evaluations of equal `key`, are merged into one row: the result is the same, at less cost. All
     observations are conditioned on exactly, in O(u^3) time and 8 u^2 bytes for each of the S sets (twice that where the
-    covariance had to be repaired) beside the distances; what an inference learns hyperparameters from, it says.
+    covariance was repaired) beside the distances. An `Inference` may fit hyperparameters to a subset, see there.
 
     Args:
-        pairwise: Gives the distances. It is asked for the same pairs again and again: a `Gram` answers from memory.
+        pairwise: Source of the distances. The same pairs are requested repeatedly: a `Gram` caches them.
         covariance: A function of the components.
-        inference: How hyperparameters are learnt, `SliceSampling()` by default.
-        noise: What is known of the noise, `LearnedNoise()` by default.
-        transform: What happens to scores first: a name of `archive.agents.surrogates.outcome_transforms`, or a
-        transform.
+        inference: Method of fitting hyperparameters, `SliceSampling()` by default.
+        noise: Prior of the noise, `LearnedNoise()` by default.
+        transform: Outcome transform: a name of `archive.agents.surrogates.outcome_transforms`, or an object.
 
     Raises:
         UnknownNameError: There is no such transform.
@@ -85,11 +84,11 @@ class DistanceGP(Surrogate):
             scores: (n,) float64.
             rng: Source of randomness.
             variances: (n,) float64, known noise variances of the single evaluations in squared score units, added to
-                what `noise` says; None where nothing is known.
+                eta2; None where none are known.
 
         Raises:
-            NumericalError: The scores or variances are not finite, or there are none.
-            UsageError: Variances were given, and the transform is not linear.
+            NumericalError: There are no scores, or scores or variances are not finite.
+            UsageError: Variances are given with a nonlinear transform.
         """
         check_scores(architectures, scores)
         scale = self.transform.learn(scores)
@@ -118,7 +117,7 @@ class DistanceGP(Surrogate):
         return fitted
 
     def bounds(self, stack: Array) -> Bounds:
-        """Return the prior of theta for (c, u, u) distances of standardised scores."""
+        """Return the bounds of theta for (c, u, u) distances and standardised scores."""
         return Likelihood(self.covariance, stack, Replicates.of((), np.empty(0)), self.noise.bounds(1.0)).bounds
 
     def _condition(self, stack: Array, replicates: Replicates, theta: Array) -> GaussianProcess:

@@ -1,26 +1,26 @@
-"""An exact Gaussian process on given covariance matrices: everything that needs no architecture.
+"""An exact Gaussian process on given covariance matrices; independent of architectures.
 
 Notation:
 
     symbol    meaning                                             shape
-    n, m, k   observations, points asked about, points added      scalars
+    n, m, k   observations, query points, added points            scalars
     K         covariance of the observed points                   (n, n)
-    eta2, t   noise variance: everywhere, or of each row          scalar, (n,)
+    eta2, t   noise variance: common, or by row                   scalar, (n,)
     L         lower Cholesky factor of B = K + diag(t)            (n, n)
     y         observed values, of prior mean 0                    (n,)
     a         B^-1 y, the weights                                 (n,)
-    c         covariance of the observed with the asked           (n, m)
-    p, P      prior variance, prior covariance of the asked       (m,), (m, m)
-    Q         projection onto the sound directions of K           (n, n)
+    c         covariance of observed and query points             (n, m)
+    p, P      prior variance, prior covariance of query points    (m,), (m, m)
+    Q         projection onto the eigenvectors of K that repair keeps (n, n)
 
     mean        c^T a                                    eq. (1) of NASBOT
     covariance  P - c^T B^-1 c                           eq. (1)
     log p(y)    -1/2 y^T a - sum log L_ii - n/2 log 2pi  (Rasmussen & Williams, 2006, eq. 2.30)
 
-Covariances made of distances may be indefinite, and at a few hundred networks NASBOT's are. `condition_repaired` then
-takes the positive part of K and Q c for c (`archive.kernels.covariance.spectrum`). The alternatives were measured on
-300 networks of each space: raising the noise until K passes, or repairing K and keeping c, ranked other networks far
-worse.
+Covariances computed from distances may be indefinite; at a few hundred networks NASBOT's are. `condition_repaired` then
+replaces K by its positive part and c by Q c (`archive.kernels.covariance.spectrum`). Two alternatives ranked other
+networks far worse, measured on 300 networks of each space: raising the noise until K is definite, and repairing K but
+not c.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LOG_TWO_PI = float(np.log(2.0 * np.pi))
 
 
 class JitterWarning(RuntimeWarning):
-    """A covariance was not positive definite and has been repaired; the message says by how much."""
+    """A covariance was not positive definite and has been repaired; the message gives the jitter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class GaussianProcess:
     Attributes:
         factor: (n, n) float64, lower triangular: L.
         values: (n,) float64: y.
-        noise: eta2, at least 0; that of points added without one of their own.
-        projection: (n0, n0) float64: Q for the first n0 points; None where their covariance was sound.
-        repaired: Largest relative change that made a covariance sound; 0 where none was needed.
+        noise: eta2, at least 0; the default for added points.
+        projection: (n0, n0) float64: Q for the first n0 points; None where their covariance needed no repair.
+        repaired: Largest relative change of a covariance by repair; 0 without repair.
     """
 
     factor: Array
@@ -66,7 +66,7 @@ class GaussianProcess:
         """Condition on observed values.
 
         Args:
-            gram: (n, n) float64, covariance without noise. Replicates of one point are equal rows.
+            gram: (n, n) float64, covariance without noise. Replicates of a point are equal rows.
             values: (n,) float64.
             noise: Noise variance, at least 0.
             variances: (n,) float64, noise variance of each row; None for `noise` everywhere.
@@ -122,15 +122,15 @@ class GaussianProcess:
         return gradient
 
     def loo_log_densities(self) -> Array:
-        """Return log p(y_i | the others) of every value: (n,) float64, from the Cholesky factor at O(n^3 / 3).
+        """Return the leave-one-out log densities log p(y_i | the others): (n,) float64, at O(n^3 / 3).
 
         Rasmussen & Williams, 2006, eqs. (5.10) to (5.12).
         """
         inverse, _ = lapack.dpotri(self.factor, lower=1)
         precisions = inverse.diagonal()
         gaps = self.weights / precisions
-        found: Array = 0.5 * (np.log(precisions) - precisions * np.square(gaps) - LOG_TWO_PI)
-        return found
+        densities: Array = 0.5 * (np.log(precisions) - precisions * np.square(gaps) - LOG_TWO_PI)
+        return densities
 
     def predict(self, cross: Array, prior: Array) -> tuple[Array, Array]:
         """Return mean and variance of the noise-free function at m points: (m,) and (m,) float64.
@@ -163,8 +163,8 @@ class GaussianProcess:
         Args:
             cross: (n, k) float64: covariance of the observed with the added points.
             prior: (k, k) float64: covariance of the added points, without noise.
-            values: (k,) float64, or None to believe in the posterior mean: it then stays what it was everywhere,
-                and only the variance shrinks.
+            values: (k,) float64, or None for fantasies equal to the posterior mean (kriging believer): the mean then
+                stays the same everywhere, and only the variance shrinks.
             variances: (k,) float64, noise variance of each; None for `noise`.
 
         Raises:
@@ -173,7 +173,7 @@ class GaussianProcess:
         n, k = cross.shape
         half = self._solve(self._project(cross))
         covariance = prior - half.T @ half
-        # An indefinite covariance shows as a negative posterior variance, which means what a variance of 0 means.
+        # An indefinite prior covariance gives negative posterior variances, which repair sets to 0.
         sound = repair(covariance, warn=False).matrix
         change = float(np.linalg.norm(sound - covariance) / np.linalg.norm(prior))
         noisy = sound + np.diag(np.full(k, self.noise) if variances is None else variances)
@@ -190,7 +190,7 @@ class GaussianProcess:
         )
 
     def half(self, cross: Array) -> Array:
-        """Return L^-1 c, of which the posterior is made: (n, m) float64 for (n, m) covariances."""
+        """Return L^-1 c, the half-solve of the posterior: (n, m) float64 for (n, m) covariances."""
         return self._solve(self._project(cross))
 
     def _project(self, cross: Array) -> Array:
@@ -205,10 +205,10 @@ class GaussianProcess:
 
 
 def robust_cholesky(matrix: Array) -> Array:
-    """Return the lower Cholesky factor of a symmetric matrix that rounding may have spoiled.
+    """Return the lower Cholesky factor of a symmetric matrix, with jitter where it is needed.
 
-    Distances need not be of negative type, so a covariance made of them may be indefinite by more than rounding:
-    jitter grows tenfold from 1e-10 to 1e-2 of the mean variance before this gives up.
+    Distances need not be of negative type, so that a covariance computed from them may be indefinite by more than
+    rounding: jitter grows tenfold from 1e-10 to 1e-2 of the mean variance before this raises.
 
     Args:
         matrix: (n, n) float64.
@@ -243,7 +243,7 @@ def robust_cholesky(matrix: Array) -> Array:
 
 def try_cholesky(matrix: Array) -> Array | None:
     """Return the lower Cholesky factor, or None for a matrix that is not positive definite or not finite."""
-    # LAPACK itself: numpy's wrapper costs more than the factorisation of the 20 x 20 matrices of a short study.
+    # LAPACK directly: numpy's wrapper costs more than the factorisation of the 20 x 20 matrices of a short study.
     factor, info = lapack.dpotrf(matrix, lower=1, clean=1)
     if info != 0 or not np.isfinite(factor.diagonal().sum()):
         return None
@@ -254,7 +254,7 @@ def try_cholesky(matrix: Array) -> Array | None:
 def log_likelihood(noisy: Array, values: Array) -> float:
     """Return the log marginal likelihood, -inf where the covariance is not positive definite.
 
-    The form that samplers call thousands of times: no object, no repair.
+    Samplers call this thousands of times: it creates no object and repairs nothing.
 
     Args:
         noisy: (n, n) float64: B. It is overwritten.

@@ -1,4 +1,4 @@
-"""What a Gaussian process on distances has learnt: posteriors, hallucinations, updates."""
+"""A fitted Gaussian process on distances: posterior, fantasies, and added observations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from archive.kernels.covariance.base import Bound, Covariance
 
 
 class Pairwise(Protocol):
-    """What gives distances: a `Distance`, or better a `Gram`, which remembers them."""
+    """A source of distances: a `Distance`, or a `Gram`, which caches them."""
 
     def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
         """See `Distance.distances`."""
@@ -29,17 +29,17 @@ class Pairwise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FittedGP(Fitted):
-    """What `DistanceGP` has learnt. S is the number of sets of hyperparameters.
+    """A fitted `DistanceGP`. S is the number of hyperparameter sets.
 
     Attributes:
         pairwise: As given to the surrogate.
         covariance: As given to the surrogate.
-        architectures: The rows of the processes: the networks fitted, each once, then those added and believed.
+        architectures: The rows of the processes: the fitted networks, each once, then added and fantasised ones.
         thetas: (S, p + 1) float64, the hyperparameters.
         processes: The Gaussian process of each set, on standardised values.
-        scale: From scores to standardised values.
-        observations: What was observed, without what is believed.
-        best_fantasy: (S,) float64, the largest standardised value believed of a pending network; -inf without any.
+        scale: Maps scores to standardised values.
+        observations: The observations, without fantasies.
+        best_fantasy: (S,) float64, the largest standardised fantasy value; -inf without fantasies.
         log_likelihoods: (S,) float64, log marginal likelihood of the standardised observations that were fitted.
     """
 
@@ -55,7 +55,7 @@ class FittedGP(Fitted):
 
     @property
     def repaired(self) -> float:
-        """The largest relative change that made a covariance sound, over the sets; 0 where all were sound."""
+        """The largest relative change of a covariance by repair, over the sets; 0 without repair."""
         return max(process.repaired for process in self.processes)
 
     @property
@@ -84,7 +84,7 @@ class FittedGP(Fitted):
             return self._joint(cross, inner) if inner else self._marginal(cross, len(architectures))
 
     def hallucinate(self, architectures: Sequence[Architecture]) -> FittedGP:
-        """See `Fitted.hallucinate`. Each set of hyperparameters believes in its own mean."""
+        """See `Fitted.hallucinate`. Each hyperparameter set uses its own mean."""
         if len(architectures) == 0:
             return self
         extended = self._extended(architectures, None, np.zeros(len(architectures)))
@@ -92,12 +92,12 @@ class FittedGP(Fitted):
         return replace(extended, best_fantasy=np.maximum(self.best_fantasy, added))
 
     def observe(self, architectures: Sequence[Architecture], scores: Array, variances: Array | None = None) -> FittedGP:
-        """Return the surrogate with k more observations, the hyperparameters and the scale as they were.
+        """Return the surrogate with k more observations, without refitting hyperparameters and scale.
 
-        O(k n^2) for each set, where fitting anew is O(n^3) for each of many likelihoods.
+        O(k n^2) for each set, where a refit is O(n^3) for each of many likelihoods.
 
         Args:
-            architectures: k networks; one that is known already becomes one more row, which is as exact.
+            architectures: k networks; a known one becomes another row, which is equally exact.
             scores: (k,) float64, finite.
             variances: (k,) float64, as in `DistanceGP.fit`.
         """
@@ -121,7 +121,7 @@ class FittedGP(Fitted):
             process.predict_jointly(cross.value(theta[:-1]), inner.value(theta[:-1]))
             for theta, process in zip(self.thetas, self.processes, strict=True)
         ]
-        means, covariances = np.array([mean for mean, _ in pairs]), np.array([found for _, found in pairs])
+        means, covariances = np.array([mean for mean, _ in pairs]), np.array([covariance for _, covariance in pairs])
         variances = np.clip(np.diagonal(covariances, axis1=1, axis2=2), 0.0, None)
         return self._posterior(means, variances, covariances)
 
@@ -149,13 +149,13 @@ def check_variances(architectures: Sequence[Architecture], scale: Scale, varianc
     """Return known noise variances in standardised units, (n,) float64; zeros for None.
 
     Raises:
-        NumericalError: There are more or fewer than architectures, or one is negative or not finite.
-        UsageError: The scale is not linear: the noise of g(score) is not that of a score.
+        NumericalError: Their number differs from that of the architectures, or one is negative or not finite.
+        UsageError: The transform is nonlinear, so that the noise of g(score) differs from that of the score.
     """
     if variances is None:
         return np.zeros(len(architectures))
     if not scale.linear:
-        raise UsageError("variances in score units need a transform that is linear, got one that is not")
+        raise UsageError("variances in score units need a linear outcome transform, got a nonlinear one")
     variances = np.asarray(variances, dtype=np.float64)
     if variances.shape != (len(architectures),):
         raise NumericalError(f"{len(architectures)} scores need as many variances, got shape {variances.shape}")

@@ -1,4 +1,4 @@
-"""A prior over length scales that several components of a distance share."""
+"""Dimension-scaled prior of length scales, for distances of several components."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from archive.kernels.covariance.base import Bound, Covariance
 
 @final
 class DimensionScaledPrior(Covariance):
-    """A covariance whose prior expects the same prior likeness of two networks however many components there are.
+    """A covariance whose prior correlation of a typical pair does not depend on the number of components.
 
-    Every beta is sought around the median distance of its own component. Were a dozen components expected to matter
-    as much as one does alone, two networks would be strangers by the sum of them.
+    The bounds of every beta follow the median distance of its component. This wrapper divides them by the number of
+    components; without it a dozen components would make any two networks nearly uncorrelated (cf. dimension-scaled
+    length-scale priors, Hvarfner et al., 2024).
 
     Args:
-        covariance: What it is else.
-        components: How many share.
+        covariance: The covariance whose bounds are scaled.
+        components: Number of components.
     """
 
     def __init__(self, covariance: Covariance, components: int) -> None:
@@ -28,19 +29,19 @@ class DimensionScaledPrior(Covariance):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the covariance's."""
+        """Return the names of the wrapped covariance."""
         return self.covariance.names
 
     def bounds(self, stack: Array) -> Array:
-        """Move the bounds of every beta."""
+        """Return the bounds, those of every beta divided by the number of components."""
         betas = np.array(["beta" in name for name in self.names])
         moved: Array = self.covariance.bounds(stack) - np.log(self.components) * betas[:, None]
         return moved
 
     def variance(self, theta: Array) -> float:
-        """Return the covariance's."""
+        """Return the variance of the wrapped covariance."""
         return self.covariance.variance(theta)
 
     def bind(self, stack: Array) -> Bound:
-        """Return the covariance's."""
+        """Return the bound form of the wrapped covariance."""
         return self.covariance.bind(stack)

@@ -1,19 +1,20 @@
-"""The marginal likelihood of hyperparameters, and what it means to learn them from it.
+"""The log marginal likelihood of hyperparameters, and the interface of methods that fit them.
 
 Notation:
 
     symbol   meaning                                                               shape
     theta    log-parameters of the covariance, then log eta2                       (p + 1,)
-    x        those of them that are free: without log eta2 where it is fixed       (d,)
-    K, B     covariance of the rows; K + diag(t), t their noise (`replicates`)        (u, u)
+    x        the free ones among them: without log eta2 where it is fixed          (d,)
+    K, B     covariance of the rows; K + diag(t), t their noise (`replicates`)     (u, u)
     z, a     values of the rows; B^-1 z                                            (u,)
-    r        what replicates contribute besides (`replicates`)                           scalar
+    r        log-likelihood term of the replicates (`replicates`)                  scalar
 
     L        = -1/2 z^T a - 1/2 log|B| - u/2 log 2 pi + r          eq. (27) of tree-Wasserstein
     dL/dx_j  = 1/2 sum_ik (a a^T - B^-1)_ik (dK/dx_j)_ik           eq. (28); dK/dx of eqs. (29-31), times lambda
                                                                    for a logarithm
 
-A layer dK/dx_j is made, used and dropped before the next, so that memory holds a few (u, u) matrices whatever p is.
+Each derivative dK/dx_j is computed, used and dropped before the next, so that memory holds a few (u, u) matrices for
+any p.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from archive.kernels.covariance.base import Bound, Covariance
 
 
 class Likelihood:
-    """The log marginal likelihood as a function of the free hyperparameters. Immutable.
+    """The log marginal likelihood as a function of the free hyperparameters; immutable.
 
     Args:
-        covariance: Of distances.
+        covariance: Covariance as a function of distances.
         stack: (c, u, u) float64, distances of the rows.
-        replicates: Their evaluations.
+        replicates: Evaluations of the rows.
         noise: Bounds of eta2; equal bounds fix it.
     """
 
@@ -57,12 +58,12 @@ class Likelihood:
 
     @property
     def learns_noise(self) -> bool:
-        """Whether log eta2 is the last free parameter."""
+        """Whether log eta2 is free; it is then the last parameter."""
         return self.noise[0] < self.noise[1]
 
     @cached_property
     def bounds(self) -> Bounds:
-        """The prior of x: the covariance's bounds for these distances, then those of the noise if it is free."""
+        """Bounds of x: the covariance's for these distances, then those of the noise if it is free."""
         bounds = self.covariance.bounds(self.stack)
         if self.learns_noise:
             bounds = np.vstack([bounds, np.log(self.noise)])
@@ -110,26 +111,26 @@ class Likelihood:
         return value + self.replicates.remainder(noise), np.array(slopes)
 
     def subset(self, rows: Integers) -> Likelihood:
-        """Return the likelihood of some rows, all their evaluations included."""
+        """Return the likelihood of some rows, with all their replicates."""
         stack = self.stack[:, rows[:, None], rows]
         return Likelihood(self.covariance, stack, self.replicates.subset(rows), self.noise)
 
     def sample(self, most: int, rng: np.random.Generator) -> Likelihood:
-        """Return the likelihood of at most so many rows, drawn at random; itself where there are no more."""
+        """Return the likelihood of at most `most` rows, drawn at random; this one where there are no more."""
         if self.rows <= most:
             return self
         return self.subset(np.sort(rng.choice(self.rows, most, replace=False)))
 
 
 class Inference(ABC):
-    """How hyperparameters are learnt; immutable."""
+    """A method of fitting hyperparameters; immutable."""
 
     @abstractmethod
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
-        """Return one or more values of theta to average over, in equal parts.
+        """Return one or more values of theta, to average over with equal weights.
 
         Args:
-            likelihood: Of the observations.
+            likelihood: Likelihood of the observations.
             rng: Source of randomness.
 
         Returns:
@@ -142,7 +143,7 @@ class Inference(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FixedHyperparameters(Inference):
-    """Hyperparameters that are known, those of an earlier fit for example: nothing is learnt.
+    """Given hyperparameters, for example those of an earlier fit; nothing is fitted.
 
     Attributes:
         values: (S, p + 1) or (p + 1,) float64, logarithms.
@@ -153,15 +154,15 @@ class FixedHyperparameters(Inference):
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
         """See `Inference.thetas`."""
         thetas = np.atleast_2d(np.asarray(self.values, dtype=np.float64))
-        wanted = len(likelihood.covariance.names) + 1
-        if thetas.ndim != 2 or thetas.shape[1] != wanted or not len(thetas):
-            raise UsageError(f"theta must hold {wanted} parameters, got shape {np.shape(self.values)}")
+        size = len(likelihood.covariance.names) + 1
+        if thetas.ndim != 2 or thetas.shape[1] != size or not len(thetas):
+            raise UsageError(f"theta must hold {size} parameters, got shape {np.shape(self.values)}")
         return thetas
 
 
 def _contract(weights: Array, inverse: Array, diagonal: Array, layers: Iterator[Array]) -> list[float]:
-    # LAPACK returns the lower half of the inverse in Fortran order: transposed it is contiguous, and since every layer
-    # is symmetric, twice one half without the diagonal says as much as the whole.
+    # LAPACK returns the lower half of the inverse in Fortran order: its transpose is contiguous. Every layer is
+    # symmetric, so that twice one half, minus the diagonal, has the same inner product as the whole.
     matrix = np.outer(weights, weights)
     matrix -= inverse.T
     matrix -= inverse.T

@@ -1,17 +1,17 @@
-"""Hyperparameters that maximise the marginal likelihood: many starts, analytic gradients (tree-Wasserstein, app. G).
+"""Maximum a posteriori hyperparameters: multi-start L-BFGS-B with analytic gradients (tree-Wasserstein, appendix G).
 
 Notation:
 
     symbol   meaning                                                     shape
-    x        free log-parameters, in a bounds                               (d,)
+    x        free log-parameters, within bounds                          (d,)
     L        log marginal likelihood (`likelihood`)                      scalar
-    c, h     centre and half widths of the bounds                           (d,)
+    c, h     centre and half widths of the bounds                        (d,)
     k        `prior`, the prior's standard deviation in units of h       scalar
 
-Maximised is L(x) - 1/2 sum_j ((x_j - c_j) / (k h_j))^2: the maximum a posteriori of a log-normal prior. Of a dozen
-observations L alone is often largest on a wall of the bounds, at no noise, or at nothing but noise; a weak prior decides
-such cases and is soon outweighed (after 200 networks it moves nothing). The paper climbs by gradient descent; L-BFGS-B
-does the same in a tenth of the steps.
+The objective is L(x) - 1/2 sum_j ((x_j - c_j) / (k h_j))^2, the log posterior under a log-normal prior. With a dozen
+observations the maximum of L alone often lies on the bounds, at no noise or at noise only; the weak prior decides such
+cases and is soon outweighed (after 200 networks it changes nothing). The paper uses gradient descent; L-BFGS-B needs a
+tenth of the steps.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from archive.errors import NumericalError, UsageError
 
 _log = logging.getLogger(__name__)
 
-# What a line search is told where the covariance is not positive definite: worse than anything, still a number.
+# Objective where the covariance is not positive definite: finite, as the line search needs, and worse than any other.
 _WALL = 1e12
-# Log likelihoods this close are one optimum.
+# Optima whose log posteriors differ by less than this are taken for one.
 _SAME = 1e-2
 
 
 @dataclass(frozen=True)
 class MarginalLikelihood(Inference):
-    """One set of hyperparameters, the most likely one.
+    """One hyperparameter set, the maximum a posteriori.
 
-    All starts climb on a random `subset_size` of the architectures; the best two different optima are then climbed to the
-    optimum on all of them. An optimum of 150 architectures is a few steps from that of 500, and a step costs n^3.
+    All starts are optimised on a random subset of `subset_size` architectures; the best two distinct optima are then
+    refined on all of them. An optimum of 150 architectures is a few steps from that of 500, and a step costs n^3.
 
     Attributes:
-        starts: Climbs, the first from the centre of the bounds.
-        prior: Standard deviation of the log-normal prior in half widths of the bounds; None for none.
-        observations: Architectures to look at, drawn at random where there are more.
-        subset_size: Architectures that the starts look at.
+        starts: Number of starts, the first from the centre of the bounds.
+        prior: Standard deviation of the log-normal prior in half widths of the bounds; None for no prior.
+        observations: Most architectures to use, drawn at random where there are more.
+        subset_size: Architectures that the starts are optimised on.
     """
 
     starts: int = 5
@@ -66,9 +66,9 @@ class MarginalLikelihood(Inference):
     def thetas(self, likelihood: Likelihood, rng: np.random.Generator) -> Array:
         """See `Inference.thetas`."""
         whole = likelihood.sample(self.observations, rng)
-        subset_size = whole.sample(self.subset_size, rng)
-        optima = [self._climb(subset_size, x) for x in self._starts(subset_size, rng)]
-        if subset_size is not whole:
+        subset = whole.sample(self.subset_size, rng)
+        optima = [self._climb(subset, x) for x in self._starts(subset, rng)]
+        if subset is not whole:
             optima = [self._climb(whole, optimum.x) for optimum in _best_two(optima)]
         best = max(optima, key=lambda optimum: optimum.log_posterior)
         _log.info("%d rows, likelihood %.2f, %s", whole.rows, best.log_posterior, best.message)
@@ -77,12 +77,12 @@ class MarginalLikelihood(Inference):
     def _starts(self, likelihood: Likelihood, rng: np.random.Generator) -> list[Array]:
         bounds = likelihood.bounds
         drawn = (self._draw(bounds, rng) for _ in range(20 * self.starts))
-        # A likelihood costs a fraction of a climb; indefinite distances have none at small betas.
-        sound = (x for x in (bounds.centre, *drawn) if np.isfinite(likelihood.value(x)))
-        found = [x for x, _ in zip(sound, range(self.starts), strict=False)]
-        if not found:
-            raise NumericalError("no hyperparameters give these observations a likelihood that is finite")
-        return found
+        # A likelihood costs a fraction of a climb; with indefinite distances it may be -inf at small betas.
+        finite = (x for x in (bounds.centre, *drawn) if np.isfinite(likelihood.value(x)))
+        starts = [x for x, _ in zip(finite, range(self.starts), strict=False)]
+        if not starts:
+            raise NumericalError("the observations have no finite likelihood at any hyperparameters tried")
+        return starts
 
     def _draw(self, bounds: Bounds, rng: np.random.Generator) -> Array:
         if self.prior is None:
@@ -100,18 +100,11 @@ class MarginalLikelihood(Inference):
             return penalty - value, slope - gradient
 
         x = np.clip(start, bounds.lower, bounds.upper)
-        # A hundredth of a unit of log likelihood changes no prediction.
+        # A hundredth of a unit of log likelihood makes no difference to predictions.
         options = {"maxiter": 100, "ftol": 1e-7, "gtol": 1e-3}
-        walls = np.stack([bounds.lower, bounds.upper], axis=1)
-        found = minimize(
-            negative_log_posterior,
-            x,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=walls,
-            options=options,
-        )
-        return _Optimum(-float(found.fun), np.asarray(found.x, dtype=np.float64), str(found.message))
+        box = np.stack([bounds.lower, bounds.upper], axis=1)
+        result = minimize(negative_log_posterior, x, jac=True, method="L-BFGS-B", bounds=box, options=options)
+        return _Optimum(-float(result.fun), np.asarray(result.x, dtype=np.float64), str(result.message))
 
     def _penalty(self, bounds: Bounds, x: Array) -> tuple[float, Array]:
         if self.prior is None:

@@ -1,7 +1,7 @@
-"""What is known of the noise of an evaluation before any was seen.
+"""Priors of the observation noise.
 
-The noise variance is eta2, the same for every evaluation, plus what is known of a single one. Scores are standardised,
-so eta2 is a share of their variance unless said otherwise.
+The noise variance of an evaluation is eta2, the same for all, plus its known variance, where one is given. Scores are
+standardised, so that eta2 is a fraction of their variance unless said otherwise.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from archive.errors import UsageError
 
 @dataclass(frozen=True)
 class LearnedNoise:
-    """eta2 is learnt with the other hyperparameters.
+    """Noise that is fitted with the other hyperparameters.
 
-    The default: training twice with other seeds moves a score by 3 % to 100 % of the spread between architectures.
+    The default: another training seed moves a score by 3 % to 100 % of the spread between architectures.
 
     Attributes:
-        lower: Smallest eta2, as a share of the scores' variance.
-        upper: Largest.
+        lower: Lower bound of eta2, as a fraction of the scores' variance.
+        upper: Upper bound.
     """
 
     lower: float = 1e-3
@@ -37,14 +37,14 @@ class LearnedNoise:
 
 @dataclass(frozen=True)
 class FixedNoise:
-    """eta2 is given.
+    """Noise of a given variance.
 
-    It is never 0: repeats that disagree, and distances that are 0 between networks that differ, would have no answer.
-    For a table without noise take 1e-6.
+    It must be positive: replicates that disagree, and networks at distance 0, would make the covariance singular. For a
+    table without noise use 1e-6.
 
     Attributes:
         variance: eta2.
-        relative: Whether as a share of the scores' variance; otherwise in squared score units.
+        relative: Whether `variance` is a fraction of the scores' variance; otherwise in squared score units.
     """
 
     variance: float
@@ -53,7 +53,7 @@ class FixedNoise:
     def __post_init__(self) -> None:
         """Check the variance."""
         if not 0.0 < self.variance < float("inf"):
-            raise UsageError(f"the variance of a fixed noise must be > 0, got {self.variance}")
+            raise UsageError(f"the variance of a fixed noise must be > 0 and finite, got {self.variance}")
 
     def bounds(self, spread: float) -> tuple[float, float]:
         """Return eta2 twice, for scores of this standard deviation."""

@@ -1,17 +1,17 @@
-"""Several evaluations of one architecture as one row of the covariance, without any approximation.
+"""Replicates: several evaluations of one architecture as one row of the covariance, without approximation.
 
 Notation:
 
     symbol   meaning                                                             shape
-    n, u     evaluations; architectures among them, the rows                     scalars
+    n, u     evaluations; distinct architectures, the rows                       scalars
     g        row of each evaluation                                              (n,)
     y        standardised score of each evaluation                               (n,)
-    s        its noise variance: eta2, plus what is known of it alone            (n,)
+    s        its noise variance: eta2 plus its known variance                    (n,)
     t        noise variance of a row: 1 / sum 1/s over its evaluations           (u,)
     z        value of a row: t sum y/s                                           (u,)
     B        covariance of the rows plus diag(t)                                 (u, u)
 
-The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f, t) times what does not depend on f:
+The evaluations of a row differ by noise alone, so prod N(y_i; f, s_i) = N(z; f, t) times a factor independent of f:
 
     log p(y) = log N(z; 0, B) + r
     r        = D - W / 2
@@ -38,13 +38,13 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Replicates:
-    """Evaluations by row; immutable.
+    """Evaluations grouped by architecture; immutable.
 
     Attributes:
-        keys: The u rows, in the order of their first evaluation.
+        keys: Keys of the u rows, in the order of their first evaluation.
         rows: (n,) int64: g.
         values: (n,) float64: y.
-        known: (n,) float64: known noise variances, in standardised units; 0 where nothing is known.
+        known: (n,) float64: known noise variances in standardised units; 0 where unknown.
     """
 
     keys: tuple[str, ...]
@@ -58,7 +58,7 @@ class Replicates:
         return cls((), np.empty(0, np.int64), np.empty(0), np.empty(0)).adding(keys, values, known)
 
     def adding(self, keys: Sequence[str], values: Array, known: Array | None = None) -> Replicates:
-        """Return these evaluations and k more."""
+        """Return the evaluations with k more appended."""
         places = {key: row for row, key in enumerate(self.keys)}
         rows = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
         return Replicates(
@@ -75,7 +75,7 @@ class Replicates:
 
     @cached_property
     def single(self) -> bool:
-        """Whether no architecture was evaluated twice."""
+        """Whether no architecture has replicates."""
         return len(self.keys) == len(self.rows)
 
     def subset(self, rows: Integers) -> Replicates:
@@ -83,7 +83,7 @@ class Replicates:
         new = np.full(len(self.keys), -1)
         new[rows] = np.arange(len(rows))
         chosen = np.flatnonzero(new[self.rows] >= 0)
-        # Evaluations sorted by row: `single` relies on row i being evaluation i.
+        # Sorted by row: where `single` holds, row i must be evaluation i.
         chosen = chosen[np.argsort(new[self.rows[chosen]], kind="stable")]
         keys = tuple(self.keys[row] for row in rows)
         return Replicates(keys, new[self.rows[chosen]], self.values[chosen], self.known[chosen])
@@ -101,14 +101,14 @@ class Replicates:
         return self.log_volume(noise) - 0.5 * self.scatter(noise)
 
     def scatter(self, noise: float) -> float:
-        """Return W: how far evaluations of a row are from its value, 0 where there is one of each."""
+        """Return W, the scatter of replicates around the value of their row; 0 without replicates."""
         if self.single:
             return 0.0
         gaps = self.values - self.merged(noise)[0][self.rows]
         return float((gaps**2 / (self.known + noise)).sum())
 
     def log_volume(self, noise: float) -> float:
-        """Return D: what the densities of a row's evaluations are divided by, beside that of its value."""
+        """Return D, the log ratio of the normalising constants of rows and evaluations."""
         if self.single:
             return 0.0
         each, rows = self.known + noise, self.merged(noise)[1]

@@ -1,15 +1,15 @@
-"""Samples of hyperparameters from their posterior, by slice sampling (Neal, 2003).
+"""Slice sampling of hyperparameters from their posterior (Neal, 2003).
 
     symbol   meaning                                     shape
     x        the parameters, here always logarithms      (d,)
     f        unnormalised log density                    x -> scalar
-    lo, hi   bounds of the bounds that f is positive in     (d,)
+    lo, hi   bounds outside which f is zero              (d,)
     w        first width of the bracket                  (d,)
 
-One update draws a height under the density at x, brackets the slice above that height along a line through x by
-stepping out (Neal's figure 3), and draws from the bracket, shrinking it at every miss (figure 5). Inside a bounds the
-bracket is cut off at the walls, which leaves the density inside unchanged. There is no step size to tune and no
-gradient to ask for, which suits a likelihood that is flat in some parameters and steep in others.
+One update draws a level below the density at x, brackets the slice above that level along a line through x by stepping
+out (Neal's figure 3), and draws from the bracket, shrinking it at every miss (figure 5). The bracket is cut off at the
+bounds, which leaves the density within them unchanged. There is no step size to tune and no gradient to compute, which
+suits a likelihood that is flat in some parameters and steep in others.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Method = Literal["coordinates", "directions"]
 
 @dataclass(frozen=True)
 class SamplingSchedule:
-    """How long to sample.
+    """Length of a chain.
 
     Attributes:
-        samples: How many to return.
-        burn_in: Sweeps to throw away first.
-        thin: Sweeps from one returned sample to the next.
+        samples: Samples to return.
+        burn_in: Sweeps to discard first.
+        thin: Sweeps between returned samples.
     """
 
     samples: int = 10
@@ -51,18 +51,18 @@ class SamplingSchedule:
 
 @dataclass(frozen=True)
 class SliceSampling(Inference):
-    """Hyperparameters averaged over samples of their posterior, under a log-uniform prior between bounds.
+    """Samples of the hyperparameters' posterior under a log-uniform prior between bounds.
 
-    Every order of magnitude between the bounds is as likely as any other. NASBOT (section 4.1) has a "(uniform) prior"
-    and does not say of what; uniform in the parameters themselves, nearly all of it would lie near the upper bounds.
+    The prior is uniform over orders of magnitude. NASBOT (section 4.1) has a "(uniform) prior" without naming the
+    parametrisation; uniform in the parameters themselves, nearly all its mass would lie near the upper bounds.
 
-    For short histories, where many hyperparameters fit and the acquisition should know. Thousands of likelihoods a
-    fit; `MarginalLikelihood` is ten times faster and settles for one answer.
+    For short histories, where many hyperparameters fit and the acquisition should reflect that uncertainty. A fit takes
+    thousands of likelihoods; `MarginalLikelihood` is ten times faster and returns one set.
 
     Attributes:
-        schedule: How long to sample.
-        observations: Architectures to look at, drawn at random where there are more: the posterior of a dozen
-            parameters hardly narrows beyond this, and each costs n^3.
+        schedule: Length of the chain.
+        observations: Most architectures to use, drawn at random where there are more: the posterior of a dozen
+            parameters hardly narrows beyond this, and a likelihood costs n^3.
     """
 
     schedule: SamplingSchedule = field(default_factory=SamplingSchedule)
@@ -87,14 +87,14 @@ def slice_sample(
     start: Array | None = None,
     method: Method = "coordinates",
 ) -> Array:
-    """Sample a density inside a bounds.
+    """Sample a density within bounds.
 
     Args:
         log_density: f; -inf is allowed anywhere but at the start.
-        bounds: Where the density is not zero.
-        schedule: How many sweeps; a sweep updates d times.
+        bounds: Range outside which the density is zero.
+        schedule: Length of the chain; a sweep is d updates.
         rng: Source of randomness.
-        start: (d,) float64, where to begin; by default the best of the centre and 20 draws from the prior.
+        start: (d,) float64; by default the best of the centre and 20 draws from the prior.
         method: `coordinates` updates every parameter once a sweep, in random order; `directions` moves along d random
             directions a sweep, which mixes better when parameters are strongly correlated.
 
@@ -127,8 +127,8 @@ def _start(log_density: LogDensity, bounds: Bounds, rng: np.random.Generator) ->
 def _directions(bounds: Bounds, method: Method, rng: np.random.Generator) -> Array:
     """Return the d lines of one sweep, scaled so that t = 1 is the first width of the bracket: (d, d) float64."""
     d = len(bounds.lower)
-    # A quarter of the side: posteriors of a dozen observations fill a good part of the prior, and stepping out from
-    # too small a width costs more evaluations than shrinking from too large a one.
+    # A quarter of the range: posteriors of a dozen observations fill a good part of the prior, and stepping out from too
+    # small a width costs more evaluations than shrinking from too large a one.
     width = 0.25 * bounds.widths
     if method == "coordinates":
         lines: Array = np.diag(width)[rng.permutation(d)]
@@ -146,17 +146,17 @@ def _update(
     left, right = _bracket(lambda t: log_density(x + t * direction), level, (low, high), rng)
     while True:
         t = rng.uniform(left, right)
-        # Rounding may carry the point past a wall by one unit in the last place.
+        # Rounding may carry the point past a bound by one unit in the last place.
         candidate = np.clip(x + t * direction, bounds.lower, bounds.upper)
-        found = log_density(candidate)
-        if found > level:
-            return candidate, found
+        value = log_density(candidate)
+        if value > level:
+            return candidate, value
         if t < 0.0:
             left = t
         else:
             right = t
         if right - left < 1e-12:
-            # Only a density that is not a function (noise, NaN) leaves no point near x above a level below f(x).
+            # Only a noisy or NaN density has no point near x above a level that is below f(x).
             return x, height
 
 

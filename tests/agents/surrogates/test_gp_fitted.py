@@ -213,7 +213,7 @@ def test_no_candidates_have_an_empty_posterior():
         (
             lambda: fit(points(2), [0.0, 1.0], variances=np.ones(2), transform="rank-normal"),
             UsageError,
-            "need a transform that is linear",
+            "need a linear outcome transform",
         ),
         (lambda: fit(points(2), [0.0, 1.0], transform="standardize"), UnknownNameError, "standardise"),
         (lambda: FixedNoise(0.0), UsageError, "must be > 0, got 0.0"),

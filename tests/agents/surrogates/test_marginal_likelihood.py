@@ -196,7 +196,7 @@ def test_distances_that_are_no_numbers():
     stack = np.full((1, 3, 3), 1.0)
     stack[0, 0, 1] = stack[0, 1, 0] = np.nan
     likelihood = Likelihood(exponential(1), stack, Replicates.of("abc", np.ones(3)), (1e-3, 1.0))
-    with pytest.raises(NumericalError, match="a likelihood that is finite"):
+    with pytest.raises(NumericalError, match="no finite likelihood"):
         MarginalLikelihood().thetas(likelihood, np.random.default_rng(9))
 
 

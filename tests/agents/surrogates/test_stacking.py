@@ -80,7 +80,7 @@ def test_two_that_say_the_same_count_as_one():
 
 
 def test_who_foretells_better_is_heard_more():
-    found = fit(StackedGP([member(0), member(2)]), noise=0.02).shares
+    found = fit(StackedGP([member(0), member(2)]), noise=0.02).stacking
     assert found[0] > 0.9
 
 
@@ -89,8 +89,8 @@ def test_posterior_is_the_weighted_mixture():
     others = points(5, 1)
     posterior = fitted.posterior(others, joint=True)
     apart = [one.posterior(others, joint=True) for one in fitted.members]
-    np.testing.assert_allclose(posterior.weights, fitted.shares)
-    expected = sum(w * one.means[0] for w, one in zip(fitted.shares, apart, strict=True))
+    np.testing.assert_allclose(posterior.weights, fitted.stacking)
+    expected = sum(w * one.means[0] for w, one in zip(fitted.stacking, apart, strict=True))
     np.testing.assert_allclose(posterior.mean, expected)
     np.testing.assert_allclose(posterior.covariance.diagonal(), posterior.variance)
     assert len(posterior.best) == 2
@@ -99,7 +99,7 @@ def test_posterior_is_the_weighted_mixture():
 def test_sets_of_one_member_divide_its_share():
     two = np.array([[0.0, 0.0, -2.0], [0.0, 1.0, -3.0]])
     fitted = fit(StackedGP([member(0, two), member(1)]), count=12)
-    np.testing.assert_allclose(fitted.weights, [fitted.shares[0] / 2, fitted.shares[0] / 2, fitted.shares[1]])
+    np.testing.assert_allclose(fitted.weights, [fitted.stacking[0] / 2, fitted.stacking[0] / 2, fitted.stacking[1]])
     scores = smooth(points(12))
     each = np.array([process.loo_log_densities() for process in fitted.members[0].processes])
     np.testing.assert_allclose(
@@ -109,7 +109,7 @@ def test_sets_of_one_member_divide_its_share():
 
 def test_who_is_not_heard_is_left_out():
     fitted = fit(StackedGP([member(0), member(2)], prior=0.0), count=60, noise=0.01)
-    assert fitted.shares[1] < 0.01
+    assert fitted.stacking[1] < 0.01
     assert len(fitted.members) == 1
     np.testing.assert_allclose(fitted.weights, 1.0)
 
