@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from archive import agents
+from archive.agents import registry
 from archive.agents.base import AgentInfo
 from archive.errors import SettingsError
 
@@ -16,7 +16,7 @@ def info(name: str) -> AgentInfo:
         UnknownNameError: There is no such agent.
         SettingsError: Another package's agent cannot be loaded.
     """
-    made = agents.registry.load(name)
+    made = registry.registry.load(name)
     found: AgentInfo | None = getattr(made, "info", None)
     if found is None:
         found = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))
@@ -26,7 +26,7 @@ def info(name: str) -> AgentInfo:
 def infos() -> dict[str, AgentInfo]:
     """Return what is known of all agents, by name; of one that cannot be loaded, why it cannot."""
     found: dict[str, AgentInfo] = {}
-    for name in agents.names():
+    for name in registry.names():
         try:
             found[name] = info(name)
         except SettingsError as error:

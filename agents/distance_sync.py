@@ -1,11 +1,11 @@
-"""Pairwise distances of what a study has evaluated: computed once, by whoever needs them first, kept for all.
+"""Synchronisation of pairwise distances with the archive: each pair is computed once and shared by all studies.
 
-    evaluated networks ── read the rows of the new ones ──> stored already by another agent or study: remembered
-                                       └─────────────────> missing: computed in one block, stored, remembered
+    evaluated networks ── read the rows of the new ones ──> stored by another agent or study: cached
+                                       └─────────────────> missing: computed in one block, stored, cached
 
-The loop of a search asks after every evaluation; what it has seen whole it does not ask for again, so that one more
-network costs one row: one read, one block of n - 1 pairs, n - 1 relationships added. Which distances are kept:
-`archive.kernels.stored`; OTMANN's for every study of networks of layers, the others where the agent uses them.
+The search loop calls this after every evaluation. Rows already complete are not read again, so that one more network
+costs one row: one read, one block of n - 1 pairs, n - 1 relationships added. `archive.kernels.stored` defines which
+distances are stored: OTMANN's for every study of networks of layers, others where the agent uses them.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ if TYPE_CHECKING:
     from archive.kernels.gram import Gram
 
 ALL_PAIRS = 2000
-"""Largest number of architectures whose pairs are all stored: two million relationships."""
+"""Most architectures of which all pairs are stored: two million relationships."""
 
 NEAREST = 64
-"""How many distances of each further architecture are stored, the smallest ones."""
+"""Stored distances of each further architecture, the smallest ones."""
 
 Pairs = list[tuple[str, str]]
 
 
 class DistanceSync:
-    """Keeps the distances of a search in the archive, and fills the agent's memories with them.
+    """Stores the distances of a search in the archive, and fills the agent's caches with them.
 
-    Safe to interrupt and to run in several processes at a time: what is stored is whole pairs, and a pair that two
-    processes compute has one value, computed with the smaller key first.
+    Safe to interrupt and to run in several processes: only whole pairs are stored, and two processes that compute a
+    pair get the same value, with the smaller key first.
 
     Args:
-        archive: Where they are kept.
-        grams: Memories of the agent that uses distances (`Agent.grams`).
+        archive: The archive.
+        grams: Distance caches of the agent (`Agent.grams`).
     """
 
     def __init__(self, archive: Archive, grams: Iterable[Gram[Any]] = ()) -> None:
-        """Begin knowing of no pair."""
+        """Start without any pair."""
         self._archive = archive
         self._grams = list(grams)
         self._networks: dict[str, Architecture] = {}
         self._whole: dict[str, set[str]] = {}
 
     def keep(self, architectures: Mapping[str, Architecture]) -> int:
-        """Compute and store the distances that the archive lacks between these architectures and those seen before.
+        """Compute and store the missing distances between these architectures and those of earlier calls.
 
-        Beyond `ALL_PAIRS` architectures, those that come while the search runs get their `NEAREST` smallest ones.
+        Beyond `ALL_PAIRS` architectures, only the `NEAREST` smallest distances of new architectures are stored.
 
         Args:
             architectures: Key to architecture; all calls of one space.
 
         Returns:
-            How many pairs were stored, those of each distance counted.
+            Number of stored pairs, summed over the distances.
         """
         if not architectures:
             return 0
@@ -72,7 +72,7 @@ class DistanceSync:
         return sum(self._keep(distance, grams) for distance, grams in self._distances(space))
 
     def _distances(self, space: str) -> list[tuple[PairDistance[Any], list[Gram[Any]]]]:
-        """Return each distance to keep with the memories that hold it."""
+        """Return each distance to store with the caches that use it."""
         found: dict[str, tuple[PairDistance[Any], list[Gram[Any]]]] = {}
         for distance, grams in [
             (kernels.get("otmann"), []),
@@ -85,7 +85,7 @@ class DistanceSync:
 
     def _keep(self, distance: PairDistance[Any], grams: Sequence[Gram[Any]]) -> int:
         many = len(self._networks) > ALL_PAIRS
-        # Of a long history that another search left behind, only what comes from now on is worth hours of computing.
+        # In a long history of another search only new architectures are computed: the whole would take hours.
         whole = self._whole.setdefault(next(iter(kinds(distance))), set(self._networks) if many else set())
         new, keys = sorted(self._networks.keys() - whole), sorted(self._networks)
         if not new:
@@ -118,7 +118,7 @@ class DistanceSync:
 
 
 def _unordered(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
-    """Return the pairs that a (c, m, n) block lacks, each once, smaller key first."""
+    """Return the missing pairs of a (c, m, n) block, each once, smaller key first."""
     missing = np.isnan(stack).any(axis=0)
     found = {(min(new[i], keys[j]), max(new[i], keys[j])) for i, j in np.argwhere(missing) if new[i] != keys[j]}
     return sorted(found)
@@ -152,7 +152,7 @@ def _fill(
     pairs: Pairs,
     values: NDArray[np.float64],
 ) -> None:
-    """Put (c, q) distances of pairs where the (c, m, n) block has their rows and columns."""
+    """Write the (c, q) distances of pairs into their entries of the (c, m, n) block."""
     row, column = ({key: at for at, key in enumerate(side)} for side in (new, keys))
     for a, b in ((0, 1), (1, 0)):
         at = [q for q, pair in enumerate(pairs) if pair[a] in row]

@@ -1,8 +1,8 @@
-"""The loop of a search: it owns every effect, so that `Agent.propose` can be a pure function.
+"""The search loop: it performs all side effects, so that `Agent.propose` can be a pure function.
 
-It lets the agent propose (`archive.agents.searcher`), keeps the pairwise distances of what has been evaluated, and
-waits. All that it cannot do without is in the archive: killed at any moment and started again, it goes on; two loops on
-one study share its budget, which the archive enforces.
+It lets the agent propose (`archive.agents.searcher`), stores the pairwise distances of evaluated networks, and waits.
+Its whole state is in the archive: a loop that is killed at any moment can be restarted, and two loops on one study
+share its budget, which the archive enforces.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from archive.store.snapshots import Snapshot
 
 PAUSE = 0.2
-"""Seconds between two looks at the archive: far below the time of a training, and five looks a second at most."""
+"""Polling interval in seconds: far below the time of a training, and at most five reads a second."""
 
 LATE = 8
-"""Shorter pauses grow up to that while nothing changes: what happens is seen late by an eighth of the wait at most."""
+"""Shorter intervals grow up to `PAUSE` while nothing changes: a change is seen late by an eighth of the wait."""
 
 FAILURES = 20
-"""A study in which this many proposals failed, and more than were evaluated, has a fault of its own."""
+"""Failed proposals at which a search gives up, if they also outnumber the evaluations."""
 
 
 def run(
@@ -45,43 +45,44 @@ def run(
     pause: float = PAUSE,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Snapshot]:
-    """Search until the budget of the study is spent, or the agent has no proposal although nothing is under way.
+    """Search until the budget of the study is spent, or the agent has no proposal while none is pending.
 
     Args:
-        archive: Where everything is kept.
+        archive: The archive of the study.
         study: The study, already in the archive.
-        agent: Who proposes.
-        version: Of the software, recorded with the agent.
-        batch: How many proposals are kept open at a time.
-        retrain: Train networks too whose result under the study's protocol the archive has; see `archive.queue.reuse`.
-        pause: Seconds between two looks at the archive; shorter ones than `PAUSE` grow while nothing changes.
-        wait: Stands in for `time.sleep`.
+        agent: The agent that proposes.
+        version: Version of the software, recorded with the agent.
+        batch: Number of open proposals to maintain.
+        retrain: Also train networks for which the archive has a result of the study's protocol, see
+            `archive.queue.reuse`.
+        pause: Polling interval in seconds; one shorter than `PAUSE` grows while nothing changes.
+        wait: Replaces `time.sleep`.
 
     Yields:
-        What the archive holds of the study, after every look. Before the last one, all pairwise distances between
-        the study's evaluated architectures have been stored.
+        A snapshot of the study after every read. Before the last one, all pairwise distances between the study's
+        evaluated architectures have been stored.
 
     Raises:
         SearchError: Proposals keep failing; the message gives the last reason.
     """
     agent_id = archive.proposals.register_agent(agent.kind, agent.config, version)
-    keeper, searcher = DistanceSync(archive, agent.grams), Searcher(archive)
-    look, measured = archive.studies.follow(study.name), 0
-    # How much was known when the agent last had no proposal: it may have one again once more is.
+    distance_sync, searcher = DistanceSync(archive, agent.grams), Searcher(archive)
+    read, measured = archive.studies.follow(study.name), 0
+    # Counts at which the agent last had no proposal: it may have one again after they change.
     exhausted: tuple[int, int] | None = None
-    # What was seen last, and how long it has been so.
+    # The previous counts, and the seconds since they changed.
     before: Mapping[State, int] = {}
     idle = 0.0
     while True:
-        snapshot = look()
-        # The budget is the archive's: another search may have set it anew in the meantime.
+        snapshot = read()
+        # The budget is read again: another search may have changed it.
         study, counts = snapshot.study, snapshot.counts
         before, idle = counts, idle if counts == before else 0.0
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
         waiting = counts[State.WAITING] + counts[State.RUNNING]
         if evaluated > measured and worth_keeping(study.space):
             own = [proposal.architecture_key for proposal in snapshot.proposals if proposal.state.evaluated]
-            keeper.keep(archive.architectures.get_many(own))
+            distance_sync.keep(archive.architectures.get_many(own))
             measured = evaluated
         yield snapshot
         known = evaluated, counts[State.FAILED]
@@ -91,25 +92,25 @@ def run(
         wanted = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
         if wanted > 0 and exhausted != known:
-            proposed = searcher.propose(study, agent, agent_id, wanted, retrain=retrain, keeper=keeper)
+            proposed = searcher.propose(study, agent, agent_id, wanted, retrain=retrain, distance_sync=distance_sync)
             exhausted = None if proposed.made or proposed.lost else known
         if proposed is None or not proposed.made:
-            # Nothing to propose, or another loop was faster: there is nothing to see for a moment either.
+            # Nothing to propose, or another loop was faster: no change is due for a moment.
             seconds = max(pause, min(idle / LATE, PAUSE))
             wait(seconds)
             idle += seconds
 
 
 def history_of(archive: Archive, study: Study) -> History:
-    """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
+    """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals."""
     return provenance.history_of(archive, study)[0]
 
 
 def check_failures(snapshot: Snapshot) -> None:
-    """Give up a study that has a fault of its own.
+    """Raise where proposals keep failing.
 
     Raises:
-        SearchError: More proposals failed than were evaluated, and not only a few; the message gives the last reason.
+        SearchError: At least `FAILURES` proposals failed, more than were evaluated; the message gives the last reason.
     """
     failed = [proposal for proposal in snapshot.proposals if proposal.state is State.FAILED]
     evaluated = snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED]

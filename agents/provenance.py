@@ -1,22 +1,23 @@
-"""What a proposal was based on: enough to ask the agent the same question again.
+"""The provenance of a proposal: the inputs of the call, sufficient to replay it.
 
-    history_of(archive, study) -> history, basis         basis stored with the proposal
-    StudyReplay(archive, study).history(basis) -> history       the same history, at any later time (`archive.agents.replay`)
+    history_of(archive, study) -> history, basis               basis stored with the proposal
+    StudyReplay(archive, study).history(basis) -> history      the same history, at any later time (`agents.replay`)
 
-A basis names evaluations and proposals by their numbers in each study, consecutive ones as a range:
+A basis names evaluations and proposals by their numbers in each study, with consecutive ones as a range:
 
     {"observations": {"study": "0-19,21"}, "pending": "20", "failed": "", "wanted": 1}
 
-In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names those that had paused after so many epochs, by which
-they are told as they stood then (`archive.agents.rung_scores`).
+In a study with rungs, `"partial": {"study": {"2": "0-3"}}` names the evaluations that had paused after this number of
+epochs; their scores then are restored from the curve (`archive.agents.rung_scores`).
 
-Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` says how far it took its task to follow
-each of them: a result of the call, no part of what it depended on.
+Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` holds the estimated correlation of its
+task with each of them: an output of the call, not an input.
 
 A search that has met another one on its study draws from a random stream of its own (`archive.agents.searcher`):
-`"stream": 1234567`. Without that entry the stream is 0, as of every search that is alone.
+`"stream": 1234567`. Without this entry the stream is 0, as for every search that is alone.
 
-With the study's seed, the agent's configuration on record and what was evaluated, that is all a proposal depends on.
+Together with the study's seed, the recorded configuration of the agent and the evaluations, the basis determines the
+proposal.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ if TYPE_CHECKING:
 Basis = Mapping[str, Any]
 
 STREAMS = 2**31
-"""Number of the random streams that searches which meet choose from; 0 is none of them."""
+"""Number of random streams, other than 0, among which searches that share a study choose."""
 
 
 @gc_pause.paused()
 def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
-    """Read what an agent may learn from: evaluations of the study and of its sources, what is open, what failed."""
-    # Proposals first: one that is completed in between is then seen twice, which is harmless, and never not at all.
+    """Read an agent's history: evaluations of the study and of its sources, pending and failed proposals."""
+    # Proposals first: one completed in between is then read twice, which is harmless, and never missed.
     open_ = archive.proposals.pending(study.name)
     failed = archive.proposals.list(study.name, [State.FAILED])
     evaluations = archive.studies.history(study.name)
     done = {seen.id for seen in evaluations}
     pending = [(proposal, architecture) for proposal, architecture in open_ if proposal.id not in done]
-    # One that failed may have been told a result in between.
+    # A failed proposal may have been told a result in between.
     failed = [proposal for proposal in failed if proposal.id not in done]
     own, sources = split(evaluations, study)
     history = History(
@@ -73,27 +74,27 @@ def history_of(archive: Archive, study: Study) -> tuple[History, Basis]:
 
 
 def generator(seed: int, history: History, stream: int = 0) -> np.random.Generator:
-    """Return the generator of an agent's choices at a point of a study.
+    """Return the random generator of a call of an agent.
 
-    Each position of a study has its own random numbers: a search that was killed draws again what it would have drawn.
+    Each position of a study has its own random numbers: a restarted search repeats the draws of the killed one.
 
     Args:
-        seed: Of the study.
-        history: What the agent is told.
-        stream: Of the search; searches of one study on different streams draw independently.
+        seed: Seed of the study.
+        history: The history of the call.
+        stream: Random stream of the search; searches on different streams draw independently.
     """
     position = len(history.observations) + len(history.pending) + len(history.failed)
     return np.random.default_rng([seed, position, stream] if stream else [seed, position])
 
 
 def coupling(suggestions: Sequence[Suggestion]) -> dict[str, Any]:
-    """Return what a call of an agent says of the sources, for the basis of its proposals; empty if it says nothing."""
-    found = [suggestion.coupling for suggestion in suggestions if suggestion.coupling]
-    return {"coupling": {study: round(value, 4) for study, value in found[-1].items()}} if found else {}
+    """Return the estimated correlations with source tasks, for the basis of proposals; empty without estimates."""
+    estimates = [suggestion.coupling for suggestion in suggestions if suggestion.coupling]
+    return {"coupling": {study: round(value, 4) for study, value in estimates[-1].items()}} if estimates else {}
 
 
 def observations_of(evaluations: Sequence[Evaluation], objective: str) -> tuple[Observation, ...]:
-    """Return what an agent is told of evaluations, those of shorter trainings on the scale of the whole ones."""
+    """Return evaluations as observations, with partial trainings projected to the scale of whole ones."""
     scores = rung_scores.scores(evaluations, objective)
     return tuple(observation(seen, score) for seen, score in zip(evaluations, scores, strict=True))
 
@@ -112,7 +113,7 @@ def numbers_in(text: str) -> Iterable[int]:
 
 
 def count_in(text: str) -> int:
-    """Return how many numbers `ranges` wrote, without listing them: a text of another archive may claim billions."""
+    """Count the numbers that `ranges` wrote without listing them: the text of another archive may name billions."""
     return sum(map(len, _spans(text)))
 
 
@@ -123,25 +124,25 @@ def _spans(text: str) -> Iterator[range]:
 
 
 def _partial(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, str]]:
-    """Return which evaluations had paused after how many epochs: each may have gone on since."""
+    """Return the partial evaluations by study and number of epochs: each may have continued since."""
     lengths = sorted({seen.epochs or 0 for seen in evaluations if seen.partial})
     paused = {length: [seen for seen in evaluations if seen.partial and seen.epochs == length] for length in lengths}
-    found: dict[str, dict[str, str]] = {}
+    partial: dict[str, dict[str, str]] = {}
     for length, several in paused.items():
         for name, numbers in _by_study(several).items():
-            found.setdefault(name, {})[str(length)] = numbers
-    return found
+            partial.setdefault(name, {})[str(length)] = numbers
+    return partial
 
 
 def _by_study(evaluations: Sequence[Evaluation]) -> dict[str, str]:
     numbers: dict[str, list[int]] = {}
     for seen in evaluations:
-        # What is read of studies has come from their proposals.
+        # Evaluations read by study always belong to a proposal, hence the defaults are never used.
         numbers.setdefault(str(seen.study), []).append(int(seen.number or 0))
     return {name: ranges(of_study) for name, of_study in numbers.items()}
 
 
 def networks_of(archive: Archive, proposals: Sequence[Proposal]) -> tuple[Architecture, ...]:
-    """Return the networks of proposals, in their order: what is read may come in another one."""
+    """Return the networks of proposals in the order of the proposals, which a read does not preserve."""
     networks = archive.architectures.get_many(proposal.architecture_key for proposal in proposals)
     return tuple(networks[proposal.architecture_key] for proposal in proposals)

@@ -1,11 +1,11 @@
-"""Objects that keep the arguments of their constructor, so that they can be made again.
+"""Objects that record the arguments of their constructor, so that they can be created again.
 
     class Mine(Recorded):
         def __init__(self, space, alpha=0.5): ...
 
     arguments(Mine(space, alpha=1), "agent mine")     {"alpha": 1}
 
-The arguments are taken from the call, not from attributes: a class may keep them under any name, or not at all.
+The arguments are recorded from the call, not read from attributes: a class may store them under any name or not at all.
 
 An argument whose default is a dataclass (`archive.agents.options`) stands for its fields: those are settings by their
 own names, beside the other arguments.
@@ -29,7 +29,7 @@ _KEPT = "_constructor_arguments"
 
 
 class Recorded:
-    """A base class whose instances keep the arguments of their constructor.
+    """A base class of objects that record the arguments of their constructor.
 
     A class between this one and the others must define `__init__`: Python reads the signature of a class from
     `__init__` or `__new__`, whichever comes first, and from `__new__` where one class has both.
@@ -41,8 +41,8 @@ class Recorded:
         try:
             bound = inspect.signature(cls).bind(*args, **kwargs)
         except TypeError:
-            # Copies and unpickled objects are made without arguments and get their state afterwards. A constructor
-            # that is called wrongly says so itself.
+            # Copies and unpickled objects are created without arguments and get their state afterwards. A wrong call
+            # fails in the constructor itself.
             return made
         bound.apply_defaults()
         made.__dict__[_KEPT] = {name: _plain(value) for name, value in bound.arguments.items()}
@@ -79,7 +79,7 @@ def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str
 
 
 def record(made: Recorded, **arguments: Any) -> None:
-    """Keep arguments in another form than they were given in, for a constructor that accepts several."""
+    """Replace recorded arguments by a canonical form, for a constructor that accepts several."""
     made.__dict__[_KEPT].update({name: _plain(value) for name, value in arguments.items()})
 
 
@@ -87,8 +87,8 @@ def arguments(made: Recorded, title: str) -> dict[str, Any]:
     """Return all arguments but the first by name, as JSON has them; those of `**kwargs` stand among the others.
 
     Args:
-        made: Whose.
-        title: What to call it in an error.
+        made: The object.
+        title: Its name in errors.
 
     Raises:
         UsageError: One is nothing that JSON has, or has no name; or the class has kept them from `Recorded`.

@@ -1,10 +1,10 @@
-"""Asking agents again: does each proposal of a study follow from what it was based on?
+"""Replay: call agents again with the recorded inputs and compare their proposals.
 
-    recheck(archive, "study").differing      # () where all do
+    recheck(archive, "study").differing      # () where all proposals are reproduced
 
-A proposal is a pure function of the history, the agent's settings and a seed, all of which are on record
-(`archive.agents.provenance`). What was proposed beside other searches and trainers can be recomputed like everything
-else. Another release, or another machine's linear algebra, may decide otherwise where two networks are nearly as good.
+A proposal is a pure function of the history, the agent's settings and a seed, all of which are recorded
+(`archive.agents.provenance`), also where other searches and trainers ran at the same time. Another release, or the
+linear algebra of another machine, may choose differently between two networks that are nearly equally good.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from archive import agents, spaces
+from archive import spaces
+from archive.agents import registry
 from archive.agents.base import Agent, History, Pending
 from archive.agents.provenance import Basis, count_in, generator, networks_of, numbers_in, observations_of
 from archive.agents.rung_scores import as_of
@@ -33,12 +34,12 @@ AGENT = "MATCH (a:Agent {id: $id}) RETURN a.kind, a.config"
 
 @dataclass(frozen=True)
 class ReplayReport:
-    """What asking again has shown.
+    """Result of a replay.
 
     Attributes:
-        same: Ids of the proposals that the agent would make again.
-        differing: Ids of those that it would not make.
-        unexplained: Ids of those whose basis is not on record: people's, and those of other releases.
+        same: Ids of the reproduced proposals.
+        differing: Ids of the proposals that are not reproduced.
+        unexplained: Ids of the proposals without a recorded basis: users' own, and those of other releases.
     """
 
     same: tuple[str, ...]
@@ -47,27 +48,27 @@ class ReplayReport:
 
 
 def recheck(archive: Archive, study: str) -> ReplayReport:
-    """Ask the agents of a study again for every one of its proposals, and compare.
+    """Replay every call that made a proposal of a study, and compare.
 
     Args:
-        archive: Where the study is.
+        archive: The archive of the study.
         study: Its name.
 
     Raises:
         UnknownNameError: There is no such study, or one of its agents is not installed here.
-        UsageError: Something that a proposal was based on is not there.
+        UsageError: An evaluation or proposal that a basis names is missing.
     """
-    past = StudyReplay(archive, study)
+    replay = StudyReplay(archive, study)
     same: list[str] = []
     differing: list[str] = []
     unexplained: list[str] = []
-    for proposals in past.calls():
+    for proposals in replay.calls():
         if not _explains(proposals[0].based_on):
             unexplained += [proposal.id for proposal in proposals]
             continue
-        again = past.ask(proposals[0])
+        again = replay.ask(proposals[0])
         for proposal in proposals:
-            # Some of a call may have been left out, for the budget or another search; the order is the agent's.
+            # Some suggestions of a call may have been dropped, for the budget or another search; the order is kept.
             found = proposal.architecture_key in again
             (same if found else differing).append(proposal.id)
             again = again[again.index(proposal.architecture_key) + 1 :] if found else again
@@ -75,16 +76,16 @@ def recheck(archive: Archive, study: str) -> ReplayReport:
 
 
 def _explains(basis: Basis) -> bool:
-    """Return whether a basis names all that a history is made of."""
+    """Return whether a basis names all parts of a history."""
     kinds = {"observations": Mapping, "pending": str, "failed": str, "wanted": int}
     return all(isinstance(basis.get(part), kind) for part, kind in kinds.items())
 
 
 class StudyReplay:
-    """A study with everything that its proposals were based on, read once.
+    """A study with the data that its proposals were based on, read once.
 
     Args:
-        archive: Where it is.
+        archive: The archive of the study.
         study: Its name.
     """
 
@@ -98,13 +99,13 @@ class StudyReplay:
 
     def calls(self) -> Iterable[Sequence[Proposal]]:
         """Yield the proposals of each call of an agent, by number."""
-        # Additions to a study happen one after the other: those of one call have consecutive numbers.
+        # Additions to a study are serialised: the proposals of one call have consecutive numbers.
         ordered = [self.proposals[number] for number in sorted(self.proposals)]
         for _, of_call in groupby(ordered, lambda proposal: (proposal.request, proposal.agent)):
             yield list(of_call)
 
     def ask(self, proposal: Proposal) -> list[str]:
-        """Return the keys of what its agent suggests in the call that made a proposal."""
+        """Replay the call that made a proposal; returns the keys of its suggestions."""
         history = self.history(proposal.based_on)
         rng = generator(self.study.seed, history, proposal.based_on.get("stream", 0))
         suggestions = self._agent(str(proposal.agent)).propose(history, proposal.based_on["wanted"], rng)
@@ -114,7 +115,7 @@ class StudyReplay:
         """Return the history that a basis describes.
 
         Raises:
-            UsageError: Something that it names is not there.
+            UsageError: An evaluation or proposal that it names is missing.
         """
         own, sources = split(self._as_they_stood(self._seen(basis), basis), self.study)
         return History(
@@ -128,21 +129,23 @@ class StudyReplay:
         )
 
     def _seen(self, basis: Basis) -> Sequence[Evaluation]:
-        """Return the evaluations that a basis names, once it is sure that all is there."""
+        """Return the evaluations that a basis names, after checking that all of it exists."""
         named, others = basis["observations"], [basis["pending"], basis["failed"]]
         partial = [text for lengths in basis.get("partial", {}).values() for text in lengths.values()]
-        # Counted before they are listed: a basis that was loaded may name more numbers than memory has room for.
+        # Counted before they are listed: an imported basis may name more numbers than fit into memory.
         most = max(len(self._evaluations), len(self.proposals))
         if all(sum(map(count_in, texts)) <= most for texts in (named.values(), others, partial)):
-            wanted = {(name, number) for name, text in named.items() for number in numbers_in(text)}
-            seen = [one for one in self._evaluations if (one.study, one.number) in wanted]
+            requested = {(name, number) for name, text in named.items() for number in numbers_in(text)}
+            seen = [one for one in self._evaluations if (one.study, one.number) in requested]
             missing = {number for text in others for number in numbers_in(text)} - self.proposals.keys()
-            if not missing and len(seen) == len(wanted):
+            if not missing and len(seen) == len(requested):
                 return seen
-        raise UsageError(f"not all is there that a proposal of the study {self.study.name!r} was based on: {basis}")
+        raise UsageError(
+            f"a proposal of the study {self.study.name!r} was based on evaluations or proposals that are missing: {basis}"
+        )
 
     def _as_they_stood(self, seen: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:
-        """Return evaluations with what they knew when they had paused at a rung, if they had."""
+        """Return the evaluations as of the call: those at a rung with the score that they had there."""
         paused = {
             (name, number): int(epochs)
             for name, lengths in basis.get("partial", {}).items()
@@ -155,7 +158,7 @@ class StudyReplay:
 
     @cached_property
     def _evaluations(self) -> Sequence[Evaluation]:
-        """Those of every study that a basis names, this one's first, as `Studies.history` orders them."""
+        """Evaluations of every study that a basis names, this one's first, in the order of `Studies.history`."""
         named = {name for proposal in self.proposals.values() for name in proposal.based_on.get("observations", ())}
         found = self._archive.studies.evaluations(sorted(named)) if named else []
         return sorted(found, key=lambda one: one.study != self.study.name)
@@ -167,5 +170,5 @@ class StudyReplay:
         if id_ not in self._agents:
             kind, config = self._archive.query(AGENT, {"id": id_}).rows[0]
             settings: Mapping[str, Any] = from_json(config)
-            self._agents[id_] = agents.get(kind, self.space, **settings)
+            self._agents[id_] = registry.get(kind, self.space, **settings)
         return self._agents[id_]

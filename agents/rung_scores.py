@@ -1,21 +1,21 @@
-"""What agents are told of trainings of different lengths, so that no score of a few epochs passes for one of many.
+"""Projection of partial training scores to full length, by median gains from rung to rung.
 
     rung      a      b      c      d          a, b, c, d: scores of four networks, larger is better
     2       0.80   0.70   0.60   0.75
     6       0.90     .      .    0.79         median gain from 2 to 6: 0.07
     18      0.93     .      .      .          gain from 6 to 18: 0.03
-    told    0.93   0.80   0.70   0.82
+    scores  0.93   0.80   0.70   0.82
 
 In a study with rungs (`archive.queue.successive_halving`), agents learn from every network, on the scale of the whole
-training. One that was trained to the end has its score. One that paused at a rung has the score that it had there, with
-what the median network gained from that rung to the next, of those that were trained to both, and so on up to the end;
-but never more than the best that was really measured at the next rung, so the best score that an agent knows is a
-measured one. Where nothing has reached a rung yet, nothing is added: all scores are then of the rung below.
+training. A network trained to the end has its score. A network that paused at a rung has its score there plus the
+median gain from that rung to the next, over the networks trained to both, and so on up to the end. The projection never
+exceeds the best score measured at the next rung, so that the incumbent's score is a measured one. A rung that no
+network has reached adds nothing: all scores are then those of the rung below.
 
-What a training would have found had it paused is read from its curve: with the protocol's schedule, it takes the same
-steps. So sources of a warm start that were trained to the end say, too, what is gained from one rung to the next. Those
-of another task or protocol are a scale of their own. A partial score without a length is NaN: the network is known,
-and nothing is learnt from it.
+The score of a training at an earlier rung is read from its curve: with the protocol's schedule, it takes the same
+steps. Sources of a warm start that were trained to the end therefore contribute gains, too. Another task or protocol
+has gains of its own. A partial score without a length is NaN: the network counts as known, and no surrogate is fitted
+to it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ WHOLE = math.inf
 
 
 def scores(evaluations: Sequence[Evaluation], objective: str) -> list[float]:
-    """Return what agents are told each evaluation scored, in their order.
+    """Return the scores of evaluations as agents see them, in the order of the evaluations.
 
     Args:
-        evaluations: Of any lengths, tasks and protocols.
-        objective: Name of the metric in the curves that the values are of.
+        evaluations: Evaluations of any lengths, tasks and protocols.
+        objective: Name of the objective among the metrics of the curves.
     """
     if not any(seen.partial for seen in evaluations):
         return [seen.score for seen in evaluations]
@@ -49,7 +49,7 @@ def scores(evaluations: Sequence[Evaluation], objective: str) -> list[float]:
 
 
 def as_of(seen: Evaluation, epochs: int, objective: str) -> Evaluation:
-    """Return an evaluation as it stood when its training paused after so many epochs."""
+    """Return an evaluation as of the pause of its training after `epochs` epochs."""
     score = score_after(seen, epochs, objective)
     value = math.nan if score is None else score if seen.direction == "maximise" else -score
     curve = {name: values[:epochs] for name, values in seen.curve.items()}
@@ -57,10 +57,10 @@ def as_of(seen: Evaluation, epochs: int, objective: str) -> Evaluation:
 
 
 def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
-    """Return the best score within so many epochs, or of the whole training; None where it did not go so far."""
+    """Return the best score within `level` epochs, or of the whole training; None where the training was shorter."""
     length = seen.epochs or 0
     if not seen.partial and (level == WHOLE or level >= length):
-        return seen.score  # it ended by itself, and would have found no more
+        return seen.score  # complete: a longer limit would not change it
     if seen.partial and level == length:
         return seen.score
     curve = seen.curve.get(objective, ())
@@ -71,7 +71,7 @@ def score_after(seen: Evaluation, level: float, objective: str) -> float | None:
 
 
 class RungScale:
-    """The lengths of some trainings of one protocol, with what is gained from each to the next.
+    """The lengths of the trainings of one protocol, with the median gain from each to the next.
 
     Args:
         evaluations: The trainings.
@@ -92,7 +92,7 @@ class RungScale:
                 self.best[upper] = max(measured)
 
     def score(self, seen: Evaluation) -> float:
-        """Return the score of a training on the scale of the longest ones."""
+        """Return the score of a training, projected to full length."""
         if not seen.partial:
             return seen.score
         if not seen.epochs:

@@ -1,20 +1,20 @@
-"""One search among others on a study: asks an agent, and writes what it suggests.
+"""One search on a study that other searches may share: calls an agent and stores its suggestions.
 
-    history ──> agent.propose(history, wanted + spare, generator of the stream) ──> the first `wanted` that are new
+    history ──> agent.propose(history, count + spare, generator of the stream) ──> the first `count` that are new
                                    ^                                                        │
-                                   └─────── stream, spare <── another search was first? <───┘
+                                   └────── stream, spare <── did another search interfere? ─┘
 
-Two searches that read the same history would propose the same networks, and all but one of them would have worked in
-vain. A search that is alone draws from random stream 0 and asks for as many networks as it needs, so that it can be
-repeated from the study's seed. One that meets another search
+Two searches that read the same history would propose the same networks, and all but one call would be wasted. A search
+that is alone draws from random stream 0 and requests exactly the networks that it needs, so that it can be repeated
+from the study's seed. A search that meets another one
 
-- draws from a stream of its own from then on, which keeps agents apart that draw at random;
-- asks for spare suggestions for a while, which keeps those apart that choose the best of a list: what the other search
-  has taken is replaced by the next best, chosen as if the first were pending.
+- draws from a random stream of its own from then on, which separates agents that draw at random;
+- requests spare suggestions for a while, which separates agents that take the best of a list: a network that the other
+  search has taken is replaced by the next best, chosen as if the first were pending.
 
-Each proposal records the stream and how many were asked for (`archive.agents.provenance`), so that it can be asked for
-again. Two searches with `tw` on the 15,625 cells of NAS-Bench-201 lost 24 of 64 calls without the spare ones, and 4 of
-44 with them.
+Each proposal records the stream and the number requested (`archive.agents.provenance`), so that the call can be
+replayed. Two searches with `tw` on the 15,625 cells of NAS-Bench-201 lost 24 of 64 calls without spare suggestions, and
+4 of 44 with them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from archive.store.records import Proposal, Study
 
 MOST_SPARE = 8
-"""Spare suggestions of one call: a batch grows by that many models of the history at most."""
+"""Most spare suggestions of one call, each of which costs a fantasy update of the model."""
 
 QUIET = 5
-"""Calls in a row without another search after which one spare suggestion less is asked for."""
+"""Consecutive calls without interference after which the number of spare suggestions drops by one."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class ProposeOutcome:
 
     Attributes:
         made: The new proposals.
-        lost: Whether there are fewer of them than wanted because other searches were first. Otherwise the agent has
-            nothing left where there are none.
+        lost: Whether other searches took so many suggestions that fewer than requested are new. If false and `made` is
+            empty, the agent has no further suggestion.
     """
 
     made: tuple[Proposal, ...] = ()
@@ -57,18 +57,18 @@ class ProposeOutcome:
 
 @final
 class Searcher:
-    """Proposes in one study for one search; threads that share it must take turns.
+    """Proposes in one study for one search; not thread-safe.
 
     Args:
-        archive: Where the study is.
+        archive: The archive of the study.
 
     Attributes:
-        stream: Of the random numbers, see `archive.agents.provenance.generator`.
-        spare: How many suggestions more than wanted the next call asks for.
+        stream: Random stream, see `archive.agents.provenance.generator`.
+        spare: Spare suggestions that the next call requests.
     """
 
     def __init__(self, archive: Archive) -> None:
-        """Begin as a search that is alone."""
+        """Start as a search that is alone."""
         self._archive = archive
         self.stream, self.spare = 0, 0
         self._quiet = 0
@@ -81,23 +81,23 @@ class Searcher:
         wanted: int,
         *,
         retrain: bool = False,
-        keeper: DistanceSync | None = None,
+        distance_sync: DistanceSync | None = None,
     ) -> ProposeOutcome:
-        """Ask an agent for proposals and write them.
+        """Let an agent propose, and store its proposals.
 
         Args:
-            study: The study, as it stands.
-            agent: Makes the suggestions.
+            study: The study as last read.
+            agent: The agent.
             agent_id: Its id in the archive.
-            wanted: How many proposals to add at most.
-            retrain: Also leave those to be evaluated whose result under the study's protocol the archive has.
-            keeper: Fills the agent's memories of distances from the archive.
+            wanted: Most proposals to add.
+            retrain: Also evaluate networks for which the archive has a result of the study's protocol.
+            distance_sync: Fills the agent's distance caches from the archive.
         """
-        history, known = provenance.history_of(self._archive, study)
-        if keeper is not None and agent.grams:
-            # Those of other studies are needed by agents that compare networks, and stored for the next one.
-            keeper.keep({seen.architecture.key: seen.architecture for seen in history.usable})
-        asked = {**known, "wanted": wanted + self.spare, **({"stream": self.stream} if self.stream else {})}
+        history, basis = provenance.history_of(self._archive, study)
+        if distance_sync is not None and agent.grams:
+            # Agents that compare networks also need the distances of other studies' networks.
+            distance_sync.keep({seen.architecture.key: seen.architecture for seen in history.usable})
+        request = {**basis, "wanted": wanted + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
         suggestions = agent.propose(
             history, wanted + self.spare, provenance.generator(study.seed, history, self.stream)
@@ -108,7 +108,7 @@ class Searcher:
             *(study.name, agent_id, suggestions),
             budget=study.budget,
             outcomes=answers,
-            basis={**asked, **provenance.coupling(suggestions)},
+            basis={**request, **provenance.coupling(suggestions)},
             seconds=seconds,
             most=wanted,
         )
@@ -116,12 +116,12 @@ class Searcher:
         return ProposeOutcome(tuple(made), lost)
 
     def _notice(self, suggestions: Sequence[Suggestion], made: Sequence[Proposal], wanted: int) -> bool:
-        """Notice another search by what it took; return whether it took so much that too little is left."""
+        """Detect another search by the suggestions that it took; return whether fewer than requested are left."""
         keys = list(dict.fromkeys(one.architecture.functional_key for one in suggestions))
         lost = len(made) < min(wanted, len(keys))
-        met = lost or any(proposal.functional_key not in keys[:wanted] for proposal in made)
-        self._quiet = 0 if met else self._quiet + 1
-        if met and not self.stream:
+        interfered = lost or any(proposal.functional_key not in keys[:wanted] for proposal in made)
+        self._quiet = 0 if interfered else self._quiet + 1
+        if interfered and not self.stream:
             self.stream = 1 + secrets.randbelow(provenance.STREAMS)
         if lost:
             self.spare = min(self.spare + 1, MOST_SPARE)
@@ -131,5 +131,5 @@ class Searcher:
 
 
 def _is_known(suggestion: Suggestion, history: History) -> bool:
-    # An agent that suggests what it was told of has lost nothing to others.
+    # A suggestion that was in the history already was not lost to another search.
     return suggestion.architecture.functional_key in history.known

@@ -1,1 +1,1 @@
-"""Acquisition functions, and the choice of a batch among candidates. An acquisition sees a posterior, never a model."""
+"""Acquisition functions, candidate generators and batch selection. An acquisition sees a posterior, never a model."""

@@ -1,26 +1,26 @@
-"""Batch selection: which architectures of a list of candidates to evaluate together.
+"""Batch selection: several candidates to evaluate at the same time.
 
 Notation:
 
     symbol   meaning                                                              shape
     m, B     candidates, size of the batch                                        scalars
     mu, C    mean and joint covariance of the candidates' scores                  (m,), (m, m)
-    K        similarity that a k-DPP is drawn with                                (m, m)
+    K        similarity matrix of the k-DPP                                       (m, m)
 
-    rule             how the batch comes about                                            paper
-    `top`            the B of greatest acquisition, each for itself                       BANANAS, section 5.1
-    `believer`       one by one; what is chosen is believed to score as expected          Ginsbourger et al., 2010
-    `bucb`           the same with UCB: only the deviations change                        Desautels et al., 2014
+    rule             batch                                                                paper
+    `top`            the B candidates of largest acquisition                              BANANAS, section 5.1
+    `believer`       kriging believer: one by one, the chosen ones fantasised             Ginsbourger et al., 2010
+    `bucb`           GP-BUCB: the same with UCB, only the deviations change               Desautels et al., 2014
     `thompson`       the best of each of B joint samples                                  Hernández-Lobato et al., 2017
     `kdpp`           a k-DPP sample, K = C                                                Kathuria et al., 2016
     `quality-kdpp`   a k-DPP sample, K_ij = q_i C_ij q_j                                  tree-Wasserstein, eq. (12)
 
-C is already conditioned on the observations, which is what the k-DPP needs (tree-Wasserstein, Proposition 2). Of a
-mixture, C is the covariance of the whole: the members' mean covariance plus the covariance of their means.
+C is conditioned on the observations, as the k-DPP requires (tree-Wasserstein, Proposition 2). For a mixture, C is the
+total covariance: the mean covariance of the members plus the covariance of their means.
 
-Eq. (12) reads q_i = exp(-mu_i), for errors that are minimised; scores are maximised here, hence exp(+mu_i). In which
-unit, the paper does not say. With accuracies in [0, 1] no candidate would count as better than another, in percent the
-best would drown all others: mu is taken in its own standard deviations over the candidates.
+Eq. (12) reads q_i = exp(-mu_i), for errors that are minimised; scores are maximised here, hence exp(+mu_i). The paper
+does not give the unit of mu. With accuracies in [0, 1] the qualities would be nearly equal, in percent the best would
+dominate all others: mu is taken in units of its standard deviation over the candidates.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.spectrum import repair
 
-# Share of the mean variance that each candidate has for itself in a k-DPP. Covariances of low rank (five networks
-# give rank four) have no subsets of more candidates otherwise.
-OWN_VARIANCE = 1e-6
-# exp(-10)^2 is 2e-9 of the best. Much below that, decomposing the similarity would lose the candidate in rounding.
+# Variance added to each candidate in a k-DPP, as a fraction of the mean variance. Without it covariances of low rank
+# (five networks give rank four) have no larger subsets of nonzero probability.
+ADDED_VARIANCE = 1e-6
+# exp(-10)^2 is 2e-9 of the best. Far below that, the candidate would be lost to rounding in the eigendecomposition.
 LEAST_LOG_QUALITY = -10.0
 
 
@@ -61,8 +61,8 @@ class BatchSelection(ABC):
         """Return the positions of the selected candidates, all different.
 
         Args:
-            fitted: What is believed of the scores; pending proposals are already hallucinated.
-            candidates: m networks, distinct: two of the same network may both be selected.
+            fitted: The fitted surrogate, conditioned on fantasies of pending proposals.
+            candidates: m distinct networks; duplicates could both be selected.
             count: B, at least 1.
             rng: Source of randomness.
 
@@ -87,10 +87,10 @@ class BatchSelection(ABC):
 
 @final
 class Top(BatchSelection):
-    """The candidates of greatest acquisition, in one ranking; the cheapest, and blind to likeness among them.
+    """The candidates of largest acquisition, in one ranking; the cheapest rule, without diversity.
 
     Args:
-        acquisition: What to rank by, a name or an object.
+        acquisition: Acquisition to rank by, a name or an object.
     """
 
     name = "top"
@@ -108,10 +108,10 @@ class Top(BatchSelection):
 
 @final
 class KrigingBeliever(BatchSelection):
-    """One after the other by an acquisition, each selected one hallucinated before the next; B posteriors.
+    """Sequential selection by an acquisition, with a fantasy of each selected candidate; B posteriors.
 
     Args:
-        acquisition: What to rank by, a name or an object.
+        acquisition: Acquisition to rank by, a name or an object.
     """
 
     name = "believer"
@@ -134,7 +134,7 @@ class KrigingBeliever(BatchSelection):
 
 @final
 class GpBucb(BatchSelection):
-    """The kriging believer with UCB: a believed score leaves the mean as it is, so that the bounds alone tighten.
+    """The kriging believer with UCB: a fantasy leaves the mean unchanged and only shrinks the deviations.
 
     Args:
         kappa: Weight of the uncertainty, at least 0.
@@ -155,7 +155,7 @@ class GpBucb(BatchSelection):
 
 @final
 class Thompson(BatchSelection):
-    """The best candidate of each of B joint samples that an earlier sample has not taken."""
+    """The best candidate of each of B joint samples, without those already selected."""
 
     name = "thompson"
 
@@ -170,7 +170,7 @@ class Thompson(BatchSelection):
 
 @final
 class KDpp(BatchSelection):
-    """Diverse and uncertain candidates, whatever their expected scores; O(m^3)."""
+    """Diverse and uncertain candidates, regardless of their expected scores; O(m^3)."""
 
     name = "kdpp"
 
@@ -185,8 +185,8 @@ class QualityKDpp(BatchSelection):
     """Diverse, uncertain and good candidates; O(m^3).
 
     Args:
-        quality: log q as a rank: `mean` for eq. (12), or the name of an acquisition. Ranks that are no logarithms, and
-            the mean, enter in their standard deviations over the candidates.
+        quality: log q: `mean` for eq. (12), or an acquisition or its name. The mean, and ranks that are not logarithms,
+            are divided by their standard deviation over the candidates.
         weight: Factor of log q, at least 0: with 0 this is `KDpp`.
     """
 
@@ -211,12 +211,12 @@ class QualityKDpp(BatchSelection):
         ranks = posterior.mean if self.quality is None else self.quality.rank(posterior, rng)
         logarithmic = self.quality is not None and self.quality.logarithmic
         spread = 1.0 if logarithmic else float(ranks.std())
-        # A hopeless candidate may have a logarithm of -inf; if all have, all are alike.
+        # The log acquisition of a candidate may be -inf; where all are, all qualities are equal.
         best = float(ranks.max())
         if not np.isfinite(best) or not spread > 0.0:
             return np.zeros(len(ranks))
-        found: Array = np.maximum((ranks - best) / spread, -1e6)
-        return found
+        quality: Array = np.maximum((ranks - best) / spread, -1e6)
+        return quality
 
 
 _rules: dict[str, type[BatchSelection]] = {
@@ -230,7 +230,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str, **config: Any) -> BatchSelection:
-    """Return the rule of a name, with its settings.
+    """Return a rule by name, with its settings.
 
     Raises:
         UnknownNameError: There is no such rule.
@@ -240,21 +240,21 @@ def get(name: str, **config: Any) -> BatchSelection:
     return _rules[name](**config)
 
 
-def _acquisition(given: str | Acquisition) -> Acquisition:
-    return acquisitions.get(given) if isinstance(given, str) else given
+def _acquisition(acquisition: str | Acquisition) -> Acquisition:
+    return acquisitions.get(acquisition) if isinstance(acquisition, str) else acquisition
 
 
 def _best_other(ranks: Array, taken: Sequence[int]) -> int:
-    """Return the position of the greatest rank that is not taken, even where all ranks are -inf."""
+    """Return the position of the largest rank among those not taken, even where all ranks are -inf."""
     free = np.setdiff1d(np.arange(len(ranks)), taken)
     return int(free[np.argmax(ranks[free])])
 
 
 def _similarity(posterior: Posterior) -> Array:
-    """Return the covariance of the mixture, made sound and of full rank: (m, m) float64, of mean variance 1."""
+    """Return the covariance of the mixture, repaired, of full rank and mean variance 1: (m, m) float64."""
     covariance = posterior.covariance
     scale = float(np.diagonal(covariance).mean())
     if not scale > 0.0:
         return np.eye(len(covariance))
     sound: Array = repair(covariance / scale, warn=False).matrix
-    return sound + OWN_VARIANCE * np.eye(len(sound))
+    return sound + ADDED_VARIANCE * np.eye(len(sound))

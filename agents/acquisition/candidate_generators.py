@@ -1,16 +1,16 @@
-"""Where the networks that a batch is selected from come from.
+"""Candidate generators: the networks among which an acquisition chooses.
 
-| source      | candidates                                                                   | for                     |
+| name        | candidates                                                                   | for                     |
 |-------------|------------------------------------------------------------------------------|-------------------------|
-| `members`   | every network of the space, ranked                                           | spaces that can be      |
-|             |                                                                              | listed, cheap kernels   |
-| `part`      | 50,000 networks of the space, ranked, then local search from the best        | larger spaces likewise  |
+| `members`   | every network of the space, ranked                                           | listed spaces with      |
+|             |                                                                              | cheap kernels           |
+| `part`      | 50,000 networks of the space, ranked, then local search from the best        | larger ones             |
 | `evolution` | NASBOT's evolution of the acquisition, then local search from its best       | any space               |
 | `mutations` | random mutations of the best observed networks, ranked (BANANAS, alg. 1)     | BANANAS as published    |
 | `pool`      | a pool of 100 by evolution, ranked (tree-Wasserstein, section 3)             | that paper as published |
 
-All return a short list, best first: batch rules weigh its networks against each other, at a cost that grows with the
-square or cube of their number. What is left out has a lower acquisition than all of it.
+All return a short list, best first: the cost of batch rules grows with the square or cube of its length. Candidates
+left out have a lower acquisition than all those returned.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError, UsageError
 from archive.spaces.base import Space
 
-# Members that are ranked at a time, so that memory does not grow with the space.
+# Members ranked at a time, so that memory does not grow with the space.
 BLOCK = 4096
-# Mutations that stand in for too many neighbours: of networks of tens of layers, each costs a millisecond.
+# Random mutations in place of a large neighbourhood: at tens of layers, a neighbour costs a millisecond.
 DRAWS = 16
-# Neighbours of one network, whatever that of the first has.
+# Most neighbours of one network.
 WIDEST = 500
 
 
 class CandidateGenerator(ABC):
-    """Makes candidates for a batch; immutable.
+    """A generator of candidates for a batch; immutable.
 
     Attributes:
         name: Name in configurations.
@@ -59,11 +59,12 @@ class CandidateGenerator(ABC):
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
-        """Return networks worth evaluating.
+        """Return candidates of high rank.
 
         Args:
-            history: What is known; none of it is returned.
-            rank: Values networks, (m,) float64 for m of them; larger is better, never NaN. Pending proposals are in it.
+            history: The history; its networks are not returned.
+            rank: The acquisition, (m,) float64 for m networks; larger is better, never NaN. It accounts for pending
+                proposals.
             count: Most networks to return.
             rng: Source of randomness.
             logarithmic: Whether `rank` returns logarithms.
@@ -75,39 +76,39 @@ class CandidateGenerator(ABC):
 
 @final
 class ListedCandidates(CandidateGenerator):
-    """The whole space; nothing is random but what `rank` draws.
+    """All members of a space, or a given list of them; deterministic but for the draws of `rank`.
 
     Args:
-        space: Its members can be listed.
-        members: Those to rank; None for all.
+        space: A space that can be listed.
+        members: The members to rank; None for all.
 
     Attributes:
         listing: The members without dead layers, as agents compare them.
 
     Raises:
-        UsageError: They cannot.
+        UsageError: The space cannot be listed.
     """
 
     name = "members"
 
     def __init__(self, space: Space, members: Sequence[Architecture] | None = None) -> None:
         """List the members."""
-        found = space.members() if members is None else members
-        if found is None:
+        listed = space.members() if members is None else members
+        if listed is None:
             raise UsageError(f"candidates 'members' needs a space that can be listed, got {space!r}")
-        self._members = found
-        self.listing = Listing([member.functional for member in found])
-        self._keys = [member.functional_key for member in found]
+        self._members = listed
+        self.listing = Listing([member.functional for member in listed])
+        self._keys = [member.functional_key for member in listed]
 
     def candidates(
         self, history: History, rank: Rank, count: int, rng: np.random.Generator, *, logarithmic: bool = False
     ) -> list[Ranked]:
         """See `CandidateGenerator.candidates`."""
         members = self._members
-        # Of equal size: distances from few networks are computed anew, those from many are remembered.
+        # Blocks of equal size: distances to few columns are not cached, those to many are.
         blocks = np.array_split(np.arange(len(members)), -(-len(members) // BLOCK))
         ranks = np.concatenate([rank(members[at[0] : at[-1] + 1]) for at in blocks])
-        # Stable: equal ranks leave the order to the list, which never changes.
+        # Stable: ties keep the order of the list, which never changes.
         order = np.argsort(-ranks, kind="stable").tolist()
         fresh = (at for at in order if self._keys[at] not in history.known)
         return [Ranked(Candidate(members[at]), float(ranks[at])) for at in islice(fresh, count)]
@@ -115,14 +116,14 @@ class ListedCandidates(CandidateGenerator):
 
 @final
 class EvolvedCandidates(CandidateGenerator):
-    """Evolution as NASBOT's, which crosses the space, then steps to better neighbours from the best that it found.
+    """NASBOT's evolution across the space, then local search from its best candidates.
 
     Args:
-        space: Makes the mutations.
-        evaluations: Children that evolution values; None for NASBOT's number at the time, 50 to 500.
-        climbs: How many networks local search starts from.
+        space: The space, which defines the mutations.
+        evaluations: Children of the evolution; None for NASBOT's number at the time, 50 to 500.
+        climbs: Number of local searches.
         steps: Most steps of each.
-        width: Neighbours that may be valued for a step; where there are more, `DRAWS` random mutations stand in.
+        width: Largest neighbourhood that is ranked whole; `DRAWS` random mutations replace larger ones.
     """
 
     name = "evolution"
@@ -141,7 +142,7 @@ class EvolvedCandidates(CandidateGenerator):
                 raise UsageError(f"{name} must be >= {least}, got {value}")
         self.space, self.evaluations = space, evaluations
         self.climbs, self.steps, self.width = climbs, steps, width
-        # The first of very many neighbours are all of one kind; random ones are of all kinds.
+        # The first neighbours of a large neighbourhood are all of one kind; random mutations are of all kinds.
         self._many = len(list(islice(space.neighbours(space.initial_pool()[0]), width + 1))) > width
 
     def candidates(
@@ -154,7 +155,7 @@ class EvolvedCandidates(CandidateGenerator):
         return self.climbed(ranked, history, rank, rng)[:count]
 
     def climbed(self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator) -> list[Ranked]:
-        """Return candidates and what local search finds from the best of them, without known networks, best first."""
+        """Add the results of local search from the best candidates; returns unknown networks, best first."""
         found = {one.candidate.architecture.functional_key: one for one in ranked}
         for one in self._fresh(ranked, history.known)[: self.climbs]:
             self._climb(one, rank, found, history.known, rng)
@@ -192,22 +193,22 @@ class EvolvedCandidates(CandidateGenerator):
 
 @final
 class SampledCandidates(CandidateGenerator):
-    """A draw of the space, then steps to better neighbours from its best (`archive.agents.acquisition.listing`).
+    """A fixed sample of a space, then local search from its best (`archive.agents.acquisition.listing`).
 
     Args:
-        space: Its members can be listed.
+        space: A space that can be listed.
 
     Attributes:
-        drawn: The draw.
+        drawn: The sample.
 
     Raises:
-        UsageError: They cannot.
+        UsageError: The space cannot be listed.
     """
 
     name = "part"
 
     def __init__(self, space: Space) -> None:
-        """Draw the members."""
+        """Draw the sample."""
         self.drawn, self._evolution = ListedCandidates(space, members_of(space)), EvolvedCandidates(space)
 
     def candidates(
@@ -219,12 +220,12 @@ class SampledCandidates(CandidateGenerator):
 
 @final
 class MutatedCandidates(CandidateGenerator):
-    """Random mutations of the networks that scored best: candidates never leave their neighbourhood.
+    """Random mutations of the best observed networks; candidates stay in their neighbourhood.
 
     Args:
-        space: Makes the mutations.
-        candidates: c, how many mutations are drawn and ranked.
-        parents: k, how many of the best networks they are made from, in turns.
+        space: The space, which defines the mutations.
+        candidates: c, the number of mutations that are drawn and ranked.
+        parents: k, the number of best networks that are mutated, in turns.
     """
 
     name = "mutations"
@@ -257,26 +258,26 @@ class MutatedCandidates(CandidateGenerator):
         return [Candidate(one) for one in islice(filter(self.space.contains, known), self.parents)]
 
 
-def listing_of(source: CandidateGenerator) -> Listing | None:
-    """Return the members that a source lists, for models of the same agent to share; None where it lists none."""
-    source = source.drawn if isinstance(source, SampledCandidates) else source
-    return source.listing if isinstance(source, ListedCandidates) else None
+def listing_of(generator: CandidateGenerator) -> Listing | None:
+    """Return the listing of a generator, for models of the same agent to share; None where it lists no members."""
+    generator = generator.drawn if isinstance(generator, SampledCandidates) else generator
+    return generator.listing if isinstance(generator, ListedCandidates) else None
 
 
 NAMES = ("auto", "evolution", "members", "mutations", "part", "pool")
 
 
 def get(name: str, space: Space, *, cheap: bool = True) -> CandidateGenerator:
-    """Return a source.
+    """Return a candidate generator by name.
 
     Args:
         name: Its name. `auto` is `evolution` where ranking is not cheap or the space cannot be listed, else `part`
             where it has more than `archive.agents.acquisition.listing.MOST_LISTED` members, else `members`.
-        space: Where to search.
+        space: The space to search.
         cheap: Whether thousands of networks can be ranked for one proposal.
 
     Raises:
-        UnknownNameError: There is no such source.
+        UnknownNameError: There is no such generator.
         UsageError: `members` or `part` of a space that cannot be listed.
     """
     if name not in NAMES:

@@ -13,14 +13,13 @@ Notation (Kulesza & Taskar, 2011 and 2012; tree-Wasserstein, section 3.2):
     phase 1    take eigenvector m = r .. 1 with probability lam_m E_(l-1)(m-1) / E_lm, l still to be taken
     phase 2    take item i with probability |V_i|^2 / l, then leave its direction out of V
 
-E_lm = E_l(m-1) + lam_m E_(l-1)(m-1) over- and underflows at some hundred items, so that it is kept as logarithms.
-Phase 2 follows the squared lengths of V's rows by Gram-Schmidt instead of building a new basis after each item:
-O(n k^2) in all, as the paper states, where the textbook's takes O(n k^3). Decomposing K is O(n^3), once for all
+E_lm = E_l(m-1) + lam_m E_(l-1)(m-1) overflows or underflows at some hundred items, so that its logarithm is stored.
+Phase 2 updates the squared lengths of V's rows by Gram-Schmidt instead of building a new basis after each item: O(n
+k^2) in all, as the paper states, where the textbook's algorithm takes O(n k^3). Decomposing K is O(n^3), once for all
 samples.
 
-Where k exceeds the rank r every determinant is 0 and eq. (10) says nothing. The answer is then the limit of
-K + eps I for eps to 0, which is P(A) = e_r(lam of K_A) / (e_r(lam) C(n - r, k - r)): r items by the r-DPP, the others
-evenly.
+Where k exceeds the rank r every determinant is 0 and eq. (10) is undefined. The limit of K + eps I for eps to 0 is
+used, P(A) = e_r(lam of K_A) / (e_r(lam) C(n - r, k - r)): r items by the r-DPP, the others uniformly.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from scipy.special import gammaln
 from archive.agents.surrogates.base import Array
 from archive.errors import NumericalError, UsageError
 
-# Eigenvalues within this share of the largest, times n, are 0 up to rounding.
+# Eigenvalues below this fraction of the largest, times n, are 0 up to rounding.
 ROUNDING = 1e-14
-# Beyond it a negative eigenvalue is no rounding error.
+# A negative eigenvalue below this fraction of the largest is not a rounding error.
 NEGATIVE = 1e-8
 
 
@@ -46,11 +45,12 @@ class KDPP:
     """The k-DPP of a similarity matrix; immutable.
 
     Args:
-        similarity: (n, n) float64, symmetric positive semi-definite: K. `archive.kernels.repair` makes it so.
+        similarity: (n, n) float64, symmetric positive semi-definite: K. See
+        `archive.kernels.covariance.spectrum.repair`.
         k: Size of the subsets, 0 to n.
 
     Attributes:
-        k: As given.
+        k: Size of the subsets.
         rank: r.
 
     Raises:
@@ -59,7 +59,7 @@ class KDPP:
     """
 
     def __init__(self, similarity: Array, k: int) -> None:
-        """Check, and decompose."""
+        """Check and decompose the matrix."""
         self._similarity = _checked(similarity)
         n = len(self._similarity)
         if not 0 <= k <= n:
@@ -80,7 +80,7 @@ class KDPP:
         """Return log P(A): -inf for a subset of another size or of determinant 0.
 
         Raises:
-            UsageError: A position is out of range or stands there twice.
+            UsageError: A position is out of range or occurs twice.
         """
         items = list(subset)
         if len(set(items)) < len(items) or not all(0 <= item < len(self._similarity) for item in items):
@@ -108,9 +108,9 @@ class KDPP:
         for m in range(self.rank, 0, -1):
             if not missing:
                 break
-            log_share = log_values[m - 1] + logs[missing - 1, m - 1] - logs[missing, m]
-            # Where all that are left must be taken, the share is 1 but for rounding.
-            if m == missing or log_uniform[m - 1] < log_share:
+            log_probability = log_values[m - 1] + logs[missing - 1, m - 1] - logs[missing, m]
+            # Where all remaining vectors must be taken, the probability is 1 up to rounding.
+            if m == missing or log_uniform[m - 1] < log_probability:
                 chosen.append(m - 1)
                 missing -= 1
         return chosen

@@ -1,15 +1,15 @@
 """NASBOT's evolutionary optimiser of an acquisition function (section 4.2 and appendix B.2).
 
     symbol   meaning                                                      here
-    t        time step: evaluations finished or on their way              `t`
-    n_EA     candidates that are made and valued for one suggestion       `evaluations_at(t)`
+    t        time step: finished and pending evaluations                  `t`
+    n_EA     acquisition evaluations for one suggestion                   `evaluations_at(t)`
     N_mut    candidates of one generation                                 `mutations_at(n_EA)`
-    g        what is maximised: the acquisition                           `rank`
-    sigma    standard deviation of g over all that is valued so far       in `_weights`
+    g        objective: the acquisition                                   `rank`
+    sigma    standard deviation of g over all candidates so far           in `_weights`
     pi       probability of mutating z: proportional to exp(g(z)/sigma)   `_weights`
 
-Each generation draws N_mut members of all that is valued so far from pi, mutates each, and values the children in one
-call. The start is the space's initial pool with the networks that are evaluated already.
+Each generation draws N_mut parents among all candidates so far from pi, mutates each, and ranks the children in one
+call. The start is the space's initial pool with the networks already evaluated.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Rank = Callable[[Sequence[Architecture]], Array]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A network that may be suggested, and where it comes from.
+    """A candidate network and its lineage.
 
     Attributes:
         architecture: The network.
         parent: The network of the start that its line of mutations begins at; None for a network of the start.
-        operations: All that was done to the parent, in order.
+        operations: The operations applied to the parent, in order.
     """
 
     architecture: Architecture
@@ -42,7 +42,7 @@ class Candidate:
     operations: tuple[str, ...] = ()
 
     def after(self, mutation: Mutation) -> Candidate:
-        """Return the candidate that a mutation makes of this one, on the same line of mutations."""
+        """Return the candidate after one more mutation, with the same parent."""
         parent = self.architecture if self.parent is None else self.parent
         return Candidate(mutation.child, parent, (*self.operations, *mutation.operations))
 
@@ -58,8 +58,8 @@ class Ranked:
 def evaluations_at(t: int) -> int:
     """Return n_EA at time t: 25 sqrt(t), at least 50 and at most 500.
 
-    The paper says O(sqrt(t)); the constants are those of the authors' released code. 50 gives the first steps seven
-    generations around the pool; 500 bounds the time of a suggestion in a long study.
+    The paper gives O(sqrt(t)); the constants are those of the authors' released code. 50 means seven generations from
+    the pool in the first steps; 500 bounds the time of a suggestion in a long study.
     """
     return int(np.clip(round(25.0 * math.sqrt(max(t, 0))), 50, 500))
 
@@ -67,8 +67,8 @@ def evaluations_at(t: int) -> int:
 def mutations_at(evaluations: int) -> int:
     """Return N_mut for n_EA: its square root, rounded up.
 
-    The paper says O(sqrt(n_EA)). With a constant of 1 there are as many generations as candidates in each, so that
-    breadth and depth grow alike, and a line of mutations can leave the neighbourhood of the start as n_EA grows.
+    The paper gives O(sqrt(n_EA)). With a constant of 1 there are as many generations as candidates in each: breadth and
+    depth grow alike, and a line of mutations can leave the neighbourhood of the start as n_EA grows.
     """
     return max(1, math.ceil(math.sqrt(evaluations)))
 
@@ -86,15 +86,15 @@ def evolve(
 
     Args:
         space: Makes the mutations.
-        start: Networks to begin at, at least one; equal networks count once.
-        rank: Values networks, (m,) float64 for m of them; larger is better, never NaN.
-        evaluations: n_EA: how many children to value. Children are distinct from each other and from the start.
+        start: Initial networks, at least one; duplicates count once.
+        rank: The objective, (m,) float64 for m networks; larger is better, never NaN.
+        evaluations: n_EA, the number of children. Children differ from each other and from the start.
         rng: Source of randomness.
         logarithmic: Whether `rank` returns the logarithm of g.
 
     Returns:
-        All that was valued, the start included, best first. Fewer children than asked for when mutations find no
-        more new networks.
+        All candidates, the start included, best first. There are fewer children where mutations find no more new
+        networks.
     """
     first = distinct_candidates([Candidate(architecture) for architecture in start], set())
     seen = {candidate.architecture.functional_key for candidate in first}
@@ -106,20 +106,20 @@ def evolve(
         children = distinct_candidates([mutate(space, candidates[parent], rng) for parent in parents], seen)
         children = children[: target - len(candidates)]
         if not children:
-            # A small space, or a start whose every neighbour is known already.
+            # A small space, or all neighbours of the start are known.
             barren += 1
             continue
         barren = 0
         seen.update(child.architecture.functional_key for child in children)
         candidates = [*candidates, *children]
         ranks = np.concatenate([ranks, rank([child.architecture for child in children])])
-    # Stable, so that equal ranks leave the order to the order of creation, hence to the generator.
+    # Stable: ties keep the order of creation, which depends on the random generator alone.
     order = np.argsort(-ranks, kind="stable")
     return [Ranked(candidates[at], float(ranks[at])) for at in order]
 
 
 def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
-    """Return the best whose functional key is not taken, None if there is none."""
+    """Return the best candidate of a functional key not in `taken`; None if there is none."""
     return next((found for found in ranked if found.candidate.architecture.functional_key not in taken), None)
 
 
@@ -145,8 +145,8 @@ def selection_probabilities(scores: Array) -> Array:
 def _weights(ranks: Array, logarithmic: bool) -> Array:
     if not logarithmic or not np.isfinite(ranks).any():
         return selection_probabilities(ranks)
-    # g / sigma does not change when g is multiplied by a constant, so exp may be taken after the shift that keeps it
-    # from underflowing.
+    # g / sigma is invariant to a constant factor of g, so that the logarithms can be shifted before exp to avoid
+    # underflow.
     return selection_probabilities(np.exp(ranks - ranks.max()))
 
 
@@ -156,6 +156,6 @@ def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Cand
 
 
 def distinct_candidates(candidates: Sequence[Candidate], seen: Collection[str]) -> list[Candidate]:
-    """Return the candidates whose functional key is neither seen nor that of an earlier one, in order."""
+    """Return the candidates in order, without those of seen functional keys and without duplicates."""
     found = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
     return [candidate for key, candidate in reversed(found.items()) if key not in seen]

@@ -1,11 +1,11 @@
-"""Acquisition functions: how much is to be gained by evaluating an architecture.
+"""Acquisition functions: the utility of evaluating an architecture, from its posterior.
 
-An acquisition sees a posterior and nothing else. It is averaged over the members of the mixture, by their shares: over
+An acquisition depends on the posterior alone. It is averaged over the members of the mixture by their weights: over
 hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
 
     symbol   meaning                                       shape
     mu, s    mean and standard deviation of a member       (S, m)
-    tau      the incumbent's score, as a member sees it    (S,)
+    tau      the incumbent's (transformed) score, by member (S,)
     z        (mu - tau) / s                                (S, m)
     phi,Phi  density and distribution of the normal law
 
@@ -13,7 +13,7 @@ hyperparameter samples (Snoek et al., 2012, section 3.2), or over models.
     PI   = Phi(z)
     UCB  = mu + kappa s
     TS   = a joint sample of the scores
-    ITS  = a sample of each score by itself                BANANAS' authors' code
+    ITS  = an independent sample of each score             BANANAS' authors' code
 
 With the posterior of an ensemble (`surrogates.ensemble`) EI, PI and UCB are eqs. (2)-(4) of BANANAS, which minimises;
 its beta is kappa.
@@ -31,17 +31,17 @@ from archive.agents.surrogates.base import Array, Posterior
 from archive.errors import UnknownNameError, UsageError
 
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2.0 * np.pi)
-# A certain candidate has log(EI) = log(improvement) or about -inf, never 0/0.
+# A candidate without uncertainty has log(EI) = log(improvement) or about -inf, never 0/0.
 _LEAST_STD = 1e-150
 
 
 class Acquisition(ABC):
-    """Values architectures by their posterior.
+    """An acquisition function of a posterior.
 
     Attributes:
         name: Name in configurations.
-        logarithmic: Whether `rank` returns logarithms. Then `value = exp(rank)`; the logarithm still tells apart
-            candidates whose value underflows.
+        logarithmic: Whether `rank` returns logarithms. Then `value = exp(rank)`; the logarithm still distinguishes
+            candidates for which the value underflows.
     """
 
     name: ClassVar[str]
@@ -49,15 +49,15 @@ class Acquisition(ABC):
 
     @abstractmethod
     def rank(self, posterior: Posterior, rng: np.random.Generator) -> Array:
-        """Return what is to be maximised, for m architectures: (m,) float64, never NaN.
+        """Return the quantity to maximise, for m architectures: (m,) float64, never NaN.
 
         Args:
-            posterior: Of the m architectures, with covariances if `joint`.
-            rng: Used by Thompson sampling alone.
+            posterior: Posterior of the m architectures, with covariances if `joint`.
+            rng: Used by Thompson sampling only.
         """
 
     def value(self, rank: float) -> float:
-        """Return the acquisition's own value, in its own unit, from a rank."""
+        """Return the acquisition's value, in its own unit, from a rank."""
         return float(np.exp(rank)) if self.logarithmic else float(rank)
 
     @property
@@ -114,7 +114,7 @@ class UpperConfidenceBound(Acquisition):
 class ThompsonSampling(Acquisition):
     """One joint sample of the scores, in score units.
 
-    Every call draws a new function: rank together what is to be compared.
+    Every call draws another function: candidates are comparable within one call only.
     """
 
     name = "ts"
@@ -131,7 +131,7 @@ class ThompsonSampling(Acquisition):
 
 
 class IndependentThompsonSampling(Acquisition):
-    """One sample of each score by itself, in score units: no covariances, and any number of calls may be compared."""
+    """An independent sample of each score, in score units: no covariances, and comparable across calls."""
 
     name = "its"
 
@@ -162,7 +162,7 @@ def names() -> tuple[str, ...]:
 
 
 def get(name: str, **config: float) -> Acquisition:
-    """Return the acquisition of a name: `ei`, `pi`, `ucb`, `ts` or `its`.
+    """Return an acquisition by name: `ei`, `pi`, `ucb`, `ts` or `its`.
 
     Args:
         name: Its name.
@@ -187,7 +187,7 @@ def log_h(z: Array) -> Array:
     result = np.empty_like(z)
     near, far = z > -1.0, z < -300.0
     middle = ~(near | far)
-    # Where z^2 overflows, the density is 0 and its logarithm -inf, as they should be.
+    # Where z^2 overflows, the density is 0 and its logarithm -inf, which is correct.
     with np.errstate(over="ignore", under="ignore"):
         square = np.square(z)
         density = np.exp(-0.5 * square[near]) / np.sqrt(2.0 * np.pi)

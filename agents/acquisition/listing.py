@@ -1,6 +1,6 @@
-"""The networks of a space that can be listed, with their features: prepared once, and kept.
+"""The members of a listed space with their features, prepared once and cached.
 
-    members ── prepared by a kind of distance ──> features ──> vectors, from which rows of distances are computed
+    members ── prepared by a kind of distance ──> features ──> vectors ──> rows of distances
                                                    │    ^
                                                    v    │
                                         a file for kind and members (archive.cache)
@@ -12,8 +12,8 @@
 | y      | the members' vectors of a component, whichever is smaller:                   |                     |
 |        | transposed and dense, or their entries (`archive.kernels.features.l1.parts.Entries`)  | (p, M) or (entries) |
 
-Memory, measured: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000,
-of which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
+Measured memory: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000, of
+which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
 (`archive.agents.surrogates.distance_cache`).
 """
 
@@ -40,15 +40,15 @@ from archive.kernels.features.l1 import parts as l1_parts
 from archive.spaces.base import Space
 
 MOST_LISTED = 50_000
-"""Members that agents rank for a proposal; NAS-Bench-101 has 423,624. Of larger spaces they rank a draw of so many."""
+"""Most members that agents rank for a proposal; of larger spaces (NAS-Bench-101 has 423,624) they rank a sample."""
 
 Integers = NDArray[np.int64]
 
 
 def members_of(space: Space) -> Sequence[Architecture] | None:
-    """Return the networks that are ranked for every proposal in a space that can be listed; else None.
+    """Return the networks of a space to rank for every proposal; None for a space that cannot be listed.
 
-    They are all members, or `MOST_LISTED` of them, drawn uniformly, always the same.
+    They are all members, or a fixed uniform sample of `MOST_LISTED`.
     """
     members = space.members()
     if members is None or len(members) <= MOST_LISTED:
@@ -59,14 +59,14 @@ def members_of(space: Space) -> Sequence[Architecture] | None:
 
 @final
 class Listing:
-    """The members of a space, and their features by kind of distance. Threads may share one.
+    """The members of a space, with their features by kind of distance. Threads may share one.
 
     Args:
-        members: Networks of one space, different by key.
+        members: Networks of one space, of distinct keys.
     """
 
     def __init__(self, members: Sequence[Architecture]) -> None:
-        """Prepare nothing yet."""
+        """Keep the members; features are prepared on first use."""
         self.members = members
         self._features: dict[object, Features] = {}
         self._vectors: dict[object, list[Vectors]] = {}
@@ -105,7 +105,7 @@ class Listing:
             return self._vectors[identity]
 
     def _kept(self, kind: FeatureDistance, identity: str | None) -> Features:
-        """Read the features of all members, or prepare and keep them."""
+        """Read the features of all members from the cache, or prepare and cache them."""
         if identity is None or len(self.members) < cache.WORTH:
             return Features(self.members, _prepared(kind, self.members))
         keys = blake2b("".join(member.key for member in self.members).encode(), digest_size=16).hexdigest()
@@ -120,7 +120,7 @@ class Listing:
 @final
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Sparse features of networks, laid end to end for each component c.
+    """Sparse features of networks, concatenated for each component c.
 
     Attributes:
         members: M networks.
@@ -153,7 +153,7 @@ class Features:
         return dict(zip(map(self._names[c].__getitem__, numbers), values, strict=True))
 
     def _laid_out(self, c: int, euclidean: bool) -> Vectors:
-        """Number the features by name: sums are then added in the order of `l1_parts.of_vectors`."""
+        """Number the features by name, so that sums have the order, and the rounding, of `l1_parts.of_vectors`."""
         starts, values = self.arrays[f"{c}.starts"], self.arrays[f"{c}.values"]
         sizes = np.diff(starts)
         rank = np.empty(len(self._names[c]), np.int64)
@@ -167,7 +167,7 @@ class Features:
         return Vectors(l1_parts.Entries(starts, places[order].astype(np.float64), values[order]), euclidean)
 
     def _areas(self, c: int) -> Vectors:
-        """Return areas below distribution functions between one place and the next, whose L1 distance is the area."""
+        """Return areas below distribution functions between consecutive places; their L1 distance is Wasserstein's."""
         functions = [cumulated(self._component(c, at)) for at in range(len(self.members))]
         places = np.array(sorted({place for steps in functions for place in steps[0]}))
         return Vectors(np.ascontiguousarray(l1_parts.areas(functions, places).T), euclidean=False)

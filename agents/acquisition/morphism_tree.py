@@ -1,9 +1,9 @@
-"""The tree of morphisms, and the search of it for a large acquisition (Jin, Song, Hu 2018, Algorithm 1).
+"""Tree search over network morphisms by simulated annealing (Jin, Song, Hu 2018, Algorithm 1).
 
     symbol    meaning                                                     here
     H         networks evaluated so far                                   `history.usable`
     alpha     acquisition, comparable with scores                         `rank`
-    c_min     best value so far, of H or on the way                       `best`
+    c_min     best value so far, of H or of a candidate                   `best`
     Q         priority queue, the best value first                        `queue`
     Omega(f)  operations that network f can be morphed by                 `Moves.of`
     T         temperature: from 1, multiplied by r at every expansion     `temperature`
@@ -13,14 +13,16 @@
         T <- r T;  f <- Q.pop();  for every child f' of f by an operation of Omega(f):
             with probability exp((alpha(f') - c_min) / T): Q.push(f');  c_min <- the better of c_min and alpha(f')
 
-The paper minimises; signs are turned here. What it leaves open:
+The paper minimises; signs are reversed here. Choices that the paper leaves open:
 
 - Scores have no common unit: T is in standard deviations of the values in H.
-- Networks of H enter with their acquisition, which is their score where there is no noise; so noise does not decide
-  what is expanded, and any acquisition will do, one in logarithms included.
-- Omega(f) is a random choice of `children` operations, as in the authors' code, whose numbers r = 0.9, T_low = 1e-4 and
-  8 are the defaults: 88 expansions, 700 networks. All operations of a network of `cnn` are several hundred.
-- The best child is the answer even when its acquisition is not above all of H, as in the authors' code.
+- Networks of H enter with their acquisition, which equals their score without noise. Noise therefore does not affect
+the
+  expansion, and any acquisition can be used, logarithmic ones included.
+- Omega(f) is a random choice of `children` operations, as in the authors' code, with its values r = 0.9, T_low = 1e-4
+and
+  8 as defaults: 88 expansions, 700 networks. A network of `cnn` has several hundred operations.
+- The best child is returned even when its acquisition does not exceed all of H, as in the authors' code.
 """
 
 from __future__ import annotations
@@ -46,26 +48,27 @@ from archive.spaces.base import Mutation, Space
 
 
 class Moves(ABC):
-    """What a network can be turned into by one operation."""
+    """The children of a network by one operation."""
 
     @abstractmethod
     def of(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
-        """Return up to n random children, members of the space, distinct, of functional keys that are not taken."""
+        """Return up to n random children: distinct members of the space whose functional keys are not taken."""
 
 
 @final
 class MorphismMoves(Moves):
-    """The operations of `archive.spaces.morphism`: networks only grow, and their weights carry over.
+    """The morphisms of `archive.spaces.morphism`: networks grow, and children inherit their weights.
 
-    Deepening, widening, additive and concatenative skips are equally likely, whatever the number of places for each.
+    Deepening, widening, additive and concatenative skips are equally likely, regardless of the number of places for
+    each.
 
     Args:
-        space: Whose limits hold, with layers and decisions: `mlp` or `cnn`.
+        space: A space of layers with decisions, `mlp` or `cnn`; its limits apply.
 
     Raises:
-        UsageError: The space's networks are not of that kind.
+        UsageError: The space has no morphisms.
     """
 
     def __init__(self, space: Space) -> None:
@@ -99,32 +102,32 @@ class MorphismMoves(Moves):
 
 @final
 class NeighbourMoves(Moves):
-    """The space's own modifications, which also shrink networks; the only moves of cells.
+    """The space's own mutations, which also shrink networks; the only moves of cells.
 
     Args:
-        space: Any.
+        space: Any space.
     """
 
     def __init__(self, space: Space) -> None:
-        """Begin with an empty memory of lists of neighbours."""
+        """Start with an empty cache of neighbours."""
         self._neighbourhood = Neighbourhood(space)
 
     def of(
         self, architecture: Architecture, n: int, taken: Collection[str], rng: np.random.Generator
     ) -> list[Mutation]:
         """See `Moves.of`."""
-        found = self._neighbourhood.fresh(architecture, n, taken, rng)
-        return [Mutation(one.architecture, one.operations) for one in found]
+        neighbours = self._neighbourhood.fresh(architecture, n, taken, rng)
+        return [Mutation(one.architecture, one.operations) for one in neighbours]
 
 
 @final
 class MorphismTree(CandidateGenerator):
-    """Algorithm 1: every candidate is an evaluated network and a sequence of operations on it.
+    """Algorithm 1: a candidate is an evaluated network with a sequence of operations applied.
 
     Args:
-        space: Evaluated networks that are no members of it are not morphed.
+        space: The space; evaluated networks outside it are not expanded.
         moves: The operations.
-        children: How many operations of a network are tried when it is expanded.
+        children: Operations tried at each expansion.
         decay: r, in (0, 1).
         lowest: T_low, in (0, 1).
 
@@ -177,7 +180,7 @@ class MorphismTree(CandidateGenerator):
 
 
 def accepted(value: float, best: float, temperature: float, rng: np.random.Generator) -> bool:
-    """Return whether simulated annealing keeps a value: surely if it is the best, else by exp((value - best) / T)."""
+    """Return whether simulated annealing accepts a value: always if it is the best, else by exp((value - best) / T)."""
     draw = rng.random()
     return value >= best or bool(math.exp((value - best) / temperature) > draw)
 

@@ -1,1 +1,1 @@
-"""Ask and tell: a study for a training loop of the caller's own."""
+"""Ask and tell: studies for a training loop of the caller."""

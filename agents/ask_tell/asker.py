@@ -1,11 +1,11 @@
-"""Asking a study for what to evaluate next: first what waits, then what an agent proposes.
+"""The implementation of `ask`: claim waiting proposals first, then let an agent propose.
 
-    ask ──> claim what waits ──> room in the budget? ──> agent proposes ──> claim again
+    ask ──> claim waiting proposals ──> room in the budget? ──> agent proposes ──> claim again
                                                               │
-                                             another search was faster: once more, with its proposal known
+                            other searches took the suggestions: repeat, with their proposals in the history
 
-Threads that share a study take turns to propose, so that each agent is told of the proposals of the others. Searches in
-other processes propose at the same time: the archive refuses what is there already, and the loser asks again.
+Threads that share a study propose in turns, so that each agent sees the proposals of the others. Searches in other
+processes propose concurrently: the store refuses a network that the study already has, and the caller tries again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from archive import __version__
+from archive.agents import registry
 from archive.agents.ask_tell.types import Batch, LeasedProposal
 from archive.agents.base import Agent, check_count
 from archive.agents.searcher import ProposeOutcome, Searcher
@@ -30,69 +31,67 @@ if TYPE_CHECKING:
 
 
 class Asker:
-    """A worker of one study that asks agents by name, and keeps them: what an agent has prepared serves the next call.
+    """A worker of one study. Agents by name are cached, so that their preparation serves later calls.
 
-    Safe to use from several threads.
+    Thread-safe.
 
     Args:
-        archive: Where the study is.
-        study: Its name.
-        space: Where it searches.
+        archive: The archive of the study.
+        study: Name of the study.
+        space: Space of the study.
     """
 
     def __init__(self, archive: Archive, study: str, space: Space) -> None:
-        """Become known to the archive as a worker."""
+        """Register as a worker."""
         self._archive, self._study, self._space = archive, study, space
         self._worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
         self._searcher = Searcher(archive)
         self._agents: dict[str, Agent] = {}
-        # Two locks: an agent may think for long, and a claim of what waits needs none of its results.
+        # Two locks: a proposal may take long, and claiming waiting proposals does not depend on it.
         self._making, self._proposing = Lock(), Lock()
         archive.proposals.register_worker(self._worker, platform.node(), "ask and tell")
 
     def ask(self, agent: str | Agent, n: int, lease_seconds: float, retrain: bool) -> Batch:
-        """Return what to evaluate next; see `archive.agents.ask_tell.study.Study.ask`."""
+        """Return the proposals to evaluate next; see `archive.agents.ask_tell.study.AskTellStudy.ask`."""
         check_count(n)
         searcher = self._agent(agent)
-        asked = self._claim(n, lease_seconds)
+        leased = self._claim(n, lease_seconds)
         made: list[Proposal] = []
-        while len(asked) < n:
-            proposed = self._propose(searcher, n - len(asked), retrain)
+        while len(leased) < n:
+            proposed = self._propose(searcher, n - len(leased), retrain)
             made += proposed.made
-            claimed = self._claim(n - len(asked), lease_seconds)
-            asked += claimed
-            # Where another search was faster there may be room for more, and its proposals are known now.
+            claimed = self._claim(n - len(leased), lease_seconds)
+            leased += claimed
+            # After a lost race there may be room for more; the winner's proposals are then in the history.
             if not (proposed.made or claimed or proposed.lost):
                 break
-        return Batch(sorted(asked, key=lambda each: each.proposal.number), self._answered(made))
+        return Batch(sorted(leased, key=lambda each: each.proposal.number), self._answered(made))
 
     def _agent(self, agent: str | Agent) -> Agent:
-        found = self._named(agent) if isinstance(agent, str) else agent
-        if found.space != self._space:
-            raise UsageError(f"the agent must search the study's space {self._space!r}, got {found.space!r}")
-        return found
+        searcher = self._named(agent) if isinstance(agent, str) else agent
+        if searcher.space != self._space:
+            raise UsageError(f"the agent must search the study's space {self._space!r}, got {searcher.space!r}")
+        return searcher
 
     def _named(self, name: str) -> Agent:
-        from archive import agents
-
         with self._making:
             if name not in self._agents:
-                self._agents[name] = agents.get(name, self._space)
+                self._agents[name] = registry.get(name, self._space)
             return self._agents[name]
 
     def _claim(self, n: int, lease_seconds: float) -> list[LeasedProposal]:
-        asked: list[LeasedProposal] = []
-        while len(asked) < n:
+        leased: list[LeasedProposal] = []
+        while len(leased) < n:
             claims = self._archive.proposals.claim_many(
-                self._worker, n - len(asked), study=self._study, lease_seconds=lease_seconds
+                self._worker, n - len(leased), study=self._study, lease_seconds=lease_seconds
             )
             if not claims:
                 break
-            asked += [LeasedProposal(claim.proposal, claim.architecture, claim.token) for claim in claims]
-        return asked
+            leased += [LeasedProposal(claim.proposal, claim.architecture, claim.token) for claim in claims]
+        return leased
 
     def _propose(self, agent: Agent, n: int, retrain: bool) -> ProposeOutcome:
-        """Let an agent propose as many as the budget has room for."""
+        """Let an agent propose up to n networks, within the budget."""
         with self._proposing:
             study = self._archive.studies.get(self._study)
             counts = self._archive.studies.counts(self._study)

@@ -1,4 +1,4 @@
-"""A whole search in one process, with a function of the caller's in place of a trainer."""
+"""A whole search in one process, with an objective function instead of a trainer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from archive.agents import loop
-from archive.agents.ask_tell.study import UNBOUNDED, Study
-from archive.agents.ask_tell.types import LeasedProposal, real
+from archive.agents.ask_tell.types import UNBOUNDED, LeasedProposal, real
 from archive.agents.base import Agent
 from archive.agents.distance_sync import DistanceSync
 from archive.agents.study_setup import set_budget
@@ -19,16 +18,17 @@ from archive.errors import ArchiveError, LeaseLostError, StoreError, UsageError
 from archive.store.records import State
 
 if TYPE_CHECKING:
+    from archive.agents.ask_tell.study import AskTellStudy
     from archive.store.snapshots import Snapshot
 
 LEASE_SECONDS = 15.0
-"""Lease of what is being evaluated, renewed by a thread: when the process dies, the proposal is soon free."""
+"""Lease of a running evaluation, renewed by a thread; after a crash the proposal is soon free again."""
 
 Objective = Callable[[Architecture], float]
 
 
-def run(study: Study, objective: Objective, budget: int | None, agent: str | Agent) -> None:
-    """Evaluate what an agent proposes until the study has its evaluations; see `Study.run`."""
+def run(study: AskTellStudy, objective: Objective, budget: int | None, agent: str | Agent) -> None:
+    """Evaluate an agent's proposals until the budget is spent; see `AskTellStudy.run`."""
     _set_budget(study, budget)
     look = study.archive.studies.follow(study.name)
     snapshot = look()
@@ -41,19 +41,19 @@ def run(study: Study, objective: Objective, budget: int | None, agent: str | Age
         if asked or snapshot.counts != before.counts:
             continue
         if not snapshot.counts[State.RUNNING] + snapshot.counts[State.WAITING]:
-            # Nothing was proposed, nothing is under way, and nothing happened meanwhile: the space is spent.
+            # No proposal, nothing running, and no change since the last snapshot: the space is exhausted.
             break
-        # Others have the last ones: they may yet lose them.
+        # Other workers hold the last proposals, and may lose their leases.
         time.sleep(loop.PAUSE)
-    found = study.evaluations()
-    DistanceSync(study.archive).keep({each.architecture.key: each.architecture for each in found})
+    evaluations = study.evaluations()
+    DistanceSync(study.archive).keep({each.architecture.key: each.architecture for each in evaluations})
 
 
 def _is_done(snapshot: Snapshot) -> bool:
     return snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED] >= snapshot.study.budget
 
 
-def _set_budget(study: Study, budget: int | None) -> None:
+def _set_budget(study: AskTellStudy, budget: int | None) -> None:
     if budget is not None and budget < 1:
         raise UsageError(f"budget must be at least 1 evaluation, got {budget}")
     if budget is not None:
@@ -62,9 +62,9 @@ def _set_budget(study: Study, budget: int | None) -> None:
         raise UsageError(f"the study {study.name!r} has no budget: run(objective, budget=...) needs one")
 
 
-def _evaluate(study: Study, objective: Objective, asked: LeasedProposal) -> None:
+def _evaluate(study: AskTellStudy, objective: Objective, asked: LeasedProposal) -> None:
     begin = time.perf_counter()
-    # A lease that is lost meanwhile is no fault of this search: whoever has the proposal by then will tell.
+    # After a lost lease the result is ignored: the worker that holds the proposal reports its own.
     with suppress(LeaseLostError):
         try:
             with _kept(study, asked):
@@ -80,7 +80,7 @@ def _evaluate(study: Study, objective: Objective, asked: LeasedProposal) -> None
 
 
 @contextmanager
-def _kept(study: Study, asked: LeasedProposal) -> Iterator[None]:
+def _kept(study: AskTellStudy, asked: LeasedProposal) -> Iterator[None]:
     """Renew a lease while the block runs."""
     done = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Ask and tell: a study for people who train in a loop of their own.
+"""Ask and tell: a study for a training loop of the caller.
 
     study = agents.study(archive, "mine", "cnn")
     for trial in study.ask("nasbot", 2):
@@ -6,11 +6,11 @@
             study.report(trial, epoch, {"accuracy": …})
         study.tell(trial, 0.93)
 
-What is asked for is held under a lease, as a trainer holds it, so that any number of askers, searches and trainers
-share one study: each proposal goes to one of them, and the agents of all see what the others hold and found.
+`ask` leases proposals, as a trainer does, so that any number of callers, searches and trainers share one study: each
+proposal is leased to one of them, and all agents see the pending and finished proposals of the others.
 
-Rungs (`archive.queue.successive_halving`) are for trainers: what is told is the value of a whole training, and decides
-on no promotion.
+Rungs (`archive.queue.successive_halving`) apply to trainers only: a told value is that of a whole training, and leads
+to no promotion.
 """
 
 from __future__ import annotations
@@ -35,33 +35,30 @@ if TYPE_CHECKING:
     from archive.store.records import Study as Record
 
 LEASE_SECONDS = 3600.0
-"""How long what was asked for is kept for the asker without a report: his training may take long between two words."""
-
-UNBOUNDED = 1_000_000
-"""Budget of a study whose asker decides when it ends."""
+"""Lease of a proposal in seconds, renewed by `report`; long enough for an epoch."""
 
 PERSON = "person"
-"""Kind of agent that enqueued and told architectures are on record under."""
+"""Kind of agent on record for enqueued and told architectures."""
 
 
-class Study:
+class AskTellStudy:
     """One study of an archive, to ask, tell and enqueue; open it with `archive.agents.study`.
 
-    Safe to use from several threads and, through the archive, from several processes.
+    Thread-safe; several processes may open the same study.
 
     Args:
-        archive: Where it is kept.
-        name: Its name; the study is there.
-        space: Where it searches.
+        archive: The archive of the study.
+        name: Name of an existing study.
+        space: Its space.
 
     Attributes:
-        archive: As given.
-        name: As given.
-        space: As given.
+        archive: The archive of the study.
+        name: Its name.
+        space: Its space.
     """
 
     def __init__(self, archive: Archive, name: str, space: Space) -> None:
-        """Become known to the archive as a worker."""
+        """Register as a worker."""
         self.archive, self.name, self.space = archive, name, space
         self._asker = Asker(archive, name, space)
         self._curves: dict[str, dict[int, dict[str, float]]] = {}
@@ -74,24 +71,24 @@ class Study:
     def ask(
         self, agent: str | Agent, n: int = 1, *, lease_seconds: float = LEASE_SECONDS, retrain: bool = False
     ) -> Batch:
-        """Return what to evaluate next, held for this process.
+        """Return proposals to evaluate next, leased to this process.
 
-        What waits in the study comes first (enqueued, or given up by another worker), then what the agent proposes
-        from all that is known at this moment. The same seed and history give the same proposals, as long as nothing
-        else proposes in the study at the same moment; each proposal records what it depended on.
+        Waiting proposals of the study come first (enqueued, or released by another worker), then new ones of the agent,
+        based on the current history. The same seed and history give the same proposals, unless another search proposes
+        in the study at the same time; each proposal records what it was based on.
 
         Args:
-            agent: Name of an agent, with its defaults, or the agent. One by name lives as long as this object, so that
+            agent: Name of an agent, with its defaults, or the agent. An agent by name is cached by this object, so that
                 it prepares a space once.
-            n: How many.
-            lease_seconds: How long they are kept without a report. Then others may have them; a result that is told
-                later still counts, unless another came first.
-            retrain: Return networks too whose result under the study's protocol the archive has from another study.
-                Otherwise those are answered: evaluations of this study, within its budget, that nobody is asked for.
+            n: Number of proposals.
+            lease_seconds: Lease without a report. Afterwards other workers may claim the proposal; a result told later
+                still counts, unless another came first.
+            retrain: Also return networks for which the archive has a result of the study's protocol from another study.
+                By default such results are reused: they become evaluations of this study, within its budget.
 
         Returns:
-            A list of at most `n`, by number; fewer where the budget or the space is spent. Its attribute `answered`
-            holds the evaluations that were answered from other studies meanwhile.
+            At most `n` proposals, by number; fewer where the budget is spent or the space exhausted. The attribute
+            `answered` holds the evaluations that the call reused from other studies.
 
         Raises:
             UnknownNameError: There is no such agent.
@@ -100,16 +97,16 @@ class Study:
         return self._asker.ask(agent, n, lease_seconds, retrain)
 
     def report(self, asked: LeasedProposal, step: int, metrics: Mapping[str, float]) -> None:
-        """Store how a training stands, and keep it for another hour; a step that is reported again is replaced.
+        """Store the metrics of a step and renew the lease for an hour; a repeated step is replaced.
 
         Args:
-            asked: What `ask` returned.
+            asked: A proposal that `ask` returned.
             step: Epoch or step, at least 0.
             metrics: Name to value; the same names at every step.
 
         Raises:
-            LeaseLostError: Another worker has the proposal, or it is done.
-            UsageError: A step or a metric cannot be used.
+            LeaseLostError: Another worker holds the proposal, or it is finished.
+            UsageError: A step or a metric is invalid.
         """
         if step < 0:
             raise UsageError(f"step must be >= 0, got {step}")
@@ -130,21 +127,21 @@ class Study:
         metrics: Mapping[str, float] | None = None,
         seconds: float | None = None,
     ) -> bool:
-        """Store what an evaluation found; the same call again changes nothing.
+        """Store the result of an evaluation; idempotent.
 
         Args:
-            told: What was evaluated: what `ask` returned, a proposal or its id, or any network of the space, which
+            told: The evaluated proposal: as `ask` returned it, a proposal or its id, or any network of the space, which
                 becomes a proposal if it is none yet. It counts even where the budget is spent.
-            value: The study's objective, in its own unit. NaN or an infinity is no result: what was asked for fails
-                with that reason.
-            metrics: What else was measured.
-            seconds: How long it took.
+            value: The study's objective, in its own unit. NaN or an infinity is no result: the proposal fails with that
+                reason.
+            metrics: Other metrics.
+            seconds: Duration of the evaluation.
 
         Returns:
-            Whether the value on record is this one; the first that is told stays.
+            Whether this value is the one on record; the first value told is kept.
 
         Raises:
-            UsageError: The value is no number, the proposal is of another study, or a network is not of the space.
+            UsageError: The value is not a number, the proposal is of another study, or a network is not of the space.
         """
         number = real(value, "value")
         if not math.isfinite(number):
@@ -166,34 +163,34 @@ class Study:
         return self._value(proposal.id) == number
 
     def fail(self, asked: LeasedProposal, reason: str) -> None:
-        """Store why there is no result: the network is not proposed again, and nothing is learnt from it.
+        """Record a failure with its reason: the network is not proposed again, and surrogates are not fitted to it.
 
         Raises:
-            LeaseLostError: Another worker has the proposal, or it is done.
+            LeaseLostError: Another worker holds the proposal, or it is finished.
         """
         self._curves.pop(asked.id, None)
         self.archive.proposals.fail(asked.id, asked.token, reason)
 
     def enqueue(self, architecture: Architecture | str, priority: float = 1.0) -> Proposal:
-        """Let a network be evaluated next, by whoever asks or trains; one that waits already gets the priority.
+        """Enqueue a network for evaluation by any worker; a waiting proposal of it gets the priority.
 
         Args:
             architecture: A member of the space, or its NAS-Bench-201 string, JSON text or key in the archive.
-            priority: Larger comes first; agents' own proposals have 0.
+            priority: Larger comes first; proposals of agents have 0.
 
         Returns:
-            Its proposal, whatever became of it where the study had it before.
+            Its proposal, in any state where the study already has one.
 
         Raises:
-            InvalidArchitectureError: It is no member of the space.
-            UsageError: It is no network, the budget is spent, or the priority is no finite number.
+            InvalidArchitectureError: The network is not a member of the space.
+            UsageError: It is not a network, the budget is spent, or the priority is not a finite number.
         """
         number = real(priority, "priority")
         if not math.isfinite(number):
             raise UsageError(f"priority must be a finite number, got {number}")
         proposal = self._added(network(architecture, self.archive.architectures), number)
         if proposal is None:
-            raise UsageError(f"the study {self.name!r} has its budget of {self.record.budget} evaluations")
+            raise UsageError(f"the study {self.name!r} has spent its budget of {self.record.budget} evaluations")
         if proposal.state is State.WAITING and proposal.priority != number:
             self.archive.proposals.prioritise(proposal.id, number)
             return self.archive.proposals.get(proposal.id)
@@ -202,15 +199,15 @@ class Study:
     def run(
         self, objective: Callable[[Architecture], float], budget: int | None = None, agent: str | Agent = "nasbot"
     ) -> Evaluation | None:
-        """Search in this process until the study has its evaluations; interrupted, the same call goes on.
+        """Search in this process until the budget is spent; after an interruption the same call continues.
 
         Args:
-            objective: Evaluates a network. What it raises, and a value that is not finite, fails that proposal alone.
-            budget: Evaluations in total, those of earlier runs included; None keeps the study's.
-            agent: Who proposes: a name, with its defaults, or an agent.
+            objective: Evaluates a network. An exception or a value that is not finite fails that proposal only.
+            budget: Total number of evaluations, earlier runs included; None keeps the study's.
+            agent: The agent, or its name for its defaults.
 
         Returns:
-            The best evaluation of the study; None where there is none.
+            The best evaluation of the study; None without evaluations.
 
         Raises:
             SearchError: Proposals keep failing; the message gives the last reason.
@@ -222,21 +219,21 @@ class Study:
         return self.best()
 
     def evaluations(self) -> list[Evaluation]:
-        """Return what the study has found, by number."""
+        """Return the evaluations of the study, by number."""
         return self.archive.studies.evaluations(self.name)
 
     def best(self) -> Evaluation | None:
         """Return the best evaluation, the first of equal ones; None before the first."""
-        found = [each for each in self.evaluations() if math.isfinite(each.score)]
-        whole = [each for each in found if not each.partial]
-        return max(whole or found, key=lambda each: each.score, default=None)
+        finite = [each for each in self.evaluations() if math.isfinite(each.score)]
+        whole = [each for each in finite if not each.partial]
+        return max(whole or finite, key=lambda each: each.score, default=None)
 
     def _proposal(self, told: LeasedProposal | Proposal | Architecture | str) -> Proposal:
-        """Return the proposal as it stands, made for a network that has none."""
+        """Return the current proposal, created for a network without one."""
         if isinstance(told, Architecture):
             proposal = self._added(told, 0.0)
             while proposal is None:
-                # A result is never turned away: the budget makes room for it.
+                # A told result is never refused: the budget is raised for it.
                 counts = self.archive.studies.counts(self.name)
                 self.archive.studies.set_budget(self.name, sum(counts.values()) - counts[State.FAILED] + 1)
                 proposal = self._added(told, 0.0)
@@ -247,7 +244,7 @@ class Study:
         return proposal
 
     def _added(self, architecture: Architecture, priority: float) -> Proposal | None:
-        """Return the study's proposal of a network, made if there is none; None where the budget is spent."""
+        """Return the study's proposal of a network, created if there is none; None where the budget is spent."""
         self.space.validate(architecture)
         agent = self.archive.proposals.register_agent(PERSON, {}, __version__)
         made = self.archive.proposals.create(self.name, agent, [EnqueuedArchitecture(architecture, priority)])

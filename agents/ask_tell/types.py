@@ -1,4 +1,4 @@
-"""What an asker holds and tells: proposals, wishes, and plain numbers made sure of."""
+"""Types of the ask/tell interface, and validation of user input."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from archive.store.records import Evaluation
 
 
+UNBOUNDED = 1_000_000
+"""Budget of a study without a limit: the caller decides when it ends."""
+
+
 @dataclass(frozen=True)
 class LeasedProposal:
-    """A proposal that this process is to evaluate.
+    """A proposal leased to this process for evaluation.
 
     Attributes:
         proposal: The proposal, with the agent's acquisition value and hyperparameters.
         architecture: The network.
-        token: Proves the lease.
+        token: Token of the lease.
     """
 
     proposal: Proposal
@@ -37,15 +41,15 @@ class LeasedProposal:
 
 
 class Batch(list[LeasedProposal]):
-    """List of what one call of `ask` gave to evaluate, by number.
+    """The proposals that one call of `ask` returns, by number.
 
     Args:
-        asked: What to evaluate.
-        answered: See below.
+        asked: The leased proposals.
+        answered: See the attribute.
 
     Attributes:
-        answered: Evaluations that the same call added to the study, by number: the agent proposed these networks too,
-            and the archive had their results from other studies. They count towards the budget.
+        answered: Evaluations that the same call added to the study, by number: proposals for which the archive had
+            results from other studies. They count towards the budget.
     """
 
     def __init__(self, asked: Iterable[LeasedProposal] = (), answered: Iterable[Evaluation] = ()) -> None:
@@ -56,45 +60,45 @@ class Batch(list[LeasedProposal]):
 
 @dataclass(frozen=True)
 class EnqueuedArchitecture:
-    """A network that a person wants evaluated; larger priorities come first."""
+    """A network enqueued by a user; larger priorities come first."""
 
     architecture: Architecture
     priority: float = 0.0
 
 
-def network(given: Any, architectures: Architectures) -> Architecture:
-    """Return the network that a person names, in any of the ways in which the command line takes one.
+def network(text_or_network: Any, architectures: Architectures) -> Architecture:
+    """Return the network that a user names, in any form that the command line accepts.
 
     Args:
-        given: The network, its NAS-Bench-201 string, its JSON text, or its key or the beginning of that.
+        text_or_network: The network, its NAS-Bench-201 string, its JSON text, or its key or the beginning of that.
         architectures: Where keys are looked up.
 
     Raises:
-        CodecError: The text describes no graph.
-        InvalidArchitectureError: The graph is no network.
+        CodecError: The text is not a graph.
+        InvalidArchitectureError: The graph is not a network.
         UsageError: It is none of these.
     """
-    if isinstance(given, Architecture):
-        return given
-    text = given.strip() if isinstance(given, str) else ""
+    if isinstance(text_or_network, Architecture):
+        return text_or_network
+    text = text_or_network.strip() if isinstance(text_or_network, str) else ""
     if text.startswith(("|", "{")):
         return codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)
     try:
         if text:
             return architectures.get(architectures.find(text))
     except UnknownNameError:
-        pass  # the message below says what a person may have meant instead
+        pass  # the error below lists all accepted forms
     raise UsageError(
         "a network is an Architecture, its JSON text, its NAS-Bench-201 string or a key of the archive, "
-        f"got {given!r:.80}"
+        f"got {text_or_network!r:.80}"
     )
 
 
 def real(value: Any, what: str) -> float:
-    """Return a value as a number.
+    """Return a value as a float.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not a number.
     """
     try:
         return float(value)

@@ -34,7 +34,7 @@ from archive.agents.options import BATCH, BatchOptions, choose
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.agents.surrogates.transformed import OutcomeTransformed
-from archive.agents.transfer.coordinator import helped
+from archive.agents.transfer.coordinator import with_transfer
 from archive.architecture.graph import Architecture
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance
 from archive.kernels.features.paths import PathEncoding
@@ -114,7 +114,7 @@ class Bananas(ModelBased):
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
         source = candidate_generators.get(choices.candidates, space)
         found = Method(OutcomeTransformed(ensemble, outcome_transforms.get(choices.transform)), ranked_by, source, rule)
-        super().__init__(space, options.n_initial, helped(space, options.preset, found))
+        super().__init__(space, options.n_initial, with_transfer(space, options.preset, found))
 
 
 def encoding(space: Space, preset: str) -> EmbeddedDistance:

@@ -131,7 +131,7 @@ class ModelBased(Agent):
     def _learn(self, history: History, rng: np.random.Generator) -> Fitted:
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         transfer = self.method.transfer
-        surrogate = transfer.helped(self.method.surrogate, history) if transfer else self.method.surrogate
+        surrogate = transfer.with_sources(self.method.surrogate, history) if transfer else self.method.surrogate
         fitted = surrogate.fit([seen.architecture.functional for seen in history.usable], scores, rng)
         return fitted.hallucinate([pending.architecture.functional for pending in history.pending])
 

@@ -31,9 +31,9 @@ from typing import Any, ClassVar, Literal, final
 import numpy as np
 
 from archive.agents.acquisition.listing import Listing
-from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance

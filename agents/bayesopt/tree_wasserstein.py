@@ -34,7 +34,7 @@ from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
 from archive.agents.options import BATCH, SEQUENTIAL, BatchOptions, BayesOptOptions, choose
 from archive.agents.recorded import record
-from archive.agents.transfer.coordinator import helped
+from archive.agents.transfer.coordinator import with_transfer
 from archive.kernels.base import Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.paths import PathEncoding
@@ -69,7 +69,7 @@ class TreeWassersteinSearch(ModelBased):
         lengths = list(n) if isinstance(n, Iterable) else n
         record(self, n=lengths)
         found = method(space, distances(space, options.preset, lengths), choose(PRESETS, options))
-        super().__init__(space, options.n_initial, helped(space, options.preset, found))
+        super().__init__(space, options.n_initial, with_transfer(space, options.preset, found))
 
 
 @final
@@ -122,7 +122,7 @@ class TreeWassersteinKdpp(ModelBased):
             quality=quality or ours[0],
             weight=ours[1] if weight is None else weight,
         )
-        super().__init__(space, options.n_initial, helped(space, options.preset, found))
+        super().__init__(space, options.n_initial, with_transfer(space, options.preset, found))
 
 
 QUALITY = {"default": ("ei", 5.0, 30), "paper": ("mean", 1.0, 100)}

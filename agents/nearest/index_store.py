@@ -1,13 +1,13 @@
-"""The index of one kernel and space of an archive, kept up to date, in memory and in a file.
+"""The persistent index of one kernel and space of an archive, in memory and in a file.
 
     archive ── architectures not seen before ──> prepared ──> index (archive.kernels.search.index)
                                                                  │  ^
                                                                  v  │
                                    a file for kernel, settings, space and archive (archive.cache)
 
-Preparing takes some hundred microseconds an architecture and is done once. The file holds numbers only, and is a copy:
-it may be deleted at any time. Nothing is ever taken out of an archive, so that the number of its architectures says
-whether there are new ones.
+Preparing takes some hundred microseconds an architecture and is done once. The file is a cache of numbers and may be
+deleted at any time. Architectures are never removed from an archive, so that their number tells whether there are new
+ones.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 Keys = NDArray[np.bytes_]
 
 KIND = "nearest"
-"""Of the files."""
+"""Kind of the cached files."""
 
-# Architectures that are read and prepared at a time.
+# Architectures read and prepared at a time.
 BLOCK = 5000
 
 BORN = "MATCH (m:SchemaMigration) RETURN min(m.applied) AS born"
 
-# Alone in its query: both servers then know the number without counting.
+# The only clause of its query: both servers then answer it without counting.
 COUNT = "MATCH (a:Architecture) RETURN count(a) AS architectures"
 
 OF_SPACE = """
@@ -50,11 +50,11 @@ class IndexStore:
     """The index of one kernel and space, with the keys of its networks in order.
 
     Args:
-        archive: What is indexed.
-        identity: Kernel, settings and space in words.
+        archive: The archive to index.
+        identity: Kernel, settings and space as text.
         distance: The kernel.
         space: The space.
-        notify: Is told what takes long.
+        notify: Called with a message before a slow step.
 
     Attributes:
         index: The index.
@@ -69,22 +69,22 @@ class IndexStore:
         space: str,
         notify: Callable[[str], None] | None,
     ) -> None:
-        """Begin empty; `refresh` fills it."""
+        """Start empty; `refresh` fills the index."""
         self._archive, self._identity, self._notify = archive, identity, notify
         self.distance, self.space = distance, space
         self.index: Index = index(distance, space)
         self.keys: Keys = np.zeros(0, "S32")
-        # What the kernel is not defined on is not asked about again.
+        # Networks that the kernel is not defined on; they are prepared only once.
         self._refused: Keys = np.zeros(0, "S32")
         self._count, self._saved = -1, 0
         self._place = ""
 
     def refresh(self) -> None:
-        """Add what is new in the archive."""
+        """Add the new architectures of the archive."""
         if self._count < 0:
             born = self._archive.connection.read(lambda tx: tx.run(BORN).single(strict=True)["born"])
             settings = self._archive.connection.settings
-            # Of a server that many share, each user keeps a copy of his own.
+            # Each user of a shared server has a separate file.
             self._place = f"{self._identity} {settings.uri} {self._archive.connection.database} {born}"
             self._load()
         count = self._archive.connection.read(lambda tx: int(tx.run(COUNT).single(strict=True)["architectures"]))
@@ -94,7 +94,7 @@ class IndexStore:
             self._save()
 
     def allowed(self, own: str, within: list[str] | None) -> NDArray[np.int64]:
-        """Return the positions that count: all but the network's own, or those of a study."""
+        """Return the positions to search: all but the network's own, or those of a study."""
         chosen = self.keys != own.encode()
         if within is not None:
             chosen &= np.isin(self.keys, np.array(within, "S32"))
@@ -105,10 +105,10 @@ class IndexStore:
         cache.delete(KIND, self._place, self._archive.connection.settings.home)
 
     def _new(self) -> list[str]:
-        found = self._archive.connection.read(lambda tx: [row[0] for row in tx.run(OF_SPACE, space=self.space)])
-        wanted = np.array(sorted(found), "S32")
+        stored = self._archive.connection.read(lambda tx: [row[0] for row in tx.run(OF_SPACE, space=self.space)])
+        keys = np.array(sorted(stored), "S32")
         known = np.concatenate([self.keys, self._refused])
-        return [key.decode() for key in wanted[~np.isin(wanted, known)]]
+        return [key.decode() for key in keys[~np.isin(keys, known)]]
 
     def _add(self, keys: list[str]) -> None:
         if len(keys) > BLOCK and self._notify is not None:
@@ -129,7 +129,7 @@ class IndexStore:
 
     def _load(self) -> None:
         arrays = cache.read(KIND, self._place, self._archive.connection.settings.home) if self.index.storable else None
-        # Arrays of another make are as good as none.
+        # A file that is corrupt or of another format is ignored.
         with suppress(ValueError, KeyError):
             if arrays is not None:
                 keys, refused = arrays.pop("keys"), arrays.pop("refused")

@@ -1,8 +1,8 @@
-"""The architectures of an archive that are nearest to one, by any kernel, across all studies.
+"""Nearest architectures of an archive, by any kernel, across all studies.
 
     network ──> index of its space and the kernel (`archive.agents.nearest.index_store`) ──> the k nearest
 
-Exact up to 20,000 architectures, and beyond wherever a bound can tell; an answer says which
+Exact up to 20,000 architectures, and beyond where lower bounds allow it; `Similar.certain` tells
 (`archive.kernels.search.index`).
 """
 
@@ -63,9 +63,9 @@ class Similar:
 
     Attributes:
         neighbours: Nearest first; equal distances by key.
-        certain: How many of them, from the first on, are sure to be the nearest: all, unless the search was cut off.
-        compared: Architectures that were compared in full; a lower bound ruled the others out.
-        among: Architectures that were searched.
+        certain: Number of leading neighbours that are proven nearest: all, unless the search was cut off.
+        compared: Architectures compared in full; a lower bound excluded the others.
+        among: Number of architectures searched.
     """
 
     neighbours: tuple[Neighbour, ...]
@@ -90,15 +90,15 @@ def similar(
 
 
 class Nearest:
-    """Answers which architectures are near; keeps an index for each kernel and space. Threads may share it.
+    """Nearest-neighbour search, with an index for each kernel and space. Threads may share it.
 
     Args:
-        archive: What is searched.
-        notify: Is told what takes long.
+        archive: The archive to search.
+        notify: Called with a message before a slow step.
     """
 
     def __init__(self, archive: Archive, notify: Callable[[str], None] | None = None) -> None:
-        """Begin without an index."""
+        """Start without an index."""
         self._archive, self._notify = archive, notify
         self._stores: dict[str, IndexStore] = {}
         self._lock = Lock()
@@ -113,15 +113,15 @@ class Nearest:
         study: str | None = None,
         **settings: Any,
     ) -> Similar:
-        """Return the architectures of the archive that are nearest to one, itself left out.
+        """Return the architectures of the archive nearest to one, without itself.
 
         Args:
-            architecture: A network, which need not be in the archive, or a key, or its beginning.
-            k: How many at most.
+            architecture: A network, which need not be in the archive, or a key or its prefix.
+            k: Most neighbours to return.
             kind: Name of the kernel.
-            component: Which of the kernel's components counts; None for the mean of those that are not normalised.
-            study: Only what this study has evaluated; None for all of the network's space.
-            **settings: Of the kernel.
+            component: Component of the kernel to use; None for the mean of those that are not normalised.
+            study: Restricts the search to evaluations of this study; None for all of the network's space.
+            **settings: Settings of the kernel.
 
         Raises:
             InvalidArchitectureError: The kernel is not defined on the network.
@@ -137,13 +137,13 @@ class Nearest:
         within = None if study is None else self._of_study(study)
         identity = f"{kind} {sorted(settings.items())!r} {architecture.space}"
         with self._lock:
-            found = self._search(identity, distance, architecture, k, chosen, within)
-            if found is None:
-                # A key that the archive has not: it was emptied or replaced behind this index.
+            result = self._search(identity, distance, architecture, k, chosen, within)
+            if result is None:
+                # A key of the index is missing in the archive, which was emptied or replaced meanwhile.
                 self._stores.pop(identity).forget()
-                found = self._search(identity, distance, architecture, k, chosen, within)
-        assert found is not None
-        return found
+                result = self._search(identity, distance, architecture, k, chosen, within)
+        assert result is not None
+        return result
 
     def _search(
         self,

@@ -94,7 +94,7 @@ class CachedDistances:
         # A slice is copied several times as fast as an index array.
         return slice(positions[0], positions[-1] + 1) if (np.diff(columns) == 1).all() else columns
 
-    def _remembered(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
+    def _cached(self, networks: Sequence[Architecture]) -> list[NDArray[np.float32]]:
         new = {network.key: network for network in networks if network.key not in self._rows}
         inside = [key for key in new if key in self.listing.position] if self._laid_out else []
         if inside:

@@ -1,1 +1,1 @@
-"""Transfer from other tasks: source tasks, their models, their weights, and reports of what they gave."""
+"""Transfer from other tasks: eligible source studies, models of source tasks, and reports of their contribution."""

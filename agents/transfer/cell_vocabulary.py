@@ -1,6 +1,6 @@
-"""Cells of several benchmarks in one language, so that kernels compare them.
+"""A common vocabulary of cells, so that kernels can compare cells of different benchmarks.
 
-A vocabulary names its operations in this language (`archive.architecture.operations.Vocabulary.common`):
+A space's vocabulary maps its operations to common ones (`archive.architecture.operations.Vocabulary.common`):
 
 | operation       | NAS-Bench-101     | NAS-Bench-201  |
 |-----------------|-------------------|----------------|
@@ -9,9 +9,9 @@ A vocabulary names its operations in this language (`archive.architecture.operat
 | pooling 3x3     | `maxpool3x3`      | `avg_pool_3x3` |
 | identity        | an edge           | `skip_connect` |
 
-A cell of NAS-Bench-201 becomes one in the words of NAS-Bench-101: what an identity joins becomes an edge, parallel ones
-one. What the networks around the cells are, how inputs of a layer come together, and which pooling it is, are then
-no longer told apart: the language is for expectations, which later evaluations correct.
+A cell of NAS-Bench-201 becomes a cell with the operations of NAS-Bench-101: an identity becomes an edge, and parallel
+identities one edge. The translation loses the network around the cell, the way in which a layer combines its inputs,
+and the kind of pooling. It serves prior expectations, which later evaluations correct.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import UsageError
 
 WORDS = "nasbench101"
-"""The vocabulary of the common language."""
+"""Name of the common vocabulary."""
 
 
 def comparable(space: str, other: str) -> bool:
@@ -32,7 +32,7 @@ def comparable(space: str, other: str) -> bool:
 
 
 def translate(architecture: Architecture) -> Architecture:
-    """Return a cell in the common language; its vocabulary names its operations there (`Vocabulary.common`)."""
+    """Translate a cell to the common vocabulary by its own vocabulary's `common` operations."""
     if architecture.space == WORDS:
         return architecture
     words = {INPUT: INPUT, OUTPUT: OUTPUT, **(vocabulary(architecture.space).common or {})}
@@ -47,19 +47,19 @@ def _words(space: str) -> Mapping[str, str | None] | None:
     try:
         return vocabulary(space).common
     except UsageError:
-        # A study of another package's space, which cannot be loaded here.
+        # The space of another package that is not installed here.
         return None
 
 
 def _edges(architecture: Architecture, position: Mapping[int, int]) -> set[Edge]:
-    """Return the edges between layers that stay, through any number of identities."""
+    """Return the edges between the remaining layers, through any number of identities."""
     reached: list[set[int]] = []
-    found: set[Edge] = set()
+    edges: set[Edge] = set()
     for at in range(len(architecture.layers)):
         into: set[int] = set()
         for parent in architecture.parents[at]:
             into |= {position[parent]} if parent in position else reached[parent]
         reached.append(into)
         if at in position:
-            found |= {(tail, position[at]) for tail in into}
-    return found
+            edges |= {(tail, position[at]) for tail in into}
+    return edges

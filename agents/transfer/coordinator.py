@@ -1,18 +1,18 @@
-"""What an agent learns from studies of other tasks.
+"""Transfer from studies of other tasks, for Bayesian agents.
 
-    sources -> groups, one a task, protocol and space -> a Gaussian process on each -> an source_model (`source_model`)
-            -> a committee: the agent's own model, and one that each source_model helps (`surrogates.informed_gp`)
+    source studies -> groups of equal task, protocol and space -> one GP a kernel for each group (`source_model`)
+                   -> stacking of the agent's own model with coregionalised GPs, one for each source model
 
-The study's own evaluations decide who is heard: by how well the agent's own model foretells each of them from the
-others, beside the models that are helped. A source that says nothing of the task loses its voice after a few.
+Stacking on the study's own evaluations sets the weights: by the leave-one-out predictive density of the agent's own
+model and of the coregionalised ones. The weight of an unrelated source decays after a few evaluations.
 
-| evaluation | is of                                                                               |
+| evaluation | proposals                                                                           |
 |------------|-------------------------------------------------------------------------------------|
-| 1 to 3     | the networks that the groups expect most of, in turns                               |
-| 4 and 5    | what the agent would begin with: without networks that no source praises, nothing   |
-|            | would tell whether the sources are right                                            |
-| from 6 on  | what the committee finds promising                                                  |
-| from 13 on | the same, without sources of other spaces: they tell where to begin, but what their |
+| 1 to 3     | the networks of highest expected score under each group, in turns                   |
+| 4 and 5    | the agent's own initial design, so that source predictions are also tested where    |
+|            | they are low                                                                        |
+| from 6 on  | the maximisers of the acquisition under the stacked model                           |
+| from 13 on | the same, without sources of other spaces: they show where to begin, but what their |
 |            | cells and the study's do not have in common decides among the best                  |
 """
 
@@ -44,21 +44,21 @@ from archive.architecture.graph import Architecture
 from archive.spaces.base import Space
 
 TOP = 3
-"""Evaluations of networks that sources expect most of; one a group at least."""
+"""First evaluations, chosen by the source models' expected score; at least one for each group."""
 
 DESIGN = 2
-"""Evaluations after those of what the agent would begin with."""
+"""Evaluations of the agent's own initial design after these."""
 
-ELSEWHERE = 12
-"""Evaluations of its own after which a study hears sources of other spaces no more. On NAS-Bench-201, from a thousand
-cells of NAS-Bench-101, ten searches found the best after a median of 21.5; hearing them to the end, after 33.5."""
+OTHER_SPACES = 12
+"""Evaluations of a study after which it drops sources of other spaces. On NAS-Bench-201, with a thousand cells of
+NAS-Bench-101 as source, ten searches found the best cell after a median of 21.5; without dropping, after 33.5."""
 
 MEMBERS = ("subtrees", "outline", "structure")
-"""Models that learn a group, see `archive.agents.bayesopt.portfolio_members`: fast, and positive definite, on every
+"""Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
 space."""
 
-REMEMBERED = 8
-"""Groups that are learnt from, and kept: of more, those of the same space, then the larger ones. On NAS-Bench-201 each
+MOST_GROUPS = 8
+"""Groups that are fitted and cached; of more, those of the same space, then the larger ones. On NAS-Bench-201 each
 takes up to 200 MB and some seconds."""
 
 SourceModels = tuple[SourceGP, ...]
@@ -66,50 +66,51 @@ SourceModels = tuple[SourceGP, ...]
 
 @final
 class Transfer:
-    """Helps the agents of a space with sources; what has been learnt of them is remembered. Threads may share one.
+    """Source models of a history, cached, and their use by the agents of a space. Threads may share one.
 
     Args:
-        space: Where they search.
-        models: Models that an agent has already, by name: what these remember of the space need not be made again.
-        listing: The networks of the space, where the agent lists them already.
+        space: The space that the agents search.
+        models: Models that the agent already has, by name, so that their caches of the space are shared.
+        listing: The networks of the space, where the agent already lists them.
     """
 
     def __init__(self, space: Space, models: Mapping[str, Model] | None = None, listing: Listing | None = None) -> None:
-        """Start with an empty memory."""
+        """Start with an empty cache."""
         self.space = space
-        self._given, self._listing = models or {}, listing
-        self._known: OrderedDict[tuple[object, ...], SourceModels] = OrderedDict()
+        self._own_models, self._listing = models or {}, listing
+        self._cache: OrderedDict[tuple[object, ...], SourceModels] = OrderedDict()
         self._lock = Lock()
 
     def first(
-        self, history: History, source: CandidateGenerator, n: int, rng: np.random.Generator
+        self, history: History, generator: CandidateGenerator, n: int, rng: np.random.Generator
     ) -> tuple[list[Suggestion], int | None]:
-        """Return what is evaluated first of all, and how many evaluations come before the first of a model.
+        """Return the suggestions that open a study, and the size of its initial design.
 
         Args:
-            history: What is known; evaluations that are finished or on their way count.
-            source: Makes candidates.
-            n: How many to return at most.
+            history: The history; finished and pending evaluations count towards the design.
+            generator: Makes the candidates.
+            n: Most suggestions to return.
             rng: Source of randomness.
 
         Returns:
-            At most `n` networks that sources expect most of; the number is None where no source is of use.
+            At most `n` networks of highest expected score under the source models; and how many evaluations precede the
+            first proposal of the surrogate, None where no source is usable.
         """
-        useful, groups = self._useful(history), self._heard(history)
-        if not useful or (not groups and len(history.usable) < ELSEWHERE):
+        usable, groups = self._usable(history), self._active(history)
+        if not usable or (not groups and len(history.usable) < OTHER_SPACES):
             return [], None
-        most = max(TOP, len(useful))
+        most = max(TOP, len(usable))
         done = len(history.usable) + len(history.pending)
-        found: list[Suggestion] = []
+        suggestions: list[Suggestion] = []
         for turn in range(done, min(done + n, most) if groups else done):
             rank = partial(_expected, groups[turn % len(groups)])
-            ranked = source.candidates(history.with_pending(found), rank, 1, rng)
-            found += [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked]
-        return found, most + DESIGN
+            ranked = generator.candidates(history.with_pending(suggestions), rank, 1, rng)
+            suggestions += [Suggestion(one.candidate.architecture, parent=one.candidate.parent) for one in ranked]
+        return suggestions, most + DESIGN
 
-    def helped(self, cold: Surrogate, history: History) -> Surrogate:
-        """Return a surrogate that learns from the same scores with the help of the history's sources."""
-        groups = self._heard(history)
+    def with_sources(self, cold: Surrogate, history: History) -> Surrogate:
+        """Return the surrogate extended by the source models of a history; unchanged without usable sources."""
+        groups = self._active(history)
         if not groups:
             return cold
         if isinstance(cold, OutcomeTransformed):
@@ -120,51 +121,53 @@ class Transfer:
         transform = own[0].transform
         return StackedGP([*own, *(CoregionalisedGP(model, transform) for models in groups for model in models)], prior)
 
-    def _useful(self, history: History) -> list[SourceGroup]:
-        """Return the groups of sources that something can be learnt from, those of the same space first."""
+    def _usable(self, history: History) -> list[SourceGroup]:
+        """Return the groups of sources that a model can be fitted to, those of the same space first."""
         groups = [group for group in grouped(history.sources) if comparable(group.space, self.space.name)]
         groups = [group for group in groups if not too_little(*group.sources)]
-        if len(groups) > REMEMBERED:
+        if len(groups) > MOST_GROUPS:
             groups.sort(key=lambda group: -len(group.contents))
         groups.sort(key=lambda group: group.space != self.space.name)
-        return groups[:REMEMBERED]
+        return groups[:MOST_GROUPS]
 
-    def _heard(self, history: History) -> list[SourceModels]:
-        """Return the models of each group that is heard still."""
-        everyone = len(history.usable) < ELSEWHERE
-        heard = [group for group in self._useful(history) if everyone or group.space == self.space.name]
-        return [models for models in map(self._learnt, heard) if models]
+    def _active(self, history: History) -> list[SourceModels]:
+        """Return the models of each group; after `OTHER_SPACES` evaluations, of groups of the same space only."""
+        all_spaces = len(history.usable) < OTHER_SPACES
+        active = [group for group in self._usable(history) if all_spaces or group.space == self.space.name]
+        return [models for models in map(self._fitted, active) if models]
 
     @cached_property
     def _models(self) -> list[Model]:
         listing = self._listing
         if listing is None and (members := members_of(self.space)) is not None:
             listing = Listing([member.functional for member in members])
-        return [self._given[name] if name in self._given else model(name, self.space, listing) for name in MEMBERS]
+        return [
+            self._own_models[name] if name in self._own_models else model(name, self.space, listing) for name in MEMBERS
+        ]
 
-    def _learnt(self, group: SourceGroup) -> SourceModels:
+    def _fitted(self, group: SourceGroup) -> SourceModels:
         contents = group.contents
         with self._lock:
-            if contents not in self._known:
-                self._known[contents] = tuple(learn(group, self.space, self._models))
-            self._known.move_to_end(contents)
-            while len(self._known) > REMEMBERED:
-                self._known.popitem(last=False)
-            return self._known[contents]
+            if contents not in self._cache:
+                self._cache[contents] = tuple(learn(group, self.space, self._models))
+            self._cache.move_to_end(contents)
+            while len(self._cache) > MOST_GROUPS:
+                self._cache.popitem(last=False)
+            return self._cache[contents]
 
 
-def helped(space: Space, preset: str, method: Method) -> Method:
-    """Return how an agent searches that learns from other tasks as well, unless it is to do as its paper says."""
+def with_transfer(space: Space, preset: str, method: Method) -> Method:
+    """Return the method with transfer from other tasks; unchanged for the preset `paper`."""
     return method if preset == "paper" else replace(method, transfer=Transfer(space, listing=listing_of(method.source)))
 
 
 def best_of(models: SourceModels) -> SourceGP:
-    """Return the model that foretells its group best."""
-    return max(models, key=lambda model: model.share)
+    """Return the model of the largest stacking weight in its group."""
+    return max(models, key=lambda model: model.weight)
 
 
 def _expected(models: SourceModels, networks: Sequence[Architecture]) -> Array:
-    """Return what the models of a group expect together, by the shares that its own evaluations give them."""
-    living = [network.functional for network in networks]
-    found: Array = sum((model.share * model.means(living) for model in models), np.zeros(len(living)))
-    return found
+    """Return the expected scores under a group's models, averaged by their stacking weights: (n,) float64."""
+    functional = [network.functional for network in networks]
+    expected: Array = sum((model.weight * model.means(functional) for model in models), np.zeros(len(functional)))
+    return expected

@@ -1,11 +1,11 @@
-"""Which studies another one may start warm from.
+"""Eligible source studies of a warm start.
 
-| the source's              | is to the study                 | for whom                                               |
-|---------------------------|---------------------------------|--------------------------------------------------------|
-| task, protocol, space     | observations (`sources.split`)  | every agent                                            |
-| space, or a space whose   | something to expect             | agents that transfer (`Agent.transfers`); others leave |
-| networks can be compared  | (`transfer.coordinator`)        | it alone                                               |
-| space is another one      | nothing, and is refused         | nobody                                                 |
+| the source has the study's    | its evaluations serve as                            | for agents                     |
+|-------------------------------|-----------------------------------------------------|--------------------------------|
+| task, protocol and space      | observations (`source_tasks.split`)                 | all                            |
+| space, or a comparable space  | data of a source task (`transfer.coordinator`)      | that transfer; others ignore   |
+|                               |                                                     | them (`Agent.transfers`)       |
+| neither                       | nothing: the source is refused                      | none                           |
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ if TYPE_CHECKING:
 Sources = Sequence[str] | Literal["all"]
 
 
-def chosen(archive: Archive, asked: Study, sources: Sources, agent: Agent | None = None) -> list[str]:
-    """Return the names of the studies that a study starts warm from, and check them.
+def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None = None) -> list[str]:
+    """Return the names of a study's sources, checked.
 
     Args:
-        archive: Where they are.
-        asked: The study; it need not be stored yet.
-        sources: Names, or `"all"` that have evaluations which are of use.
-        agent: Who searches; None for one that is not known yet, which may make use of any.
+        archive: The archive of the studies.
+        study: The study; it need not be stored yet.
+        sources: Names, or `"all"` for every eligible study with evaluations.
+        agent: The agent of the search; None where it is not chosen yet: every comparable source is then eligible.
 
     Raises:
-        UnknownNameError: There is no study of a name.
-        UsageError: A name is the study's own, its networks cannot be compared with the study's, or the agent cannot
-            make use of another task.
+        UnknownNameError: A source is no study of the archive. UsageError: A source is the study itself, its networks
+        cannot be compared with the study's, or the agent does not
+            transfer from other tasks.
     """
     if sources == "all":
-        others = [each for each in archive.studies.list() if each.study.name != asked.name]
+        others = [each for each in archive.studies.list() if each.study.name != study.name]
         evaluated = [each.study for each in others if any(each.counts.get(state) for state in State if state.evaluated)]
-        return [other.name for other in evaluated if not _useless(asked, other, agent)]
+        return [other.name for other in evaluated if not _ineligible(study, other, agent)]
     for name in sources:
         source = archive.studies.get(name)
-        if name == asked.name:
+        if name == study.name:
             raise UsageError(f"the study {name!r} cannot start warm from itself")
-        if reason := _useless(asked, source, agent):
-            raise UsageError(f"{asked.name!r} cannot start warm from the study {name!r}: {reason}")
+        if reason := _ineligible(study, source, agent):
+            raise UsageError(f"{study.name!r} cannot start warm from the study {name!r}: {reason}")
     return list(sources)
 
 
-def _useless(asked: Study, source: Study, agent: Agent | None) -> str | None:
-    """Return why a source is of no use, None where it is."""
-    if _same(asked, source):
+def _ineligible(study: Study, source: Study, agent: Agent | None) -> str | None:
+    """Return why a source is not eligible; None where it is."""
+    if _same(study, source):
         return None
-    if not comparable(source.space, asked.space):
-        return f"it searched the space {source.space}, whose networks nothing compares with those of {asked.space}"
+    if not comparable(source.space, study.space):
+        return f"it searched the space {source.space}, whose networks cannot be compared with those of {study.space}"
     if agent is not None and not agent.transfers:
         return (
             f"its task is {source.task} ({source.protocol}), and the agent {agent.kind} learns from its own task "
@@ -67,5 +67,5 @@ def _useless(asked: Study, source: Study, agent: Agent | None) -> str | None:
     return None
 
 
-def _same(asked: Study, source: Study) -> bool:
-    return same_task(asked, source.task, source.protocol, source.space)
+def _same(study: Study, source: Study) -> bool:
+    return same_task(study, source.task, source.protocol, source.space)

@@ -1,14 +1,14 @@
-"""What each source of a warm start has contributed to a study.
+"""A report of the contribution of each source to a warm-started study.
 
 | column       | meaning                                                                                   |
 |--------------|-------------------------------------------------------------------------------------------|
-| same_task    | whether its evaluations are observations of the study, or foretell it at best             |
-| evaluations  | how many it has with a finite value                                                       |
-| proposals    | how many of the study's proposals were based on it                                        |
-| coupling     | how far the agent took the task to follow it, in [-1, 1], when it was last asked; None    |
-|              | where the agent did not say: of the same task, or before anything was learnt from it      |
-| best_rank    | the rank of its best network among what the study itself has evaluated, 1 is best; None   |
-|              | where the study has not evaluated it                                                      |
+| same_task    | whether its evaluations are observations of the study, rather than of a source task       |
+| evaluations  | its evaluations of finite value                                                           |
+| proposals    | the study's proposals that were based on it                                               |
+| coupling     | correlation of the study's task with it, in [-1, 1], as last estimated by the agent; None |
+|              | for the same task, and before the first estimate                                          |
+| best_rank    | rank of its best network among the study's own evaluations, 1 is best; None where the     |
+|              | study has not evaluated it                                                                |
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Contribution(NamedTuple):
 
 
 def contributed(archive: Archive, name: str) -> list[Contribution]:
-    """Return one row for each study that a study started warm from, by name.
+    """Return one row for each source of a warm-started study, by name.
 
     Raises:
         UnknownNameError: There is no study of this name.
@@ -46,10 +46,10 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
     study, sources = archive.studies.get(name), archive.studies.sources(name)
     if not sources:
         return []
-    found: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
+    by_study: dict[str, list[Evaluation]] = {one: [] for one in (name, *sources)}
     for seen in archive.studies.evaluations([name, *sources]):
         if math.isfinite(seen.score):
-            found[str(seen.study)].append(seen)
+            by_study[str(seen.study)].append(seen)
     proposals = sorted(archive.proposals.list(name), key=lambda proposal: proposal.number)
     rows = []
     for source in sources:
@@ -61,18 +61,18 @@ def contributed(archive: Archive, name: str) -> list[Contribution]:
                 task=other.task,
                 space=other.space,
                 same_task=same_task(study, other.task, other.protocol, other.space),
-                evaluations=len(found[source]),
+                evaluations=len(by_study[source]),
                 proposals=len(based),
                 coupling=_coupling(proposals, source),
-                best_rank=_rank(found[source], found[name]),
+                best_rank=_rank(by_study[source], by_study[name]),
             )
         )
     return rows
 
 
 def _coupling(proposals: Sequence[Proposal], source: str) -> float | None:
-    said = [one.based_on["coupling"][source] for one in proposals if source in one.based_on.get("coupling", ())]
-    return said[-1] if said else None
+    estimates = [one.based_on["coupling"][source] for one in proposals if source in one.based_on.get("coupling", ())]
+    return estimates[-1] if estimates else None
 
 
 def _rank(theirs: Sequence[Evaluation], own: Sequence[Evaluation]) -> int | None:

@@ -1,18 +1,18 @@
-"""What evaluations of another task say of networks: a Gaussian process that is learnt once, and then asked.
+"""A Gaussian process fitted once to a source task; its posterior is the prior of a target task's GP.
 
 | symbol | meaning                                                              | shape  |
 |--------|----------------------------------------------------------------------|--------|
-| S      | networks that the sources evaluated                                  | (u,)   |
+| S      | networks evaluated by the source studies                             | (u,)   |
 | f'     | their scores, transformed to log-regret and standardised             | (u,)   |
-| k, L   | its covariance; L L^T = k(S, S) + noise                              |        |
+| k, L   | covariance of f'; L L^T = k(S, S) + noise                            |        |
 | V      | L^-1 k(S, x), for every network x                                    | (u, m) |
 | m, C   | posterior: m = V^T L^-1 f', C(x, y) = k(x, y) - V(x)^T V(y)          |        |
 
-Scores of sources have units of their own, which the transform takes out. Where the sources searched another space than
-the agent does, networks are compared in a common language (`archive.agents.transfer.cell_vocabulary`).
+The units of source scores are arbitrary; the transform removes them. Where the sources searched another space than the
+agent does, networks are compared in a common vocabulary (`archive.agents.transfer.cell_vocabulary`).
 
-V of every member of a space that can be listed is kept: sources do not change during a search, so a proposal computes
-no more than k between the few networks evaluated and all others.
+V is cached for all members of a listed space: sources do not change during a search, so that a proposal computes only k
+between the few evaluated networks and all others.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from archive.errors import NumericalError
 from archive.spaces.base import Space
 
 MOST = 1000
-"""Evaluations of a group that are learnt from, half of them the best: more take seconds, and change little."""
+"""Most evaluations of a group to fit to, half of them the best: more take seconds, and change little."""
 
 BLOCK = 2048
-"""Networks asked about at a time."""
+"""Networks predicted at a time."""
 
 
 Places = slice | NDArray[np.int64] | Sequence[Architecture]
@@ -53,10 +53,10 @@ Places = slice | NDArray[np.int64] | Sequence[Architecture]
 
 @dataclass(frozen=True)
 class SourceGroup:
-    """Sources that are learnt together.
+    """Source studies of one task, protocol and space, which share their models.
 
     Attributes:
-        sources: Of one task, protocol and space.
+        sources: The studies.
     """
 
     sources: tuple[SourceStudy, ...]
@@ -68,16 +68,16 @@ class SourceGroup:
 
     @cached_property
     def contents(self) -> tuple[object, ...]:
-        """What tells groups apart."""
+        """Studies, evaluations and scores: the identity of the group's data."""
         return tuple((source.study, seen.id, seen.score) for source in self.sources for seen in source.observations)
 
     def chosen(self) -> list[Observation]:
-        """Return the evaluations that are learnt from: all with a finite score, or the better half of `MOST`."""
+        """Return the evaluations to fit to: those of finite score; beyond `MOST`, half the best, half at random."""
         seen = [one for source in self.sources for one in History(source.observations).usable]
         if len(seen) <= MOST:
             return seen
         order = np.argsort([-one.score for one in seen], kind="stable")
-        # The same sources make the same model, whatever else an agent draws.
+        # A fixed seed: the same sources give the same model for every agent.
         others = np.random.default_rng(0).permutation(order[MOST // 2 :])[: MOST - MOST // 2]
         return [seen[at] for at in sorted([*order[: MOST // 2].tolist(), *others.tolist()])]
 
@@ -91,12 +91,12 @@ def grouped(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
 
 
 def learn(group: SourceGroup, space: Space, models: Sequence[Model]) -> list[SourceGP]:
-    """Return what has been learnt from a group, by each model; none from too few networks, or equal scores.
+    """Fit each model to a group; returns none for too few networks or equal scores.
 
     Args:
         group: The sources.
-        space: Where the agent searches.
-        models: Of `archive.agents.bayesopt.portfolio_members`, for the agent's space.
+        space: The space that the agent searches.
+        models: Models of `archive.agents.bayesopt.portfolio_members` for that space.
     """
     if too_little(*group.sources):
         return []
@@ -114,29 +114,30 @@ def learn(group: SourceGroup, space: Space, models: Sequence[Model]) -> list[Sou
             fitted.append(_surrogate(one).fit(networks, scores, np.random.default_rng(0)))
         except NumericalError:
             return []
-    heard = stacking_weights(loo_log_densities(fitted, scores))
+    weights = stacking_weights(loo_log_densities(fitted, scores))
     return [
-        SourceGP(group, found, float(share), common, members or ()) for found, share in zip(fitted, heard, strict=True)
+        SourceGP(group, model, float(weight), common, members or ())
+        for model, weight in zip(fitted, weights, strict=True)
     ]
 
 
 @final
 class SourceGP:
-    """One model of a group: an `SourceModel`.
+    """A Gaussian process fitted to a group; see `SourceModel`.
 
     Args:
         group: The sources.
-        fitted: What has been learnt of them.
-        share: How well it foretells them beside the group's other models; of sum 1.
-        common: Whether networks are compared in the common language of cells.
-        everywhere: All networks of the agent's space, where they can be listed; else none.
+        fitted: The fitted GP.
+        weight: Its stacking weight among the group's models, of sum 1.
+        common: Whether networks are compared in the common vocabulary of cells.
+        everywhere: All networks of the agent's space, where it is listed; else none.
     """
 
     def __init__(
-        self, group: SourceGroup, fitted: FittedGP, share: float, common: bool, everywhere: Sequence[Architecture]
+        self, group: SourceGroup, fitted: FittedGP, weight: float, common: bool, everywhere: Sequence[Architecture]
     ) -> None:
         """Keep the arguments."""
-        self.group, self.fitted, self.share, self.common = group, fitted, share, common
+        self.group, self.fitted, self.weight, self.common = group, fitted, weight, common
         self._everywhere = everywhere
         self._translated: dict[str, Architecture] = {}
         self._process, self._theta = fitted.processes[0], fitted.thetas[0][:-1]
@@ -162,12 +163,12 @@ class SourceGP:
         )
 
     def _places(self, networks: Sequence[Architecture]) -> Places:
-        """Return where networks stand among those remembered; themselves where one is not there."""
+        """Return the positions of networks in the cache; the networks themselves where one is not cached."""
         known = self._position
         found = np.array([known.get(one.key, -1) for one in networks], np.int64)
         if (found < 0).any() or not len(found):
             return networks
-        # A slice is copied several times as fast as columns that are picked.
+        # A slice is copied several times as fast as an index array.
         consecutive = len(found) > 1 and bool((np.diff(found) == 1).all())
         return slice(int(found[0]), int(found[-1]) + 1) if consecutive else found
 
@@ -225,7 +226,7 @@ class SourceGP:
 
 
 def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) -> list[Model]:
-    """Return models that have the members of a space in the language in which they are asked for them."""
+    """Return the models with the members of a space listed in the common vocabulary."""
     listing = None if members is None else Listing([_compared(each, True) for each in members])
     return [replace(one, pairwise=CachedDistances(one.pairwise.kinds, listing)) for one in models]
 

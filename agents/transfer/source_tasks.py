@@ -1,9 +1,9 @@
-"""Where what a study started warm from belongs: observations of its own task, or sources of other tasks.
+"""The division of a history into observations and source studies.
 
     evaluations of the study and of its sources -> split -> its observations, and one `SourceStudy` for each other study
 
-An evaluation of the same task, protocol and space is an observation, whichever study it was made in. All others are
-of sources: their scores have another unit, and their networks are no answer to what the study asks.
+An evaluation of the same task, protocol and space is an observation, in whichever study it was made. All others belong
+to source studies: their scores have another unit, and their networks do not answer the study's question.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 
 def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluation], tuple[SourceStudy, ...]]:
-    """Return the evaluations that are a study's observations, and its sources, by name.
+    """Return the evaluations that are a study's observations, and its source studies by name.
 
-    Observations from other studies come first: they were there before the study's own, which keep their order.
-
-    Trainings that paused before their end are no evaluations of a source.
+    Observations from other studies come first, as the older ones; the study's own keep their order. Partial trainings
+    are left out of source studies.
     """
     own: list[Evaluation] = []
     others: dict[str, list[Evaluation]] = {}
@@ -37,21 +36,21 @@ def split(evaluations: Sequence[Evaluation], study: Study) -> tuple[list[Evaluat
 
 
 def observation(seen: Evaluation, score: float) -> Observation:
-    """Return what an agent is told of an evaluation."""
+    """Return the observation that an agent receives of an evaluation."""
     return Observation(seen.architecture, score, seen.id, seen.agent, seen.hyperparameters)
 
 
 def same_task(study: Study, task: str, protocol: str, space: str) -> bool:
-    """Return whether what is evaluated there is an observation of a study."""
+    """Return whether evaluations of this task, protocol and space are observations of a study."""
     return (study.task, study.protocol, study.space) == (task, protocol, space)
 
 
 LEAST = 5
-"""Different networks that must have been evaluated: fewer tell nothing of a space."""
+"""Fewest distinct networks of a usable source."""
 
 
 def too_little(*sources: SourceStudy) -> str | None:
-    """Return why nothing can be learnt from sources of one task; None where something can."""
+    """Return why sources of one task are unusable; None where they are usable."""
     seen = [one for source in sources for one in source.observations if math.isfinite(one.score)]
     different = len({one.architecture.functional_key for one in seen})
     if different < LEAST:

@@ -11,18 +11,19 @@ from click.testing import CliRunner
 from archive import agents, spaces
 from archive.agents.base import Agent, AgentInfo
 from archive.agents.catalogue import info, infos
+from archive.agents.registry import registry
 from archive.cli.main import archive as command
 from archive.errors import UnknownNameError, UsageError
 from archive.registry import Registry
 
-BUILT_IN = tuple(agents.registry.built_in)
+BUILT_IN = tuple(registry.built_in)
 
 
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_built_in_agents_say_what_they_are(kind):
     found = info(kind)
     assert all(part for part in astuple(found) if isinstance(part, str))
-    assert agents.registry.load(kind).kind == kind
+    assert registry.load(kind).kind == kind
     assert set(found.spaces) <= set(spaces.names())
 
 
@@ -59,7 +60,7 @@ class Entry:
 
 
 def test_agents_of_other_packages(monkeypatch):
-    ours = Registry(agents.registry.kind, agents.registry.group, agents.registry.built_in)
+    ours = Registry(registry.kind, registry.group, registry.built_in)
     ours.__dict__["_offered"] = {"plain": Entry(lambda: Plain), "broken": Entry(lambda: 1 / 0)}
     monkeypatch.setattr(agents, "registry", ours)
     found = infos()

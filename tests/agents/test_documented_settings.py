@@ -12,6 +12,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.benchmarks.search.contestants import PEERS, contestant
+from archive.agents.registry import registry
 from tests.support import ROOT
 
 FOLDERS = ("archive", "agents", "kernels", "trainer", "cli")
@@ -52,7 +53,7 @@ def test_a_documented_setting_is_accepted(example):
 
 @pytest.mark.parametrize("kind", agents.names())
 def test_the_arguments_of_an_agent_are_those_that_its_class_documents(kind):
-    made = agents.registry.load(kind)
+    made = registry.load(kind)
     names = described(made, "Args") - {"space"}
     if "options" in names:
         options = type(inspect.signature(made).parameters["options"].default)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from archive import agents, spaces
+from archive.agents import study as opened
 from archive.agents.initial_design import gain, initial_numbers
 from archive.agents.loop import run
 from archive.agents.study_setup import open_study
-from archive.agents.study_setup import study as opened
 from archive.store.records import Result, Study
 
 SPACE = spaces.get("mlp")

@@ -15,6 +15,7 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents.base import Agent, Suggestion
+from archive.agents.registry import registry
 from archive.agents.replay import recheck
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.registry import Registry
@@ -61,9 +62,9 @@ class Entry:
 
 @pytest.fixture
 def installed(monkeypatch):
-    ours = Registry(agents.registry.kind, agents.registry.group, agents.registry.built_in)
+    ours = Registry(registry.kind, registry.group, registry.built_in)
     ours.__dict__["_offered"] = found = {}
-    monkeypatch.setattr(agents, "registry", ours)
+    monkeypatch.setattr("archive.agents.registry.registry", ours)
     return found
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from archive import agents, spaces
 from archive.agents import loop, provenance
+from archive.agents import study as open_study
 from archive.agents.base import Agent, History
 from archive.agents.replay import recheck
-from archive.agents.study_setup import study as open_study
 from archive.api import Archive
 from archive.store.records import Result, State
 

@@ -8,7 +8,7 @@ import shlex
 import pytest
 
 from archive import spaces
-from archive.agents.study_setup import study as opened
+from archive.agents import study as opened
 from archive.store.records import Result, State, Study
 from tests.support.commands import shell, table
 from tests.support.stores import suggest

@@ -1,31 +1,33 @@
-"""An ensemble of feed-forward networks on features of architectures: the surrogate of BANANAS.
+"""Ensemble of feed-forward networks on features of architectures: the surrogate of BANANAS.
 
 Notation, with the equations of BANANAS (White, Neiswanger, Savani):
 
     symbol   meaning                                                             shape
-    M, m     members, architectures asked about                                  scalars
-    f_k      what member k says, in score units                                  (M, m)
+    M, m     members, query architectures                                        scalars
+    f_k      prediction of member k, in score units                              (M, m)
     mu       mean over the members, f-hat                    eq. (1)             (m,)
     D        deviations (f_k - mu) / sqrt(M - 1)                                 (M, m)
     s^2      column sums of D^2, sigma-hat squared           eq. (1)             (m,)
     C        D^T A D, covariance of the scores                                   (m, m)
-    A        the identity, until points are believed                             (M, M)
+    A        the identity, without fantasies                                     (M, M)
     tau2     mean square of mu's errors on its own observations                  scalar
 
-The paper treats the members' answers as a Gaussian of mean mu and standard deviation s (appendix B.2): so the posterior
-is one Gaussian (S = 1), and acquisitions see what the paper's see. Joint samples need covariances, which the paper does
-not have; C is the members' own. Its rank is at most M - 1: five members hold four independent doubts, and a joint
-sample is a random mixture of the members, where the paper's Thompson sampling (eq. 5) takes one of them.
+The paper treats the members' predictions as a Gaussian of mean mu and standard deviation s (appendix B.2). The
+posterior is therefore one Gaussian (S = 1), and acquisitions are those of the paper. Joint samples need covariances,
+which the paper does not define; C is the members' empirical covariance. Its rank is at most M - 1, four for five
+members, and a joint sample is a random mixture of the members, where the paper's Thompson sampling (eq. 5) takes one of
+them.
 
-Pending proposals: the paper ignores them and takes the best ten of one ranking. Training anew on believed scores would
-cost a training for each. Here the Gaussian (mu, C) is conditioned on the believed scores with noise tau2, which is
-A <- (A^-1 + D_p D_p^T / tau2)^-1 for believed points p: mu stays, the members' disagreement that shows at p is taken
-out everywhere, and it costs next to nothing. After M - 1 points that differ, hardly any member_covariance is left: the rank again.
+Pending proposals: the paper ignores them and takes the best ten of one ranking. Refitting on fantasy scores would cost
+a training for each. Here the Gaussian (mu, C) is conditioned on the fantasies with noise tau2, which is A <- (A^-1 +
+D_p D_p^T / tau2)^-1 for fantasised points p: mu stays the same, and the members' disagreement at p is removed
+everywhere, at negligible cost. After M - 1 distinct points hardly any variance remains, because of the rank.
 
-Features that no observation has are left out. The paper has an input for every path there might be; its weight stays at
-its random start and adds noise to what is said of networks that have the path. Features are divided by their largest
-absolute value, 1 for the binary encodings of the paper, and scores standardised: the paper trains on percent. On
-the NAS-Bench-101 sample standardising lowered the mean absolute error by a tenth or more at 20, 100 and 500 networks.
+Features that no observed network has are left out. The paper has an input for every possible path; the weight of an
+unobserved one stays at its random initial value and adds noise to predictions for networks that have the path. Features
+are divided by their largest absolute value, 1 for the binary encodings of the paper, and scores are standardised, where
+the paper trains on percent. On the NAS-Bench-101 sample standardising lowered the mean absolute error by a tenth or
+more at 20, 100 and 500 networks.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import check_one_space
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance, matrix, vocabulary
 
-# Believed scores are never taken for exact, even where the members know all observations by heart.
+# Fantasy scores keep some noise, even where the members interpolate all observations.
 LEAST_NOISE = 1e-3
 
 
@@ -57,8 +59,8 @@ class Ensemble(Surrogate):
     Results depend on the generator alone, not on `threads`.
 
     Args:
-        encoding: Gives the features, by its name in the registry of kernels or as an object.
-        members: M; at least 2, or there is no deviation.
+        encoding: Source of the features: a name in the registry of kernels, or an object.
+        members: M; at least 2, as the deviation needs.
         layers: Hidden layers of each member.
         width: Units of each.
         epochs: Passes over the observations.
@@ -107,7 +109,7 @@ class Ensemble(Surrogate):
 
         Raises:
             InvalidArchitectureError: The networks are of different spaces, or have no features.
-            NumericalError: Also where the weights grew without bound, as they may at a high learning rate.
+            NumericalError: Also where the weights diverged, as they may at a high learning rate.
         """
         check_scores(architectures, scores)
         networks = [self.encoding.prepare(architecture) for architecture in architectures]
@@ -119,20 +121,20 @@ class Ensemble(Surrogate):
         targets = scale.standardise(scores).astype(np.float32)
         thetas = train(shape, drawn, inputs.read(networks), targets, self.batch, self.rate, self.threads)
         fitted = FittedEnsemble(inputs, shape, thetas, scale, float(scores.max()), 1.0, np.eye(self.members))
-        said = fitted.members(networks)
-        if not np.isfinite(said).all():
-            raise NumericalError(f"the ensemble's weights grew without bound: lower its learning rate, got {self.rate}")
-        errors = np.square(said.mean(axis=0) - scores).mean()
+        predictions = fitted.members(networks)
+        if not np.isfinite(predictions).all():
+            raise NumericalError(f"the ensemble's weights diverged: lower its learning rate, got {self.rate}")
+        errors = np.square(predictions.mean(axis=0) - scores).mean()
         return replace(fitted, noise=max(float(errors), LEAST_NOISE * scale.spread**2))
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Which features enter, and how.
+    """The features of the observed networks, scaled to inputs.
 
     Attributes:
-        encoding: Gives the features.
-        space: Of the observed networks.
+        encoding: Source of the features.
+        space: Space of the observed networks.
         names: The features of the observed networks, for each component of the encoding.
         largest: (F,) float64, their largest absolute values.
     """
@@ -147,7 +149,7 @@ class Inputs:
         """Choose the features of observed networks, at least one."""
         names = tuple(vocabulary(networks, component) for component in range(len(encoding.components)))
         raw = cls(encoding, networks[0].space, names, np.ones(1))._columns(networks)
-        # Networks without a single feature are all alike; one constant column lets them have a mean.
+        # Networks without any feature cannot be told apart; one constant column lets the members fit a mean.
         return cls(encoding, networks[0].space, names, np.abs(raw).max(axis=0) if raw.shape[1] else np.zeros(1))
 
     @property
@@ -169,14 +171,14 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble(Fitted):
-    """What `Ensemble` has learnt.
+    """A fitted `Ensemble`.
 
     Attributes:
-        inputs: From networks to inputs.
-        shape: Of each member.
+        inputs: Maps networks to inputs.
+        shape: Shape of each member.
         thetas: (M, P) float32, the members' weights.
-        scale: From scores to standardised values.
-        best: The incumbent's score, believed ones included.
+        scale: Maps scores to standardised values.
+        best: The incumbent's score, fantasies included.
         noise: tau2, in squared score units.
         member_covariance: (M, M) float64: A.
     """
@@ -206,15 +208,15 @@ class FittedEnsemble(Fitted):
             return self
         mean, deviations = self._moments(architectures)
         precision = np.linalg.inv(self.member_covariance) + deviations @ deviations.T / self.noise
-        member_covariance = np.linalg.inv(precision)
-        return replace(self, best=max(self.best, float(mean.max())), member_covariance=0.5 * (member_covariance + member_covariance.T))
+        updated = np.linalg.inv(precision)
+        return replace(self, best=max(self.best, float(mean.max())), member_covariance=0.5 * (updated + updated.T))
 
     def members(self, networks: Sequence[Embedded]) -> Array:
-        """Return what each member says of m prepared networks, in score units: (M, m) float64."""
+        """Return the predictions of the members for m prepared networks, in score units: (M, m) float64."""
         with np.errstate(over="ignore", invalid="ignore"), one_thread():
-            said = predict(self.shape, self.thetas, self.inputs.read(networks))
-        found: Array = self.scale.centre + self.scale.spread * said
-        return found
+            outputs = predict(self.shape, self.thetas, self.inputs.read(networks))
+        predictions: Array = self.scale.centre + self.scale.spread * outputs
+        return predictions
 
     def _moments(self, architectures: Sequence[Architecture]) -> tuple[Array, Array]:
         networks = [self.inputs.encoding.prepare(architecture) for architecture in architectures]
@@ -223,6 +225,6 @@ class FittedEnsemble(Fitted):
                 raise InvalidArchitectureError(
                     f"the ensemble was trained on networks of space {self.inputs.space}, got one of {network.space}"
                 )
-        said = self.members(networks)
-        mean = said.mean(axis=0)
-        return mean, (said - mean) / np.sqrt(len(said) - 1)
+        predictions = self.members(networks)
+        mean = predictions.mean(axis=0)
+        return mean, (predictions - mean) / np.sqrt(len(predictions) - 1)

@@ -1,4 +1,4 @@
-"""Training of several small feed-forward networks at once, on sparse inputs: compiled, one member a thread.
+"""Compiled training of several small feed-forward networks on sparse inputs, one thread for each member.
 
 Notation:
 
@@ -14,14 +14,14 @@ Notation:
     m <- 0.9 m + 0.1 g,  v <- 0.99 v + 0.01 g^2
     theta <- theta - lr (m / (1 - 0.9^t)) / (sqrt(v / (1 - 0.99^t)) + 1e-7)
 
-BANANAS (section 5.1) names Adam, the absolute loss, L = 10 and W = 20. It is silent on batches (32), epochs (200), the
-decay of v (0.99) and the initial weights (Glorot's uniform ones, biases 0), and gives a learning rate of 0.1: all
-these are taken from its authors' published code, whose learning rate is 0.01. With 0.1 the error after 500 networks is
-twice as large (path encoding, 6 seeds of `agents.benchmarks.table1`: 1.49 % instead of 0.74 %).
+BANANAS (section 5.1) specifies Adam, the absolute loss, L = 10, W = 20 and a learning rate of 0.1. Batches (32), epochs
+(200), the decay of v (0.99) and the initial weights (Glorot uniform, biases 0) are not specified; they are taken from
+the authors' published code, and so is the learning rate, 0.01. With 0.1 the error after 500 networks is twice as large
+(path encoding, 6 seeds of `agents.benchmarks.table1`: 1.49 % instead of 0.74 %).
 
-Networks of width 20 are no work for a matrix library: most of the time goes into calling it. For five members, 500
-observations and 364 features, compiled loops took 0.9 s of one core where batched numpy took more than 2 s and batched
-torch 3 s. The loops pass over features and units that are 0, and no member waits for another.
+Networks of width 20 are too small for a matrix library: most of the time is spent on calls. For five members, 500
+observations and 364 features, compiled loops took 0.9 s of one core, batched numpy more than 2 s and batched torch 3 s.
+The loops skip features and units that are 0, and members do not wait for each other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Starts = NDArray[np.int64]
 
 
 class NetworkShape(NamedTuple):
-    """Numbers of features, of hidden layers and of units in each, all at least 1."""
+    """Numbers of features, hidden layers and units in each layer, all at least 1."""
 
     features: int
     layers: int
@@ -66,7 +66,7 @@ class NetworkShape(NamedTuple):
 
 
 class TrainingDraws(NamedTuple):
-    """What happens at random, drawn before training: so the members' results depend on neither threads nor device.
+    """The random draws of a training, made beforehand, so that results do not depend on the number of threads.
 
     Attributes:
         thetas: (M, P) float32, initial weights.
@@ -97,13 +97,13 @@ def train(
     """Train all members and return their weights: (M, P) float32.
 
     Args:
-        shape: Of each member.
-        plan: Initial weights and orders; left as they are.
+        shape: Shape of each member.
+        plan: Initial weights and orders; not modified.
         inputs: (n, F) float32, sparse for speed.
         targets: (n,) float32.
         batch: Observations a step.
         rate: Adam's learning rate.
-        threads: How many members are trained at a time.
+        threads: Members trained at a time.
     """
     rows, columns = np.nonzero(inputs)
     starts = np.searchsorted(rows, np.arange(len(inputs) + 1))
@@ -121,7 +121,7 @@ def train(
 
 
 def predict(shape: NetworkShape, thetas: Singles, inputs: Singles) -> NDArray[np.float64]:
-    """Return what each member says of m inputs, (m, F) float32: (M, m) float64."""
+    """Return the outputs of the members for m inputs, (m, F) float32: (M, m) float64."""
     first, hidden, last, biases, bias = split(shape, thetas)
     h = np.maximum(inputs @ first + biases[:, None, 0], 0)
     for layer in range(shape.layers - 1):

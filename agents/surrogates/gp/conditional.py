@@ -1,10 +1,10 @@
-"""Gaussian processes on configurations, their hyperparameters sampled from the posterior (slice sampling).
+"""Gaussian processes on configurations with conditional parameters; hyperparameters by slice sampling.
 
-Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised; the prior of logarithms is uniform
-in the bounds that a kernel gives, and for the noise variance between 1e-4 and 1.
+Swersky et al. (2014) "infer all GP parameters using MCMC". Scores are standardised. The prior of the log-parameters is
+uniform between the kernel's bounds, and for the noise variance between 1e-4 and 1.
 
     symbol   meaning                                                     shape
-    n, m     observations, configurations asked about                    scalars
+    n, m     observations, query configurations                          scalars
     S        hyperparameter samples                                      scalar
     theta    log-parameters of the kernel, then of the noise variance    (p + 1,)
 """
@@ -28,15 +28,15 @@ _NOISE = (1e-4, 1.0)
 
 
 class FittedConditional(ABC):
-    """What has been learnt of standardised scores; immutable."""
+    """A model fitted to standardised scores of configurations; immutable."""
 
     @abstractmethod
     def posterior(self, codes: Array) -> Posterior:
-        """Return what is believed of the standardised scores of (m, D) codes."""
+        """Return the posterior of the standardised scores of (m, D) codes."""
 
     @abstractmethod
     def hallucinate(self, codes: Array) -> FittedConditional:
-        """Return the belief had these configurations, (k, D) codes, scored exactly as expected."""
+        """Return the model conditioned on fantasy scores of (k, D) codes, equal to their posterior means."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ class FittedConditionalGP(FittedConditional):
     """A Gaussian process, averaged over S samples of its hyperparameters.
 
     Attributes:
-        kernel: Of the codes.
-        prepared: (n, q) float64, the observed and believed configurations.
+        kernel: Kernel on codes.
+        prepared: (n, q) float64, the observed and fantasised configurations.
         thetas: (S, p + 1) float64.
         processes: One for each sample.
     """
@@ -77,14 +77,16 @@ class FittedConditionalGP(FittedConditional):
         return replace(self, prepared=np.vstack([self.prepared, added]), processes=processes)
 
 
-def learn(kernel: CodeKernel, codes: Array, values: Array, schedule: SamplingSchedule, rng: np.random.Generator) -> FittedConditionalGP:
-    """Learn from n observations, at least one.
+def learn(
+    kernel: CodeKernel, codes: Array, values: Array, schedule: SamplingSchedule, rng: np.random.Generator
+) -> FittedConditionalGP:
+    """Fit the model to n observations, at least one.
 
     Args:
-        kernel: Of the codes.
-        codes: (n, D) float64; equal rows are repeats.
+        kernel: Kernel on codes.
+        codes: (n, D) float64; equal rows are replicates.
         values: (n,) float64, standardised scores.
-        schedule: How long to sample.
+        schedule: Length of the chain.
         rng: Source of randomness.
     """
     prepared = kernel.prepare(codes)
@@ -107,7 +109,7 @@ def learn(kernel: CodeKernel, codes: Array, values: Array, schedule: SamplingSch
 
 @dataclass(frozen=True, eq=False)
 class FittedSeparateGPs(FittedConditional):
-    """A process for each depth by itself: nothing learnt at one depth says anything of another.
+    """An independent Gaussian process for each depth.
 
     Attributes:
         parts: The processes, by depth.
@@ -122,20 +124,20 @@ class FittedSeparateGPs(FittedConditional):
     best: float
 
     def posterior(self, codes: Array) -> Posterior:
-        """See `FittedConditional.posterior`; depths without observations are as good as all, and wholly uncertain."""
+        """See `FittedConditional.posterior`; a depth without observations has the prior, mean 0 and variance 1."""
         shape = (self.samples, len(codes))
         means, variances = np.zeros(shape), np.ones(shape)
         for depth, rows in self._rows(codes).items():
             if depth in self.parts:
                 own = self.parts[depth].posterior(codes[rows])
                 means[:, rows], variances[:, rows] = own.means, own.variances
-        believed = [part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()]
-        return Posterior(means, variances, np.max([np.full(self.samples, self.best), *believed], axis=0))
+        incumbents = [part.posterior(np.empty((0, codes.shape[1]))).best for part in self.parts.values()]
+        return Posterior(means, variances, np.max([np.full(self.samples, self.best), *incumbents], axis=0))
 
     def hallucinate(self, codes: Array) -> FittedSeparateGPs:
-        """See `FittedConditional.hallucinate`; at a depth without observations there is no process to change."""
-        found = {depth: rows for depth, rows in self._rows(codes).items() if depth in self.parts}
-        changed = {depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in found.items()}
+        """See `FittedConditional.hallucinate`; depths without observations have no process to change."""
+        present = {depth: rows for depth, rows in self._rows(codes).items() if depth in self.parts}
+        changed = {depth: self.parts[depth].hallucinate(codes[rows]) for depth, rows in present.items()}
         return replace(self, parts={**self.parts, **changed})
 
     def _rows(self, codes: Array) -> dict[int, list[int]]:
@@ -153,7 +155,7 @@ def learn_separately(
     rng: np.random.Generator,
     depth: Callable[[Array], int],
 ) -> FittedSeparateGPs:
-    """Learn a process for each depth; arguments as in `learn`, and the depth of one row of codes."""
+    """Fit a process for each depth; arguments as in `learn`, and a function from a row of codes to its depth."""
     depths = np.array([depth(row) for row in codes])
     parts = {
         int(each): learn(kernel, codes[depths == each], values[depths == each], schedule, rng)

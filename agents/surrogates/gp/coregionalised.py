@@ -56,8 +56,8 @@ NOISES = {1e-4: 0.3, 1e-3: 0.3, 1e-2: 0.25, 1e-1: 0.15}
 """Grid of eta2 with prior probabilities."""
 
 OFFSET_STD = 2.0
-"""beta, prior standard deviation of the offset. Wide, because a warm-started study begins with networks that are good on
-the source task, so that its standardised scores are shifted."""
+"""beta, prior standard deviation of the offset. Wide: a warm-started study begins with networks that are good on the
+source task, which shifts its standardised scores."""
 
 SCALE_EVALUATIONS = 1.0
 """Pseudo-evaluations with s = 1, the prior of the output scale."""

@@ -127,8 +127,8 @@ def _start(log_density: LogDensity, bounds: Bounds, rng: np.random.Generator) ->
 def _directions(bounds: Bounds, method: Method, rng: np.random.Generator) -> Array:
     """Return the d lines of one sweep, scaled so that t = 1 is the first width of the bracket: (d, d) float64."""
     d = len(bounds.lower)
-    # A quarter of the range: posteriors of a dozen observations fill a good part of the prior, and stepping out from too
-    # small a width costs more evaluations than shrinking from too large a one.
+    # A quarter of the range: posteriors of a dozen observations fill a good part of the prior, and stepping out from a
+    # width that is too small costs more evaluations than shrinking from one that is too large.
     width = 0.25 * bounds.widths
     if method == "coordinates":
         lines: Array = np.diag(width)[rng.permutation(d)]

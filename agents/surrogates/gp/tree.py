@@ -3,18 +3,18 @@
 Notation:
 
     symbol   meaning                                                                shape
-    x        decisions of a network (`archive.agents.encodings.decisions`)                    (D,)
-    leaf     the decisions that settle which others are made: the depth of a chain  (roots,)
-    F        features of the decisions made, of unit length times sqrt(2) at most   (n, q)
-    h        share of the decisions of a leaf in which two networks differ          (n, n)
+    x        decisions of a network (`archive.agents.encodings.decisions`)          (D,)
+    leaf     the root decisions, on which the others depend: the depth of a chain   (roots,)
+    F        features of the decisions made, of norm sqrt(2) at most                (n, q)
+    h        fraction of a leaf's decisions in which two networks differ            (n, n)
     eta2     noise variance                                                         scalar
 
-    f(x)  = c^T F(x) + g_leaf(x),   c ~ N(0, a_c I),   g_leaf ~ GP(0, a_g exp(-h / s)) for each leaf by itself
+    f(x)  = c^T F(x) + g_leaf(x),   c ~ N(0, a_c I),   g_leaf ~ GP(0, a_g exp(-h / s)), independent by leaf
     K     = a_c F F^T + a_g [same leaf] exp(-h / s)
 
-The linear part shares what is learnt between leaves along the decisions that they have in common; the processes of the
+The linear part shares information between leaves through the decisions that they have in common; the processes of the
 leaves are independent. As in NASBOT (appendix C.1) the whole matrix is built and inference is standard. The four
-hyperparameters are those of greatest posterior density, under a log-normal prior around the middle of `_BOUNDS`.
+hyperparameters are the maximum a posteriori under a log-normal prior centred in `_BOUNDS`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WALL = 1e12
 
 @dataclass(frozen=True)
 class Blocks:
-    """What covariances of m with n networks are made of.
+    """The parts of the covariance of m with n networks.
 
     Attributes:
         linear: (m, n) float64: F F^T.
@@ -68,14 +68,14 @@ class Blocks:
 
 
 class TreeFeatures:
-    """Turns decisions into the blocks of a covariance; immutable.
+    """Maps decisions to the parts of a covariance; immutable.
 
     Args:
         decisions: The decisions of the space.
     """
 
     def __init__(self, decisions: Decisions) -> None:
-        """Lay out the features: one a choice, or a constant and a slope where choices are ordered."""
+        """Lay out the features: one for each choice, or a constant and a slope for ordered choices."""
         self.roots = decisions.roots
         self._decisions = decisions.decisions
         self._codes = [_codes(decision) for decision in self._decisions]
@@ -97,7 +97,7 @@ class TreeFeatures:
 
     def _linear(self, vectors: Integers) -> Array:
         parts = [codes[vectors[:, d]] for d, codes in enumerate(self._codes)]
-        # Deep networks make more decisions; without the division they would vary more than shallow ones.
+        # Deep networks make more decisions; without the division their prior variance would be larger.
         linear: Array = np.hstack(parts) / np.sqrt((vectors != ABSENT).sum(axis=1))[:, None]
         return linear
 
@@ -117,14 +117,14 @@ class TreeFeatures:
 
 @dataclass(frozen=True, eq=False)
 class FittedTree:
-    """What has been learnt; immutable.
+    """A fitted tree GP; immutable.
 
     Attributes:
-        features: Of the space.
-        vectors: The rows of the process: observations, then what is believed.
+        features: Features of the space.
+        vectors: The rows of the process: observations, then fantasies.
         theta: (4,) float64, log-hyperparameters.
         process: The Gaussian process, on standardised values.
-        scale: From scores to standardised values.
+        scale: Maps scores to standardised values.
     """
 
     features: TreeFeatures
@@ -134,7 +134,7 @@ class FittedTree:
     scale: Scale
 
     def posterior(self, vectors: Sequence[Vector]) -> Posterior:
-        """Return what is believed of the scores of m networks, in score units."""
+        """Return the posterior of the scores of m networks, in score units."""
         cross = self.features.blocks(self.vectors, vectors).value(self.theta)
         with one_thread(len(self.vectors)):
             mean, variance = self.process.predict(cross, self.features.variance(vectors, self.theta))
@@ -143,7 +143,7 @@ class FittedTree:
         return Posterior(centre + spread * mean[None], spread**2 * variance[None], np.array([best]))
 
     def hallucinate(self, vectors: Sequence[Vector]) -> FittedTree:
-        """Return what would be learnt, had these networks scored exactly as expected."""
+        """Return the model conditioned on fantasy scores of these networks, equal to their posterior means."""
         if not vectors:
             return self
         cross = self.features.blocks(self.vectors, vectors).value(self.theta)
@@ -152,13 +152,13 @@ class FittedTree:
 
 
 def fit(features: TreeFeatures, vectors: Sequence[Vector], scores: Array, rng: np.random.Generator) -> FittedTree:
-    """Learn from n observations, at least one.
+    """Fit the model to n observations, at least one.
 
     Args:
-        features: Of the space.
-        vectors: The decisions of each; a network may stand there several times.
+        features: Features of the space.
+        vectors: The decisions of each; replicates of a network are allowed.
         scores: (n,) float64, finite.
-        rng: Draws the starts of the search for hyperparameters.
+        rng: Draws the starts of the hyperparameter optimisation.
     """
     scale = Scale.of(scores)
     values = scale.standardise(scores)
@@ -186,16 +186,16 @@ def objective(theta: Array, blocks: Blocks, values: Array) -> tuple[float, Array
 
 def _most_probable(blocks: Blocks, values: Array, rng: np.random.Generator) -> Array:
     starts = [_BOUNDS.mean(axis=1), *(rng.uniform(_BOUNDS[:, 0], _BOUNDS[:, 1]) for _ in range(_STARTS - 1))]
-    tops = [
+    optima = [
         minimize(objective, start, (blocks, values), jac=True, bounds=_BOUNDS, options={"maxiter": 50})
         for start in starts
     ]
-    theta: Array = min(tops, key=lambda top: float(top.fun)).x
+    theta: Array = min(optima, key=lambda optimum: float(optimum.fun)).x
     return theta
 
 
 def _codes(decision: Decision) -> Array:
-    """Return the features of each choice, and zeros in the last row, which is where `ABSENT` points."""
+    """Return the features of each choice, and a last row of zeros, which `ABSENT` indexes."""
     count = len(decision.choices)
     if decision.ordered:
         codes = np.stack([np.ones(count), np.linspace(-1.0, 1.0, count) if count > 1 else np.zeros(1)], axis=1)

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from archive import agents, spaces
-from archive.agents.study_setup import study as open_study
+from archive.agents import study as open_study
 from archive.architecture import codec
 from archive.errors import (
     CodecError,
@@ -91,7 +91,7 @@ def test_a_told_result_needs_no_budget(archive):
     first, second = cells(2)
     assert small.tell(first, 0.5)
     assert small.ask("random", 2) == []
-    with pytest.raises(UsageError, match="has its budget of 1 evaluations"):
+    with pytest.raises(UsageError, match="has spent its budget of 1 evaluations"):
         small.enqueue(second)
     assert small.tell(second, 0.25)
     assert small.record.budget == 2

@@ -13,6 +13,7 @@ from archive import agents, spaces
 from archive.agents import provenance
 from archive.agents.base import Agent, Suggestion
 from archive.agents.benchmarks.search import contestants, plan, regret, run, shares
+from archive.agents.registry import registry
 from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
 from archive.agents.study_setup import open_study
@@ -178,7 +179,7 @@ def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked
 def test_a_basis_of_what_is_gone_is_refused(archive, search, job):
     search(job)
     archive.query("MATCH (e:Evaluation) WHERE e.id ENDS WITH '3' DETACH DELETE e", write=True)
-    with pytest.raises(UsageError, match="not all is there"):
+    with pytest.raises(UsageError, match="evaluations or proposals that are missing"):
         recheck(archive, job.study.name)
 
 
@@ -206,8 +207,8 @@ class Stubborn(Agent):
 
 
 def test_repeats_are_counted(archive, search, job, monkeypatch):
-    monkeypatch.setitem(agents.registry.built_in, "stubborn", f"{__name__}:Stubborn")
-    monkeypatch.setitem(agents.registry._loaded, "stubborn", Stubborn)
+    monkeypatch.setitem(registry.built_in, "stubborn", f"{__name__}:Stubborn")
+    monkeypatch.setitem(registry._loaded, "stubborn", Stubborn)
     stubborn = replace(job, contestant=contestants.contestant("stubborn"), starts=0, budget=6, batch=4)
     assert len(search(stubborn)) == 6
     search(job)

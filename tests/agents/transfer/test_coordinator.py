@@ -10,7 +10,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History, Observation, SourceStudy
 from archive.agents.catalogue import infos
-from archive.agents.transfer.coordinator import DESIGN, ELSEWHERE, REMEMBERED, TOP
+from archive.agents.transfer.coordinator import DESIGN, MOST_GROUPS, OTHER_SPACES, TOP
 from archive.architecture import codec
 from tests.support.histories import Chains
 from tests.support.listed import score, small_table
@@ -187,15 +187,15 @@ def test_another_benchmark_is_heard_while_a_study_is_young(kind, space):
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(40)]
     told = source(cells, rng.normal(size=len(cells)))
-    agent, seen = agents.get(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE]]
-    for count in (ELSEWHERE - 1, ELSEWHERE):
+    agent, seen = agents.get(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]]
+    for count in (OTHER_SPACES - 1, OTHER_SPACES):
         alone = History(tuple(seen[:count]))
         plain, helped = (
             agent.propose(each, 1, np.random.default_rng(1))
             for each in (alone, dataclasses.replace(alone, sources=(told,)))
         )
-        assert bool(helped[0].coupling) == (count < ELSEWHERE)
-        assert count < ELSEWHERE or plain == helped
+        assert bool(helped[0].coupling) == (count < OTHER_SPACES)
+        assert count < OTHER_SPACES or plain == helped
 
 
 def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
@@ -206,8 +206,8 @@ def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(20)]
     # More sources than evaluations that sources may begin with: none of them has a turn any more.
-    told = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(ELSEWHERE + 2))
-    alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:ELSEWHERE]))
+    told = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(OTHER_SPACES + 2))
+    alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]))
     agent = agents.get("portfolio", space)
     cold, warm = (
         agent.propose(history, 2, np.random.default_rng(0))
@@ -218,9 +218,9 @@ def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
 
 def test_of_many_tasks_the_larger_ones_are_heard(space):
     cells, rng = list(space.members()), np.random.default_rng(0)
-    sizes = [6 + at for at in range(REMEMBERED + 3)]
+    sizes = [6 + at for at in range(MOST_GROUPS + 3)]
     told = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
-    seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + REMEMBERED + DESIGN])
+    seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + MOST_GROUPS + DESIGN])
     (made,) = agents.get("portfolio", space).propose(History(seen, sources=told), 1, np.random.default_rng(0))
     assert set(made.coupling) == {f"s{n}" for n in sizes[3:]}
 

@@ -1,0 +1,74 @@
+"""The opening of a study for ask and tell: `agents.study(archive, name, space)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from archive.errors import StudyConflictError, UsageError
+
+if TYPE_CHECKING:
+    from archive.agents.ask_tell.study import AskTellStudy
+    from archive.api import Archive
+    from archive.spaces.base import Space
+    from archive.store.records import Direction
+
+
+def study(
+    archive: Archive,
+    name: str,
+    space: Space | str | None = None,
+    *,
+    task: str | None = None,
+    protocol: str | None = None,
+    objective: str | None = None,
+    direction: Direction | None = None,
+    budget: int | None = None,
+    seed: int | None = None,
+    warm_start: Sequence[str] | Literal["all"] = (),
+) -> AskTellStudy:
+    """Open a study to ask, tell and enqueue, for a training loop of the caller.
+
+    Args:
+        archive: The archive of the study.
+        name: Its name; an existing study is opened.
+        space: The space to search, or its name; required for a new study.
+        task: The task to learn [the name of the study].
+        protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one protocol are comparable:
+        the
+            name of a task's own protocol claims that its trainer would find the same values.
+        objective: Name of the value that is told [value].
+        direction: Whether larger or smaller values are better [maximise].
+        budget: Most evaluations [no limit].
+        seed: Seed of the agents [0].
+        warm_start: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
+
+    Raises:
+        StudyConflictError: It exists with other values than those given.
+        UnknownNameError: There is no such space or source.
+        UsageError: It is new and no space is given, or the budget is less than 1.
+    """
+    from archive import spaces
+    from archive.agents.ask_tell.study import AskTellStudy
+    from archive.agents.ask_tell.types import UNBOUNDED
+    from archive.agents.study_setup import open_study
+    from archive.store.records import Study
+
+    searched = spaces.get(space) if isinstance(space, str) else space
+    stored = archive.studies.get(name) if name in archive.studies.names() else None
+    if stored is not None:
+        own = spaces.get(stored.space, **stored.space_config)
+        if searched is not None and searched != own:
+            raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {searched!r}")
+    elif searched is None:
+        raise UsageError(f"there is no study {name!r} yet: a new one needs a space")
+    else:
+        own = searched
+        own_task = task or name
+        stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
+        budget = UNBOUNDED if budget is None else budget
+    given: dict[str, Any] = {"task": task, "protocol": protocol, "objective": objective, "direction": direction}
+    asked = replace(stored, **{what: value for what, value in given.items() if value is not None})
+    open_study(archive, asked, budget=budget, seed=seed, sources=warm_start)
+    return AskTellStudy(archive, name, own)

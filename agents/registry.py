@@ -1,0 +1,97 @@
+"""The registry of agents, by name: built-in ones and those of other packages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.registry import Registry
+
+if TYPE_CHECKING:
+    from archive.agents.base import Agent
+    from archive.spaces.base import Space
+
+# Names, not classes: the command line lists the agents without loading their numerics.
+registry = Registry(
+    "agent",
+    "archive.agents",
+    {
+        "arc": "archive.agents.bayesopt.arc:Arc",
+        "bananas": "archive.agents.bayesopt.bananas:Bananas",
+        "bfs": "archive.agents.baselines.breadth_first:BreadthFirst",
+        "evolution": "archive.agents.baselines.evolution:Evolution",
+        "gp": "archive.agents.bayesopt.gaussian_process:KernelSearch",
+        "gp-adjacency": "archive.agents.bayesopt.gaussian_process:GpAdjacency",
+        "gp-gromov-wasserstein": "archive.agents.bayesopt.gaussian_process:GpGromovWasserstein",
+        "gp-hamming": "archive.agents.bayesopt.gaussian_process:GpHamming",
+        "gp-optuna": "archive.agents.baselines.optuna_samplers:GpOptuna",
+        "gp-path": "archive.agents.bayesopt.gaussian_process:GpPath",
+        "gp-wasserstein": "archive.agents.bayesopt.gaussian_process:GpWasserstein",
+        "gp-wl": "archive.agents.bayesopt.gaussian_process:GpWeisfeilerLehman",
+        "hill-climbing": "archive.agents.baselines.hill_climbing:HillClimbing",
+        "local-search": "archive.agents.baselines.local_search:LocalSearch",
+        "morphism": "archive.agents.bayesopt.morphism:Morphism",
+        "nasbot": "archive.agents.bayesopt.nasbot:Nasbot",
+        "portfolio": "archive.agents.bayesopt.portfolio:Portfolio",
+        "rand": "archive.agents.baselines.random_search:Rand",
+        "random": "archive.agents.baselines.random_search:RandomSearch",
+        "regularized-evolution": "archive.agents.baselines.regularized_evolution:RegularizedEvolution",
+        "reinforce": "archive.agents.baselines.reinforce:Reinforce",
+        "tpe": "archive.agents.baselines.optuna_samplers:Tpe",
+        "treebo": "archive.agents.baselines.treebo:TreeBO",
+        "tw": "archive.agents.bayesopt.tree_wasserstein:TreeWassersteinSearch",
+        "tw-kdpp": "archive.agents.bayesopt.tree_wasserstein:TreeWassersteinKdpp",
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all agents, those of other packages included."""
+    return registry.names()
+
+
+def settings(name: str) -> dict[str, Any]:
+    """Return an agent's settings with their defaults.
+
+    Raises:
+        UnknownNameError: There is no such agent.
+    """
+    from archive.agents.recorded import settings_of
+
+    return settings_of(registry.load(name))[0]
+
+
+def get(name: str, space: Space, **config: Any) -> Agent:
+    """Return an agent.
+
+    Args:
+        name: Its name.
+        space: The space to search.
+        **config: Its settings, by name; the others have the agent's defaults.
+
+    Raises:
+        UnknownNameError: No agent, or no setting of the agent, has this name.
+        UsageError: A setting has an invalid value.
+        SettingsError: Another package's agent cannot be loaded.
+    """
+    from archive.agents.base import Agent
+    from archive.agents.recorded import keywords, settings_of
+
+    make = registry.load(name)
+    known, takes_others = settings_of(make)
+    for setting in config:
+        if setting not in known and not takes_others:
+            raise UnknownNameError(f"setting of agent {name}", setting, known, f"agent {name} has no settings")
+    try:
+        agent = make(space, **keywords(make, config))
+    except TypeError as error:
+        # Agents validate values, not types: a string from a command line or a file in place of a number ends here.
+        if not config:
+            raise
+        given = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
+        raise UsageError(f"agent {name} cannot be made with {given}: {error}") from error
+    if not isinstance(agent, Agent):
+        raise SettingsError(
+            f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"
+        )
+    return agent
