@@ -140,8 +140,9 @@ class StudyReplay:
             missing = {number for text in others for number in numbers_in(text)} - self.proposals.keys()
             if not missing and len(seen) == len(requested):
                 return seen
+        name = self.study.name
         raise UsageError(
-            f"a proposal of the study {self.study.name!r} was based on evaluations or proposals that are missing: {basis}"
+            f"a proposal of the study {name!r} was based on evaluations or proposals that are missing: {basis}"
         )
 
     def _as_they_stood(self, seen: Sequence[Evaluation], basis: Basis) -> Sequence[Evaluation]:

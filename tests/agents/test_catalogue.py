@@ -62,7 +62,7 @@ class Entry:
 def test_agents_of_other_packages(monkeypatch):
     ours = Registry(registry.kind, registry.group, registry.built_in)
     ours.__dict__["_offered"] = {"plain": Entry(lambda: Plain), "broken": Entry(lambda: 1 / 0)}
-    monkeypatch.setattr(agents, "registry", ours)
+    monkeypatch.setattr("archive.agents.registry.registry", ours)
     found = infos()
     assert list(found) == list(agents.names())
     assert found["plain"] == AgentInfo(summary="Suggests nothing. Never")

@@ -53,7 +53,7 @@ class FixedNoise:
     def __post_init__(self) -> None:
         """Check the variance."""
         if not 0.0 < self.variance < float("inf"):
-            raise UsageError(f"the variance of a fixed noise must be > 0 and finite, got {self.variance}")
+            raise UsageError(f"the variance of a fixed noise must be > 0, got {self.variance}")
 
     def bounds(self, spread: float) -> tuple[float, float]:
         """Return eta2 twice, for scores of this standard deviation."""
