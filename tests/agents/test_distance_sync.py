@@ -70,7 +70,7 @@ def test_one_more_network_costs_one_row(stored, networks, computed):
     assert keeper.keep(networks) == 0 and len(computed) == 1
 
 
-def test_what_one_search_computed_another_reads(stored, networks, computed):
+def test_searches_share_stored_distances(stored, networks, computed):
     DistanceSync(stored).keep(first(networks, 10))
     del computed[:]
     gram = Gram(OTMANN())

@@ -16,7 +16,7 @@ def test_a_basis_that_names_what_cannot_be_there_is_refused_at_once(archive):
     change = "MATCH (p:Proposal {number: 0}) SET p.based_on = $text"
     for text in (lie, lie.replace("0-999999999", "0").replace('"failed": ""', '"failed": "0-999999999"')):
         archive.query(change, {"text": text}, write=True)
-        with pytest.raises(UsageError, match="the study 'one' was based on .* that are missing"):
+        with pytest.raises(UsageError, match="proposal of the study 'one' was based on"):
             recheck(archive, "one")
     archive.query(change, {"text": '{"wanted": 1}'}, write=True)
     assert recheck(archive, "one").unexplained == ("one#00000", "one#00001")

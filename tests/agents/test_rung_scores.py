@@ -35,7 +35,7 @@ def test_the_table_of_the_module():
     assert [0.93, 0.80, 0.70, 0.82] == scores(a, b, c, d)
 
 
-def test_without_partial_ones_values_are_what_is_told():
+def test_whole_trainings_keep_their_scores():
     assert rung_scores.scores([seen(0, [0.5, 0.9]), seen(1, [0.7])], "accuracy") == [0.9, 0.7]
 
 
@@ -84,6 +84,6 @@ def test_estimates_keep_the_order_of_a_rung_and_stay_in_bounds(given):
 
 
 @given(curves, st.integers(1, 5))
-def test_what_paused_is_known_as_it_stood(curve, epochs):
+def test_a_paused_training_is_restored_as_of_its_rung(curve, epochs):
     then, now = seen(0, curve[:epochs], partial=True), seen(0, curve)
     assert rung_scores.as_of(now, epochs, "accuracy") == then

@@ -78,7 +78,7 @@ def size(architecture):
 
 
 @pytest.mark.parametrize("kind", ["random", "bfs"])
-def test_an_asker_that_another_one_was_faster_than_asks_again(archive, study, rival, kind):
+def test_ask_is_repeated_after_a_lost_race(archive, study, rival, kind):
     agent = Watched(kind, once(lambda: rival.ask(kind)))
     (asked,) = study.ask(agent)
     assert agent.calls == 2
@@ -97,7 +97,7 @@ def test_a_budget_that_another_asker_spends_meanwhile_ends_the_call(archive):
 
 
 @pytest.mark.parametrize("kind", ["random", "bfs"])
-def test_searches_that_go_on_beside_each_other_seldom_work_in_vain(archive, study, rival, kind):
+def test_concurrent_searches_seldom_lose_calls(archive, study, rival, kind):
     # The rival is first each time, with what the agent would propose from the same history.
     agent = Watched(kind, lambda: rival.ask(kind))
     for _ in range(6):
@@ -224,7 +224,7 @@ def test_an_agent_by_name_lives_as_long_as_the_study(archive, study, monkeypatch
         made.append(name)
         return get(name, space, **config)
 
-    monkeypatch.setattr(agents, "get", counted)
+    monkeypatch.setattr("archive.agents.registry.get", counted)
     for kind in ("random", "evolution", "random", "random"):
         study.ask(kind)
     with ThreadPoolExecutor(4) as pool:

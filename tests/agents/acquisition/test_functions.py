@@ -135,7 +135,7 @@ def test_samples_have_the_moments_of_the_mixture():
 SHARES = np.array([0.9, 0.1])
 
 
-def test_shares_stand_for_repeated_members():
+def test_weights_equal_repeated_members():
     rng = np.random.default_rng(3)
     means, variances = rng.normal(size=(2, 5)), rng.uniform(0.1, 2.0, (2, 5))
     best = np.array([0.3, -0.2])
@@ -149,7 +149,7 @@ def test_shares_stand_for_repeated_members():
     np.testing.assert_allclose(weighted.variance, repeated.variance)
 
 
-def test_a_member_without_a_share_is_not_heard():
+def test_a_member_of_weight_zero_does_not_count():
     means = np.array([[0.0, 1.0], [9.0, -9.0]])
     law = Posterior(means, np.ones((2, 2)), np.zeros(2), weights=np.array([1.0, 0.0]))
     alone = posterior(means[0], 1.0)

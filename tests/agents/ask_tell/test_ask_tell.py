@@ -38,7 +38,7 @@ def keys(asked):
     return [each.architecture.functional_key for each in asked]
 
 
-def test_what_is_asked_for_is_told_once(archive, study):
+def test_the_first_told_result_is_kept(archive, study):
     first, second = study.ask("random", 2)
     assert [first.proposal.number, second.proposal.number] == [0, 1]
     assert states(archive) == [State.RUNNING] * 2
@@ -139,7 +139,7 @@ def test_a_lost_lease_is_asked_for_again_and_loses_no_result(archive, study):
     assert states(archive) == [State.COMPLETE]
 
 
-def test_what_is_no_number_fails_what_was_asked_for(archive, study):
+def test_a_value_that_is_not_finite_fails_the_proposal(archive, study):
     first, second, third = study.ask("random", 3)
     assert not study.tell(first, math.nan)
     study.fail(second, "out of paper")

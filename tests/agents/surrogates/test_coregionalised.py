@@ -59,7 +59,7 @@ def test_it_is_the_process_of_both_tasks_together():
     assert found.posterior(asked, joint=True).covariance == pytest.approx(spread**2 * covariance, abs=1e-5)
 
 
-def test_what_is_remembered_of_a_space_changes_nothing():
+def test_the_cache_of_a_space_changes_nothing():
     own, asked = points(9, seed=1), points(30, seed=2)
     scores = smooth(own)
     plain, remembered = (learnt(source_model(everywhere=some), own, scores) for some in ((), [*asked, *own]))
@@ -69,21 +69,21 @@ def test_what_is_remembered_of_a_space_changes_nothing():
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_task_that_is_alike_or_the_reverse_foretells(sign):
+def test_a_similar_or_reversed_task_improves_predictions(sign):
     own, asked = points(8, seed=1), points(200, seed=2)
     found = learnt(source_model(sign=sign), own, 50.0 + 3.0 * smooth(own, noise=0.02))
     assert sign * found.rho >= 0.8
     assert np.corrcoef(found.posterior(asked).mean, smooth(asked, noise=0.0))[0, 1] > 0.9
 
 
-def test_a_task_without_a_bearing_is_not_followed():
+def test_an_unrelated_task_gets_no_correlation():
     own = points(40, seed=1)
     places = np.array([one.place for one in own])
     found = learnt(source_model(), own, np.sin(3.0 * places[:, 2]))
     assert abs(found.rho) <= 0.5
 
 
-def test_the_unit_is_the_most_probable_one():
+def test_the_output_scale_is_the_most_probable_one():
     own, model = points(12, seed=1), source_model()
     found = learnt(model, own, smooth(own))
     y = found.observations.values
@@ -149,7 +149,7 @@ def test_the_noise_that_repeats_show_is_found():
     assert found.process.noise == 0.1
 
 
-def test_believed_networks_keep_the_mean_and_lose_their_doubt():
+def test_fantasies_keep_the_mean_and_shrink_the_variance():
     own, asked = points(9, seed=1), points(5, seed=2)
     before = learnt(source_model(), own, smooth(own))
     after = before.hallucinate(asked[:2])
@@ -161,7 +161,7 @@ def test_believed_networks_keep_the_mean_and_lose_their_doubt():
     assert before.hallucinate([]) is before
 
 
-def test_densities_are_those_of_each_value_given_the_others():
+def test_loo_densities_are_those_of_each_value_given_the_others():
     own = points(10, seed=1)
     found = learnt(source_model(), own, smooth(own))
     source = found.source_model.posterior(own, own)

@@ -96,7 +96,7 @@ def test_extending_equals_conditioning_at_once(n, k, seed):
     np.testing.assert_allclose(grown.weights, whole.weights, atol=1e-8)
 
 
-def test_believing_the_mean_keeps_it_and_shrinks_the_variance(problem):
+def test_fantasies_keep_the_mean_and_shrink_the_variance(problem):
     observed, asked, values = problem
     gp = GaussianProcess.condition(covariance(observed, observed), values, 0.05)
     pending, others = asked[:3], asked[3:]
@@ -209,7 +209,7 @@ def test_a_sound_covariance_is_left_alone(problem):
     np.testing.assert_array_equal(plain.factor, repaired.factor)
 
 
-def test_believing_survives_an_indefinite_covariance():
+def test_fantasies_with_an_indefinite_covariance():
     gram = indefinite(np.arange(40.0))
     gp = GaussianProcess.condition_repaired(gram[:10, :10], np.zeros(10), 1e-3)
     for at in range(10, 40, 10):

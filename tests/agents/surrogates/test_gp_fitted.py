@@ -106,7 +106,7 @@ def test_one_observation_at_a_time():
     same(grown.posterior(others), whole.posterior(others), atol=1e-9)
 
 
-def test_beliefs_survive_an_observation():
+def test_fantasies_remain_after_an_observation():
     networks, pending = points(10), points(2, 1)
     scores = smooth(networks)
     fitted = fit(networks, scores, FixedHyperparameters(THETA)).hallucinate(pending)

@@ -117,7 +117,7 @@ def test_relevance_is_found():
     assert 0.003 < np.exp(noise) < 0.04
 
 
-def test_the_scout_finds_what_all_starts_on_everything_find():
+def test_starts_on_a_subset_find_the_optimum_of_all():
     likelihood = likelihood_of(80)
     (quick,) = MarginalLikelihood(subset_size=30).thetas(likelihood, np.random.default_rng(4))
     (full,) = MarginalLikelihood().thetas(likelihood, np.random.default_rng(4))

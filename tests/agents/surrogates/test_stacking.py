@@ -79,7 +79,7 @@ def test_two_that_say_the_same_count_as_one():
     np.testing.assert_allclose([twice[:2].sum(), twice[2]], stacking_weights(likelihoods, 0.0), atol=1e-3)
 
 
-def test_who_foretells_better_is_heard_more():
+def test_the_better_predictor_gets_the_larger_weight():
     found = fit(StackedGP([member(0), member(2)]), noise=0.02).stacking
     assert found[0] > 0.9
 
@@ -107,7 +107,7 @@ def test_sets_of_one_member_divide_its_share():
     )
 
 
-def test_who_is_not_heard_is_left_out():
+def test_members_of_negligible_weight_are_dropped():
     fitted = fit(StackedGP([member(0), member(2)], prior=0.0), count=60, noise=0.01)
     assert fitted.stacking[1] < 0.01
     assert len(fitted.members) == 1

@@ -57,7 +57,7 @@ def test_a_good_source_shows_where_to_begin(kind, space):
 
 
 @pytest.mark.parametrize("kind", ["portfolio", "bananas"])
-def test_a_source_whose_labels_are_reversed_is_seen_through(kind, space):
+def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(kind, space):
     known = half(space)
     found, said = search(agents.get(kind, space), [source(known, [-score(one) for one in known])], 11)
     assert said["s"] < 0.0
@@ -65,7 +65,7 @@ def test_a_source_whose_labels_are_reversed_is_seen_through(kind, space):
     assert max(score(one) for one in found) >= best - 1.0
 
 
-def test_a_source_without_a_bearing_loses_its_voice(space):
+def test_the_weight_of_an_unrelated_source_decays(space):
     known = half(space)
     noise = np.random.default_rng(3).normal(size=len(known))
     found, said = search(agents.get("portfolio", space), [source(known, noise)], 14)
@@ -96,7 +96,7 @@ def test_two_sources_both_enter_and_those_of_one_task_are_learnt_together(space)
     assert said["a"] == said["b"] != said["c"]
 
 
-def test_the_groups_are_asked_in_turns(space):
+def test_groups_propose_in_turns(space):
     known = half(space)
     best = {"a": known[3], "b": known[8]}
     two = [
@@ -115,7 +115,7 @@ def test_a_batch_is_whole_and_new(kind, space):
     assert len({each.architecture.functional_key for each in suggestions}) == 6
 
 
-def test_what_is_remembered_changes_nothing(space):
+def test_the_cache_changes_no_suggestion(space):
     known = half(space)
     told = source(known, [score(one) for one in known])
     history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(told,))
@@ -131,7 +131,7 @@ def test_what_is_remembered_changes_nothing(space):
 
 @pytest.mark.parametrize("kind", TRANSFER)
 @pytest.mark.parametrize("scores", [[1.0] * 12, [0.1, 0.2, 0.3], [float("nan")] * 12, [float("inf"), 1.0, 2.0, 3.0]])
-def test_sources_that_tell_nothing_change_nothing(kind, scores, space):
+def test_uninformative_sources_change_nothing(kind, scores, space):
     known = half(space)
     history = History(tuple(Observation(one, score(one), one.key) for one in known[-11:]))
     told = source(known[: len(scores)], scores)
@@ -142,7 +142,7 @@ def test_sources_that_tell_nothing_change_nothing(kind, scores, space):
         assert plain == other
 
 
-def test_a_paper_is_followed_to_the_letter(space):
+def test_the_preset_paper_does_not_transfer(space):
     known = half(space)
     history = History(sources=(source(known, [score(one) for one in known]),))
     for kind in ("bananas", "tw", "tw-kdpp"):
@@ -183,7 +183,7 @@ def test_cells_of_another_benchmark(space):
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
-def test_another_benchmark_is_heard_while_a_study_is_young(kind, space):
+def test_sources_of_other_spaces_are_dropped_after_some_evaluations(kind, space):
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(40)]
     told = source(cells, rng.normal(size=len(cells)))
@@ -198,7 +198,7 @@ def test_another_benchmark_is_heard_while_a_study_is_young(kind, space):
         assert count < OTHER_SPACES or plain == helped
 
 
-def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
+def test_dropped_sources_are_not_fitted(space, monkeypatch):
     def refuse(*_):
         raise AssertionError("learnt what nobody hears")
 
@@ -216,7 +216,7 @@ def test_what_is_heard_no_more_is_not_learnt_either(space, monkeypatch):
     assert cold == warm
 
 
-def test_of_many_tasks_the_larger_ones_are_heard(space):
+def test_of_many_tasks_the_larger_ones_are_used(space):
     cells, rng = list(space.members()), np.random.default_rng(0)
     sizes = [6 + at for at in range(MOST_GROUPS + 3)]
     told = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
@@ -225,7 +225,7 @@ def test_of_many_tasks_the_larger_ones_are_heard(space):
     assert set(made.coupling) == {f"s{n}" for n in sizes[3:]}
 
 
-def test_sources_that_nothing_compares_are_left_alone(space):
+def test_incomparable_sources_are_ignored(space):
     other = Chains().every()
     agent, told = agents.get("portfolio", space), source(other, range(20))
     plain, with_it = (

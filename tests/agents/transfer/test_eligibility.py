@@ -81,7 +81,7 @@ def test_what_other_studies_found_comes_before_what_a_study_did(archive, study, 
     assert recheck(archive, "warm").differing == ()
 
 
-def test_a_warm_start_is_on_record_and_can_be_asked_again(archive, study, searched):
+def test_a_warm_start_is_recorded_and_replayed(archive, study, searched):
     searched(study("source", "u"), 12)
     searched(study("equal", "v"), 6, value=lambda cell: 1.0)
     budget = TOP + DESIGN + 3
@@ -103,7 +103,7 @@ def test_a_warm_start_is_on_record_and_can_be_asked_again(archive, study, search
     assert contributed(archive, "source") == []
 
 
-def test_all_takes_what_is_of_use(archive, study, searched, space):
+def test_all_takes_every_eligible_source(archive, study, searched, space):
     searched(study("same"), 2)
     searched(study("other", "u"), 2)
     open_study(archive, study("empty", "v"))
@@ -113,13 +113,13 @@ def test_all_takes_what_is_of_use(archive, study, searched, space):
         assert archive.studies.sources(kind) == expected
 
 
-def test_what_cannot_be_used_is_said_before_anything_is_stored(archive, study, searched, space):
+def test_an_ineligible_source_is_refused_before_anything_is_stored(archive, study, searched, space):
     open_study(archive, study("other", "u"))
     open_study(archive, Study("elsewhere", "w", "w/1", "cnn"))
     blind = agents.get("evolution", space)
     with pytest.raises(UsageError, match=r"agent evolution learns from its own task alone"):
         open_study(archive, study("new"), sources=["other"], agent=blind)
-    with pytest.raises(UsageError, match="space cnn, whose networks nothing compares with those of nasbench201"):
+    with pytest.raises(UsageError, match="space cnn, whose networks cannot be compared with those of nasbench201"):
         open_study(archive, study("new"), sources=["elsewhere"])
     with pytest.raises(UsageError, match="itself"):
         open_study(archive, study("other", "u"), sources=["other"])
@@ -128,7 +128,7 @@ def test_what_cannot_be_used_is_said_before_anything_is_stored(archive, study, s
     assert "new" not in archive.studies.names()
 
 
-def test_a_source_that_grows_is_learnt_anew(archive, study, searched, space):
+def test_a_source_that_grows_is_fitted_again(archive, study, searched, space):
     searched(study("source", "u"), 8)
     warm = open_study(archive, study("warm"), sources=["source"])
     agent = agents.get("portfolio", space)
