@@ -245,7 +245,7 @@ def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
 
 def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
     folder.create()
-    stale = run_file.Run("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=socket.gethostname())
+    stale = run_file.ServerRun("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=socket.gethostname())
     run_file.write_run(folder, stale)
     folder.lock.touch()
     assert embedded.status(home).running is False
@@ -255,7 +255,7 @@ def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
 
 def test_a_folder_in_use_elsewhere_names_the_machine(home, folder):
     folder.create()
-    run_file.write_run(folder, run_file.Run("ready", pid=1, created=1.0, port=1, host="elsewhere"))
+    run_file.write_run(folder, run_file.ServerRun("ready", pid=1, created=1.0, port=1, host="elsewhere"))
     with folder.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(ServerStartError, match="machine elsewhere"):
