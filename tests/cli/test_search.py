@@ -133,7 +133,6 @@ def _check_what_is_shown(user, key):
 
 
 @pytest.mark.lasts(22)
-@pytest.mark.every_server
 def test_interrupted_it_hands_back_and_goes_on(user, store_settings):
     arguments = ("search", "--task", "diabetes", "--agent", "random", "--study", "interrupted", "--budget", "4")
     running = subprocess.Popen(
