@@ -7,6 +7,7 @@
     │   ├── InvalidArchitectureError      a graph that is no network, or not of the space
     │   ├── CodecError                    text or a matrix that describes no architecture
     │   ├── StudyConflictError            a study exists with another task, space or objective
+    │   ├── ProposalStateError            a proposal's state does not allow what was asked of it
     │   ├── UnusableFileError             a user's file does not hold what it must; `fault` quotes nothing of it
     │   └── ReadOnlyError                 a query that could write, without permission to
     ├── StoreError                        the database cannot do what was asked
@@ -89,6 +90,21 @@ class CodecError(UsageError):
 
 class StudyConflictError(UsageError):
     """A study of this name exists with another task, space, objective or protocol."""
+
+
+class ProposalStateError(UsageError):
+    """A proposal's state does not allow what was asked of it.
+
+    Args:
+        proposal: Its id.
+        state: Its state.
+        fault: What cannot be done, and why.
+    """
+
+    def __init__(self, proposal: str, state: str, fault: str) -> None:
+        """Word the message, which ends with the state."""
+        self.proposal, self.state = proposal, state
+        super().__init__(f"proposal {proposal} {fault} (state {state})")
 
 
 class UnusableFileError(UsageError):

@@ -7,7 +7,8 @@ two copies, two results with one id), merging is refused; the remedy is another 
     agent, evaluation     the earlier time of creation; of a training that paused and continued, the longer one
     task                  nothing to merge: one direction
     study                 the larger budget
-    proposal              the higher rung, then the later state; of two that wait, the larger value
+    proposal              the higher rung, then the later state, a retry being later than the failure; of two that wait,
+                          the larger value
     worker                the latest heartbeat
     morph                 fewer operations, then alphabetically
     all other properties  those of both; of two values, the larger
@@ -111,7 +112,7 @@ def _proposal(there: Record, given: Record) -> Record:
             )
     ahead = max(there, given, key=_progress)
     properties = ahead["properties"]
-    if _rank(there) == _rank(given) == 0 and _rung(there) == _rung(given):
+    if _rank(there) == _rank(given) == 0 and _rung(there) == _rung(given) and _retries(there) == _retries(given):
         times = [each["properties"].get("created") for each in (there, given)]
         properties = {**_larger(there["properties"], given["properties"]), "created": _earlier(times)}
     claims: dict[tuple[str, int], Record] = {}
@@ -126,10 +127,15 @@ def _rank(record: Record) -> int:
     return 2 if state.evaluated else 1 if state is State.FAILED else 0
 
 
-def _progress(record: Record) -> tuple[int, int, int, bool, str]:
-    properties = record["properties"]
+def _progress(record: Record) -> tuple[int, bool, int, int, int, bool, str]:
+    properties, rank = record["properties"], _rank(record)
     finished, has_result = properties.get("finished") or 0, record["result"] is not None
-    return _rung(record), _rank(record), finished, has_result, text_of(properties)
+    # A retry comes after the failure that it follows; a result comes after all.
+    return _rung(record), rank == 2, _retries(record), rank, finished, has_result, text_of(properties)
+
+
+def _retries(record: Record) -> int:
+    return len(record["properties"].get("retried") or ())
 
 
 def _rung(record: Record) -> int:

@@ -75,7 +75,8 @@ def _or_none(check: Check) -> Check:
 
 
 _PROPOSAL_OWN = frozenset(
-    "id study number open architecture functional_key agent token lease lease_until suspected touched".split()
+    "id study number open architecture functional_key agent touched".split()
+    + "token change_token lease lease_until suspected".split()
 )
 _NUMBERS = dict.fromkeys(("acquisition", "mean", "std", "fidelity", "seconds", "priority"), is_real)
 _TIMES = dict.fromkeys(("created", "started", "finished"), is_whole)
@@ -132,7 +133,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             {
                 "state": lambda value: value in set(State) - {State.RUNNING}, "attempts": is_whole,
                 "hyperparameters": is_settings, "based_on": is_basis, "request": is_text, "worker": is_text,
-                "reason": is_text, **_NUMBERS, **_TIMES,
+                "reason": is_text, "cancelled": is_wholes, "retried": is_wholes, **_NUMBERS, **_TIMES,
             },
             ("state", "created", "attempts"),
             _PROPOSAL_OWN,

@@ -5,6 +5,7 @@
                     ├──────> lost | returned ──> claimed ──> …       another worker's turn
                     └──────> pruned ──> promoted ──> claimed ──> …   from one rung to the next
                     (`archive.queue.successive_halving`)
+    cancelled | failed ──> retried ──> claimed ──> …                 at a user's wish (`archive.queue.cancellation`)
 
 Every claim is a `CLAIMED` relationship, which also says how it ended when it gave no result. All times are the
 server's.
@@ -19,13 +20,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from archive.errors import UnknownNameError
 from archive.store.properties import from_json
+from archive.store.records import CANCELLED, State, is_cancelled
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
     from archive.database.connection import Connection
 
-Event = Literal["proposed", "claimed", "failed", "lost", "returned", "complete", "pruned", "promoted"]
+Event = Literal[
+    "proposed", "claimed", "failed", "lost", "returned", "complete", "pruned", "promoted", "cancelled", "retried"
+]
 
 Row = Mapping[str, Any]
 
@@ -37,7 +41,8 @@ OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.number AS number, p.state AS state, p.architecture AS architecture, p.agent AS agent,
        p.acquisition AS acquisition, p.mean AS mean, p.std AS std, p.fidelity AS fidelity,
        p.hyperparameters AS hyperparameters, p.based_on AS based_on, p.worker AS worker, p.token AS token,
-       p.reason AS reason, p.created AS created, p.finished AS finished,
+       p.reason AS reason, p.created AS created, p.finished AS finished, p.cancelled AS cancelled,
+       p.retried AS retried,
        e.value AS value, e.epochs AS epochs, e.seconds AS seconds, e.device AS device,
        e.answered_from AS answered_from
 ORDER BY number
@@ -168,12 +173,20 @@ def _of_proposal(row: Row, claims: list[dict[str, Any]]) -> list[Entry]:
     def entry(at: int | None, event: Event, who: str | None, details: Row, log: str | None = None) -> Entry:
         return Entry(at, row["id"], row["number"], event, who, _known(details), log or None)
 
-    given_up = row["state"] == "FAILED"
+    cancelled = is_cancelled(State(row["state"]), row["reason"])
+    given_up = row["state"] == "FAILED" and not cancelled
     entries = [entry(row["created"], "proposed", row["agent"], _suggestion(row))]
-    attempt = 1
+    entries += [entry(at, "retried", None, {}) for at in row["retried"] or ()]
+    for at in (times := row["cancelled"] or []):
+        entries.append(
+            entry(at, "cancelled", None, {"reason": row["reason"] if cancelled and at == times[-1] else None})
+        )
+    attempt, retries = 1, list(row["retried"] or ())
     for claim in claims:
+        if retries and retries[0] <= claim["at"]:
+            retries, attempt = [at for at in retries if at > claim["at"]], 1
         entries.append(entry(claim["at"], "claimed", claim["worker"], {"attempt": attempt}))
-        if claim["outcome"] is not None:
+        if claim["outcome"] not in (None, CANCELLED):
             end = {"attempt": attempt, "reason": claim["reason"]}
             if given_up and claim["outcome"] == "failed" and claim is claims[-1]:
                 given_up, end["reason"] = False, row["reason"]

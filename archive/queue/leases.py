@@ -148,7 +148,7 @@ def finish(row: Row, token: str, state: State) -> Change:
 
     The result is taken from a worker that has lost its lease, too. The curve moves to the evaluation.
     """
-    return Change(row["id"], {"state": state.value, "token": token, "reason": None, **_no_curve(row)})
+    return Change(row["id"], {"state": state.value, "token": token, "reason": None, **without_curve(row)})
 
 
 def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str | None = None) -> Change | None:
@@ -158,12 +158,12 @@ def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str
         LeaseLostError: Another token holds the proposal, or has finished it.
     """
     # What lost or failed keeps the last holder's token, so a repeated call is known as such.
-    if row["token"] == token and row["state"] in (State.WAITING, _given_up(row)):
+    if row["token"] == token and row["state"] in (State.WAITING, given_up(row)):
         return None
     _check_holder(row, token)
     if retry:
         return _lose(row, limit, reason, "failed", log)
-    return _leave(row, row["attempts"], _given_up(row), reason, ("failed", reason, log))
+    return _leave(row, row["attempts"], given_up(row), reason, ("failed", reason, log))
 
 
 def release(row: Row, token: str) -> Change | None:
@@ -188,24 +188,29 @@ def expire(row: Row, limit: int) -> Change | None:
     return _lose(row, limit, f"its lease expired without a word from worker {row['worker']}", "lost", None)
 
 
+def given_up(row: Row) -> State:
+    """Return how a proposal ends that is not tried again: a result of an earlier rung is kept."""
+    return State.PRUNED if row["rung_values"] else State.FAILED
+
+
+def without_curve(row: Row) -> dict[str, None]:
+    """Return the properties that remove the curve of a locked proposal."""
+    return {name: None for name in row["keys"] if name.startswith(CURVE)}
+
+
 def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> Change:
     """Take a proposal from its holder: back to the queue, or FAILED once `limit` attempts are lost."""
     attempts = row["attempts"] + 1
     end = attempts >= limit
     text = f"{reason}; given up after {attempts} attempts" if end else reason
-    return _leave(row, attempts, _given_up(row) if end else State.WAITING, text, (outcome, reason, log))
-
-
-def _given_up(row: Row) -> State:
-    """Return how a proposal ends that is not tried again: what was found at a rung before stays found."""
-    return State.PRUNED if row["rung_values"] else State.FAILED
+    return _leave(row, attempts, given_up(row) if end else State.WAITING, text, (outcome, reason, log))
 
 
 def _leave(
     row: Row, attempts: int, state: State, reason: str | None, parted: tuple[str, str | None, str | None]
 ) -> Change:
     # The curve of a failed trial stays, as the trace of what went wrong; a new attempt starts a new one.
-    cleared = _no_curve(row) if state is State.WAITING else {}
+    cleared = without_curve(row) if state is State.WAITING else {}
     outcome, why, log = parted
     return Change(
         row["id"],
@@ -224,7 +229,3 @@ def _check_holder(row: Row, token: str) -> None:
         raise LeaseLostError(row["id"], f"it is {row['state']} by now")
     if row["token"] != token:
         raise LeaseLostError(row["id"], f"worker {row['worker']} holds it")
-
-
-def _no_curve(row: Row) -> dict[str, None]:
-    return {name: None for name in row["keys"] if name.startswith(CURVE)}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
-from archive.queue import claims, lookups, updates, workers
+from archive.queue import cancellation, claims, lookups, updates, workers
 from archive.queue.admission import Request, Suggestion, admit
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.store import participants, studies
@@ -198,6 +198,24 @@ class Proposals:
             UnknownNameError: There is no such proposal.
         """
         lookups.prioritise(self._connection, id_, float(priority))
+
+    def cancel(self, id_: str, reason: str | None = None) -> bool:
+        """Cancel a proposal that waits or runs, and return whether this call did; see `archive.queue.cancellation`.
+
+        Raises:
+            ProposalStateError: It has a result, or has failed.
+            UnknownNameError: There is no such proposal.
+        """
+        return cancellation.cancel(self._connection, [id_], reason)[0]
+
+    def retry(self, id_: str) -> bool:
+        """Put a proposal that failed or was cancelled back into the queue, and return whether this call did.
+
+        Raises:
+            ProposalStateError: It is running, or has a result.
+            UnknownNameError: There is no such proposal.
+        """
+        return cancellation.retry(self._connection, [id_])[0]
 
     def expire(self, study: str | None = None) -> int:
         """Put proposals whose lease ran out back into the queue, and return how many there were.

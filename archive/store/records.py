@@ -18,7 +18,11 @@ Direction = Literal["maximise", "minimise"]
 
 
 class State(StrEnum):
-    """Where a proposal stands: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING."""
+    """Where a proposal stands: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING.
+
+    A cancelled proposal is FAILED with the reason `CANCELLED`; a retry makes WAITING of FAILED
+    (`archive.queue.cancellation`).
+    """
 
     WAITING = "WAITING"
     RUNNING = "RUNNING"
@@ -30,6 +34,16 @@ class State(StrEnum):
     def evaluated(self) -> bool:
         """Whether a result is on record: nothing may replace it."""
         return self in (State.COMPLETE, State.PRUNED)
+
+
+CANCELLED = "cancelled"
+"""Reason of a cancelled proposal; what a user adds to it comes after a colon."""
+
+
+def is_cancelled(state: State, reason: str | None) -> bool:
+    """Return whether a proposal was cancelled, rather than failed or pruned."""
+    ended = state in (State.FAILED, State.PRUNED)
+    return ended and reason is not None and (reason == CANCELLED or reason.startswith(f"{CANCELLED}: "))
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,11 @@ class Proposal:
     based_on: Mapping[str, Any] = field(default_factory=dict)
     seconds: float | None = None
     request: str | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled, rather than failed or pruned."""
+        return is_cancelled(self.state, self.reason)
 
 
 @dataclass(frozen=True)

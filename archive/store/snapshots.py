@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
-from archive.store.records import State, Study
+from archive.store.records import State, Study, is_cancelled
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -99,6 +99,11 @@ class ProposalView:
     started: int | None = None
     finished: int | None = None
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled, rather than failed or pruned."""
+        return is_cancelled(self.state, self.reason)
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -108,6 +113,10 @@ class Snapshot:
     proposals: tuple[ProposalView, ...]
     counts: Mapping[State, int]
     incumbent: ProposalView | None
+
+    def best(self, count: int) -> list[ProposalView]:
+        """Return the best evaluated proposals, the best first; of equal values, the earlier one first."""
+        return _ranked(self.study, self.proposals)[:count]
 
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:
@@ -193,9 +202,21 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
 
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
-    known = [view for view in views if view.value is not None and view.value == view.value]
-    # What a whole training gives and what half of one does are not compared.
-    known = [view for view in known if view.state is State.COMPLETE] or known
-    sign = 1.0 if study.direction == "maximise" else -1.0
+    known, sign = _comparable(views), _sign(study)
     # The first of equal values: later ones have not improved on it.
     return max(known, key=lambda view: sign * (view.value or 0.0), default=None)
+
+
+def _ranked(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
+    sign = _sign(study)
+    return sorted(_comparable(views), key=lambda view: (-sign * (view.value or 0.0), view.number))
+
+
+def _comparable(views: tuple[ProposalView, ...]) -> list[ProposalView]:
+    """Return the proposals with a value; partial results only where no training was whole, for they do not compare."""
+    known = [view for view in views if view.value is not None and view.value == view.value]
+    return [view for view in known if view.state is State.COMPLETE] or known
+
+
+def _sign(study: Study) -> float:
+    return 1.0 if study.direction == "maximise" else -1.0

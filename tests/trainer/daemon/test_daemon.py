@@ -296,6 +296,25 @@ def test_a_lost_lease_ends_the_trial(archive, trainer):
     assert archive.proposals.get(proposal.id).reason == "taken away by the test"
 
 
+def test_a_cancelled_proposal_stops_its_trial_and_can_be_tried_again(archive, trainer):
+    serve.know(serve.SLOW)
+    (proposal,) = propose(archive, NETS[:1], "slow")
+    daemon = trainer()
+    thread = in_thread(daemon)
+    try:
+        wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
+        pid = daemon.running[0].trial.pid
+        assert archive.proposals.cancel(proposal.id)
+        wait_until(lambda: daemon.tally.returned, 20, "the end of the trial")
+        assert not psutil.pid_exists(pid)
+        assert archive.proposals.get(proposal.id).cancelled
+        archive.proposals.retry(proposal.id)
+        wait_until(lambda: daemon.running and daemon.running[0].trial.pid != pid, 20, "the second trial")
+    finally:
+        daemon.stop()
+        thread.join()
+
+
 def test_second_claim_of_a_running_proposal_replaces_the_first(archive, trainer):
     serve.know(serve.SLOW)
     (proposal,) = propose(archive, NETS[:1], "slow")

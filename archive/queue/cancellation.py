@@ -1,0 +1,146 @@
+"""Cancelled proposals, and a second chance for those that were cancelled or have failed.
+
+    WAITING | RUNNING  --cancel-->  FAILED with the reason "cancelled"      PRUNED where an earlier rung has a result
+    FAILED             --retry--->  WAITING with all its attempts           also PRUNED that did not reach its rung
+
+A cancelled proposal is no failure: it uses nothing of the budget, agents learn nothing from it, and it does not count
+where a search that keeps failing is given up. Its network is not proposed again in the study; a retry brings it back.
+
+A running proposal loses its lease, and its trainer stops the trial at the next report. A result that arrives in spite
+of that is kept, and the proposal is COMPLETE: whichever of completion and cancellation is committed first, no finished
+training is lost.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from archive.errors import ProposalStateError, UnknownNameError
+from archive.queue import leases
+from archive.queue.leases import Change, Row
+from archive.store.records import CANCELLED, State, is_cancelled
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.database.connection import Connection
+
+# After the lock: what it returns is what the change is decided on.
+REASONS = """
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})
+USING INDEX SEEK p:Proposal(id)
+RETURN p.id AS id, p.reason AS reason, p.cancelled AS cancelled, p.retried AS retried,
+       p.change_token AS change_token, timestamp() AS now
+"""
+
+REASON_LENGTH = 1000
+"""Most characters of a user's reason that are kept."""
+
+
+def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None) -> list[bool]:
+    """Cancel proposals in one transaction: all of them, or none where one is refused.
+
+    Args:
+        connection: The way to the archive.
+        ids: Of the proposals.
+        reason: Why, for people; it goes on record after the word "cancelled".
+
+    Returns:
+        For each id, whether this call cancelled it; False where it was cancelled before.
+
+    Raises:
+        ProposalStateError: One has a result, or has failed.
+        UnknownNameError: There is no proposal of an id.
+    """
+    text = CANCELLED if not reason else f"{CANCELLED}: {reason[:REASON_LENGTH]}"
+
+    def change(row: Row) -> Change | None:
+        return _cancelled(row, text)
+
+    return _change_all(connection, ids, change)
+
+
+def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
+    """Put proposals that failed or were cancelled back into the queue: all of them, or none where one is refused.
+
+    A retried proposal counts towards the budget again, even beyond it: the caller asked for this one.
+
+    Returns:
+        For each id, whether this call put it back; False where it waits already.
+
+    Raises:
+        ProposalStateError: One is running, or has a result.
+        UnknownNameError: There is no proposal of an id.
+    """
+    return _change_all(connection, ids, _retried)
+
+
+def _change_all(connection: Connection, ids: Sequence[str], decide: Callable[[Row], Change | None]) -> list[bool]:
+    # By its token, a second run knows what the first one has changed: the acknowledgement may be what was lost.
+    token = uuid.uuid4().hex
+
+    def work(tx: ManagedTransaction) -> set[str]:
+        rows = _locked(tx, ids)
+        decided = {id_: decide(row) for id_, row in sorted(rows.items())}
+        changes = [
+            replace(change, properties={**change.properties, "change_token": token})
+            for change in decided.values()
+            if change is not None
+        ]
+        leases.apply(tx, changes)
+        return {id_ for id_, change in decided.items() if change is not None or rows[id_]["change_token"] == token}
+
+    changed = connection.write(work) if ids else set()
+    return [id_ in changed for id_ in ids]
+
+
+def _locked(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
+    """Lock proposals and return what they say.
+
+    Raises:
+        UnknownNameError: There is no proposal of an id.
+    """
+    locked = leases.lock(tx, ids)
+    for id_ in ids:
+        if id_ not in locked:
+            raise UnknownNameError("proposal", id_, ())
+    about = {row["id"]: row.data() for row in tx.run(REASONS, ids=sorted(locked))}
+    return {id_: {**row, **about[id_]} for id_, row in locked.items()}
+
+
+def _cancelled(row: Row, reason: str) -> Change | None:
+    state = State(row["state"])
+    if is_cancelled(state, row["reason"]):
+        return None
+    if state not in (State.WAITING, State.RUNNING):
+        what = "has failed" if state is State.FAILED else "has its result"
+        raise ProposalStateError(row["id"], state.value, f"cannot be cancelled: it {what}")
+    properties = {
+        "state": leases.given_up(row).value,
+        "reason": reason,
+        "cancelled": [*(row["cancelled"] or ()), row["now"]],
+    }
+    held = {"token": row["token"], "outcome": CANCELLED, "reason": reason, "log": None}
+    return Change(row["id"], properties, parted=held if state is State.RUNNING else None)
+
+
+def _retried(row: Row) -> Change | None:
+    state = State(row["state"])
+    if state is State.WAITING:
+        return None
+    # A promotion that was given up leaves the result of the rung before, and the number of the rung that it missed.
+    missed = state is State.PRUNED and len(row["rung_values"] or ()) == (row["rung"] or 0) > 0
+    if state is not State.FAILED and not missed:
+        what = "is being trained" if state is State.RUNNING else "has its result"
+        raise ProposalStateError(row["id"], state.value, f"cannot be tried again: it {what}")
+    properties = {
+        "state": State.WAITING.value,
+        "reason": None,
+        "attempts": 0,
+        "retried": [*(row["retried"] or ()), row["now"]],
+    }
+    return Change(row["id"], {**properties, **leases.without_curve(row)})
