@@ -1,0 +1,152 @@
+"""A study as rows for other programs: one row a proposal, with its result.
+
+`rows_of` reads them, metrics and hyperparameters as maps; `flat` gives each a column of its own. Times are ISO 8601 in
+UTC, values in the task's own unit.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive.errors import SettingsError, UsageError
+from archive.exchange import new_file
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Evaluation, Proposal
+
+StudyRow = dict[str, Any]
+
+MAPS = {"metrics": "metric_", "hyperparameters": "hyperparameter_"}
+"""Columns that hold maps, with the prefix of the columns that they become."""
+
+_OF_PROPOSAL = ("agent", "acquisition", "mean", "std", "priority", "fidelity", "attempts", "worker", "reason")
+_TIMES = ("created", "started", "finished")
+_OF_RESULT = ("value", "epochs", "seconds", "seed", "device", "answered_from")
+
+
+def rows_of(archive: Archive, study: str) -> list[StudyRow]:
+    """Return one row a proposal of a study, by number.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    name = archive.studies.get(study).name
+    results = {each.id: each for each in archive.studies.evaluations(name)}
+    return [_row(proposal, results.get(proposal.id)) for proposal in archive.proposals.list(name)]
+
+
+def flat(rows: Sequence[StudyRow]) -> list[StudyRow]:
+    """Return rows with a column for each metric and hyperparameter, the same columns in all of them."""
+    columns = {column: sorted({name for row in rows for name in row[column]}) for column in MAPS}
+    return [
+        {
+            **{name: value for name, value in row.items() if name not in MAPS},
+            **{f"{MAPS[column]}{name}": row[column].get(name) for column in MAPS for name in columns[column]},
+        }
+        for row in rows
+    ]
+
+
+def to_csv(rows: Sequence[StudyRow]) -> str:
+    """Return flat rows as CSV with a line of names; what has no form of its own there is JSON, None is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0] if rows else _row_names())
+    for row in rows:
+        writer.writerow(json.dumps(each) if isinstance(each, list | dict | bool) else each for each in row.values())
+    return text.getvalue()
+
+
+def to_parquet(rows: Sequence[StudyRow]) -> bytes:
+    """Return flat rows as a parquet file.
+
+    Raises:
+        SettingsError: pandas or pyarrow is not installed.
+    """
+    check_parquet()
+    import pandas
+
+    frame = pandas.DataFrame(rows, columns=None if rows else _row_names())
+    for name in frame.columns:
+        # A column holds one type.
+        if frame[name].map(lambda value: isinstance(value, list | dict)).any():
+            frame[name] = frame[name].map(json.dumps)
+    content = io.BytesIO()
+    frame.to_parquet(content, index=False)
+    return content.getvalue()
+
+
+def check_parquet() -> None:
+    """See that parquet can be written.
+
+    Raises:
+        SettingsError: pandas or pyarrow is not installed.
+    """
+    missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
+    if missing:
+        raise SettingsError(f"parquet needs {' and '.join(missing)}: pip install {' '.join(missing)}")
+
+
+def write(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file in one step.
+
+    Args:
+        path: Its place.
+        content: What it holds.
+        force: Whether it takes the place of a file that is there.
+
+    Raises:
+        UsageError: There is such a file, or the file system refuses it.
+    """
+    part = new_file.part_of(path)
+    try:
+        part.write_bytes(content)
+        new_file.publish(part, path, replace=force)
+    except FileExistsError:
+        raise UsageError(f"{path} exists: choose another name, or replace it with --force") from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _row(proposal: Proposal, result: Evaluation | None) -> StudyRow:
+    # What was found at a rung, and trained on since, is the result as it stands.
+    return {
+        "study": proposal.study,
+        "proposal": proposal.id,
+        "number": proposal.number,
+        "state": proposal.state.value.lower(),
+        "cancelled": proposal.cancelled,
+        "architecture": proposal.architecture_key,
+        **{name: getattr(proposal, name) for name in _OF_PROPOSAL},
+        **{name: _time(getattr(proposal, name)) for name in _TIMES},
+        **{name: None if result is None else getattr(result, name) for name in _OF_RESULT},
+        "partial": result is not None and result.partial,
+        "metrics": {} if result is None else _plain(result.metrics),
+        "hyperparameters": _plain(proposal.hyperparameters),
+    }
+
+
+def _row_names() -> list[str]:
+    """Return the columns of a study without proposals."""
+    head = ("study", "proposal", "number", "state", "cancelled", "architecture")
+    return [*head, *_OF_PROPOSAL, *_TIMES, *_OF_RESULT, "partial"]
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in sorted(values)}
+
+
+def _time(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
