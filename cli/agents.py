@@ -24,7 +24,7 @@ def agents(name: str | None, as_json: bool) -> None:
 
     rows = [{"agent": kind, **asdict(info)} for kind, info in infos().items()]
     if as_json:
-        print_json(rows)
+        print_json({"agents": rows})
     else:
         print_table(COLUMNS, [[row.get(column) for column in COLUMNS] for row in rows])
 

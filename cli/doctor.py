@@ -23,7 +23,7 @@ def doctor(ctx: click.Context, as_json: bool) -> None:
 
     checks = list(examine(load(**settings_of(ctx))))
     if as_json:
-        print_json([asdict(check) for check in checks])
+        print_json({"checks": [asdict(check) for check in checks]})
     else:
         rows = [(check.state, check.name, check.found, check.remedy) for check in checks]
         print_table(("", "what", "found", "what to do"), rows, styles=COLOURS)

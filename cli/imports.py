@@ -134,7 +134,7 @@ def optuna(
     target = Study(name, task, protocol or f"{task}/own", known.name, objective, space_config=known.config)
     with open_archive(ctx) as archive:
         counts = import_study(archive, external, target, read)
-    _print_counts({"study": name, "task": task, **counts}, as_json)
+    _print_counts({"study": name, "task": task, "protocol": target.protocol, **counts}, as_json)
 
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:

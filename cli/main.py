@@ -12,6 +12,7 @@ from importlib import import_module
 import click
 
 from archive import __version__
+from archive.cli import exit_codes
 from archive.errors import ArchiveError, QueryError, UnknownNameError
 
 COMMANDS = {
@@ -22,7 +23,8 @@ COMMANDS = {
     ),
     "trainer": ("archive.cli.trainer", "trainer", "Run a trainer, or show the trainers of an archive."),
     "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
-    "study": ("archive.cli.study.command", "study", "List, show and delete studies; follow their logs."),
+    "study": ("archive.cli.study.command", "study", "List, show, watch, export and delete studies; follow their logs."),
+    "proposal": ("archive.cli.proposal.command", "proposal", "Show, cancel and retry proposals."),
     "arch": ("archive.cli.architecture.command", "arch", "Show architectures, their distances and neighbours."),
     "agents": ("archive.cli.agents", "agents", "List the search agents, and when to choose which."),
     "tasks": ("archive.cli.tasks", "tasks", "List the tasks."),
@@ -67,7 +69,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "sho
 """Settings of click for every command."""
 
 
-@click.group(cls=LazyGroup, context_settings=CONTEXT)
+@click.group(cls=LazyGroup, context_settings=CONTEXT, epilog=exit_codes.epilog())
 @click.version_option(__version__, prog_name="archive")
 @click.option(
     "--home",

@@ -168,16 +168,15 @@ def _list(as_json: bool) -> None:
 
     found = [catalogue.get(name) for name in catalogue.names()]
     if as_json:
-        print_json(
-            [
-                {
-                    "name": each.name,
-                    "summary": each.summary,
-                    "parameters": [vars(parameter) for parameter in each.parameters.values()],
-                }
-                for each in found
-            ]
-        )
+        listed = [
+            {
+                "name": each.name,
+                "summary": each.summary,
+                "parameters": [vars(parameter) for parameter in each.parameters.values()],
+            }
+            for each in found
+        ]
+        print_json({"queries": listed})
         return
     for each in found:
         print_line((each.name, "bold"))

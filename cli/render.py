@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.parameters import settings_of
 
 if TYPE_CHECKING:
@@ -116,14 +117,23 @@ def print_data(content: str) -> None:
     sys.stdout.write(printable(content, lines=True) if sys.stdout.isatty() else content)
 
 
-def print_json(value: Any) -> None:
-    """Write one JSON document to stdout; NaN and infinities become null, as JSON has none."""
-    click.echo(json_text(_plain(value), indent=2))
+def print_json(document: Mapping[str, Any]) -> None:
+    """Write one JSON document to stdout; NaN and infinities become null, as JSON has none.
+
+    Args:
+        document: Its keys but `schema_version`, as `archive.cli.documents` lists them.
+    """
+    click.echo(json_document(document, indent=2))
 
 
-def print_json_line(value: Any) -> None:
+def print_json_line(document: Mapping[str, Any]) -> None:
     """Write one JSON document to stdout as one line of many."""
-    click.echo(json_text(_plain(value)))
+    click.echo(json_document(document))
+
+
+def json_document(document: Mapping[str, Any], indent: int | None = None) -> str:
+    """Return a document with its schema version as JSON."""
+    return json_text(_plain({"schema_version": SCHEMA_VERSION, **document}), indent=indent)
 
 
 def json_text(value: Any, indent: int | None = None) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import STUDY
 from archive.cli.parameters import Count, Duration
@@ -128,7 +129,7 @@ def start(
     """Start a trainer: train the proposals of search agents until stopped.
 
     The trainer claims proposals, trains each in a process of its own, and stores the results. Any number of trainers
-    can serve one archive, from any number of machines.
+    can serve one archive, from any number of machines. The exit code is 3 where trials failed and none succeeded.
 
     A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.
     """
@@ -148,6 +149,8 @@ def start(
         print_json(asdict(tally))
     elif log_format == "text":
         print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
+    if tally.failed and not tally.complete:
+        ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
 
 def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:
@@ -215,7 +218,7 @@ def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck
 
 def _print_workers(statuses: list[WorkerStatus], as_json: bool) -> None:
     if as_json:
-        print_json([{**asdict(worker), "trials": [asdict(trial) for trial in worker.trials]} for worker in statuses])
+        print_json({"workers": [asdict(worker) for worker in statuses]})
         return
     if not statuses:
         print_message("no trainer has been active within a day; start one with: archive trainer")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-# After the lock: what it returns is what the change is decided on.
+# Read after the lock: the change is decided on these values.
 REASONS = """
 UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
@@ -47,7 +47,7 @@ def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None
     Args:
         connection: The way to the archive.
         ids: Of the proposals.
-        reason: Why, for people; it goes on record after the word "cancelled".
+        reason: Reason for people; it is recorded after the word "cancelled".
 
     Returns:
         For each id, whether this call cancelled it; False where it was cancelled before.
@@ -80,7 +80,7 @@ def retry(connection: Connection, ids: Sequence[str]) -> list[bool]:
 
 
 def _change_all(connection: Connection, ids: Sequence[str], decide: Callable[[Row], Change | None]) -> list[bool]:
-    # By its token, a second run knows what the first one has changed: the acknowledgement may be what was lost.
+    # By its token, a second run of the transaction knows the changes of the first, whose acknowledgement was lost.
     token = uuid.uuid4().hex
 
     def work(tx: ManagedTransaction) -> set[str]:
@@ -99,7 +99,7 @@ def _change_all(connection: Connection, ids: Sequence[str], decide: Callable[[Ro
 
 
 def _locked(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
-    """Lock proposals and return what they say.
+    """Lock proposals and return their properties.
 
     Raises:
         UnknownNameError: There is no proposal of an id.
@@ -107,7 +107,7 @@ def _locked(tx: ManagedTransaction, ids: Sequence[str]) -> Mapping[str, Row]:
     locked = leases.lock(tx, ids)
     for id_ in ids:
         if id_ not in locked:
-            raise UnknownNameError("proposal", id_, ())
+            raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
     about = {row["id"]: row.data() for row in tx.run(REASONS, ids=sorted(locked))}
     return {id_: {**row, **about[id_]} for id_, row in locked.items()}
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from archive.errors import UnknownNameError
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
 from archive.store.records import State, Study, is_cancelled
 
@@ -40,6 +41,12 @@ USING INDEX SEEK p:Proposal(study)
 SOME = f"""
 UNWIND $ids AS id
 MATCH (p:Proposal {{id: id}})
+USING INDEX SEEK p:Proposal(id)
+{VIEW}
+"""
+
+ONE = f"""
+MATCH (p:Proposal {{id: $id}})
 USING INDEX SEEK p:Proposal(id)
 {VIEW}
 """
@@ -117,6 +124,18 @@ class Snapshot:
     def best(self, count: int) -> list[ProposalView]:
         """Return the best evaluated proposals, the best first; of equal values, the earlier one first."""
         return _ranked(self.study, self.proposals)[:count]
+
+
+def read_view(connection: Connection, id_: str) -> ProposalView:
+    """Return how one proposal stands now.
+
+    Raises:
+        UnknownNameError: There is no such proposal.
+    """
+    rows = connection.read(lambda tx: tx.run(ONE, id=id_).data())
+    if not rows:
+        raise UnknownNameError("proposal", id_, (), "archive study show lists those of a study")
+    return _view(rows[0])
 
 
 def read_snapshot(connection: Connection, study: Study) -> Snapshot:

@@ -55,7 +55,8 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         answer = archive.query(EVALUATIONS, {"key": full})
     evaluations = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     if as_json:
-        print_json({**details, "architecture": codec.to_json(architecture), "evaluations": evaluations})
+        described = {"params": None, "flops": None, **{name: details[name] for name in details if name != "revision"}}
+        print_json({**described, "architecture": codec.to_dict(architecture), "evaluations": evaluations})
         return
     _describe(details)
     rows = [
@@ -99,7 +100,7 @@ def distance(
     pair = (architecture_of(ctx, first), architecture_of(ctx, second))
     rows = [row for kernel in chosen for row in _distances(kernel, *pair, named=bool(names))]
     if as_json:
-        print_json([dict(zip(DISTANCE_COLUMNS, row, strict=True)) for row in rows])
+        print_json({"distances": [dict(zip(DISTANCE_COLUMNS, row, strict=True)) for row in rows]})
     else:
         print_table(DISTANCE_COLUMNS, rows)
 

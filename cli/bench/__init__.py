@@ -210,7 +210,7 @@ def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:
     """Write the figures: a table or a JSON list for each subject."""
     found = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
     if as_json:
-        print_json(found)
+        print_json({"figures": found})
         return
     for name, rows in found.items():
         if rows:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +12,9 @@ from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_fields, print_json, print_line, show
 from archive.errors import UsageError
 from archive.settings import Settings, load
+
+if TYPE_CHECKING:
+    from archive.server.embedded import Status
 
 
 @click.group()
@@ -29,7 +32,8 @@ def start(ctx: click.Context, as_json: bool) -> None:
     """Start the embedded server, unless it is running."""
     from archive.server import embedded
 
-    _show(asdict(embedded.start(_embedded(ctx))), as_json)
+    settings = _embedded(ctx)
+    _show(settings, embedded.start(settings), as_json)
 
 
 @db.command()
@@ -55,12 +59,16 @@ def status(ctx: click.Context, as_json: bool) -> None:
 
     settings = load(**settings_of(ctx))
     if settings.embedded:
-        _show(asdict(embedded.status(settings)), as_json)
+        _show(settings, embedded.status(settings), as_json)
         return
     from archive.database.connection import Connection
 
     with Connection.open(settings) as connection:
-        _show({"running": True, "server": connection.address, "database": connection.database}, as_json)
+        about = {"running": True, "server": connection.address, "database": connection.database}
+    if as_json:
+        print_json({"embedded": False, **dict.fromkeys(each.name for each in fields(embedded.Status)), **about})
+    else:
+        print_fields(about, 16)
 
 
 def _embedded(ctx: click.Context) -> Settings:
@@ -70,11 +78,19 @@ def _embedded(ctx: click.Context) -> Settings:
     return settings
 
 
-def _show(status: dict[str, Any], as_json: bool) -> None:
+def _show(settings: Settings, status: Status, as_json: bool) -> None:
+    """Write how the embedded server is."""
+    from archive.server import embedded
+
+    about = asdict(status)
     if as_json:
-        print_json(status)
+        server = embedded.find(settings) if status.running else None
+        where = {"server": server and server.uri, "database": server and server.database}
+        # What is zero or empty is not known, but for the number of restarts.
+        known = {name: None if value in ("", 0) and name != "restarts" else value for name, value in about.items()}
+        print_json({"embedded": True, **where, **known, "folder": str(status.folder), "running": status.running})
         return
-    shown = {name: value for name, value in status.items() if value not in (None, "", 0) or name == "running"}
+    shown = {name: value for name, value in about.items() if value not in (None, "", 0) or name == "running"}
     print_fields({name: _readable(name, value) for name, value in shown.items()}, 16)
 
 

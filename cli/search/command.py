@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from archive import __version__
+from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, PROTOCOL, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_message
@@ -157,6 +158,8 @@ def search(
         print_json(result)
     else:
         report.print_outcome(ctx, result, study)
+    if result["best"] is None:
+        ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
 
 def _sources(text: str | None) -> list[str] | Literal["all"]:

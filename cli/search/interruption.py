@@ -28,10 +28,10 @@ class Interruption:
     fail.
 
     Args:
-        message: Shown when the first signal arrives.
+        message: Shown when the first signal arrives; None shows nothing.
     """
 
-    def __init__(self, message: str = "stopping: trainers return unfinished proposals …") -> None:
+    def __init__(self, message: str | None = "stopping: trainers return unfinished proposals …") -> None:
         self.message = message
         self._asked = threading.Event()
         self._signal: int = signal.SIGINT
@@ -67,7 +67,8 @@ class Interruption:
             raise InterruptedBySignal(number)
         self._signal = number
         self._asked.set()
-        print_message(self.message)
+        if self.message is not None:
+            print_message(self.message)
 
 
 def caused(error: BaseException) -> KeyboardInterrupt | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import TextIO
 
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from archive.cli.render import console, print_message, text
+from archive.cli.render import console, print_line, print_message, text
 from archive.store.records import State, Study
 from archive.store.snapshots import ProposalView, Snapshot
 
@@ -32,13 +33,17 @@ class LiveView:
         study: The study.
         agent: Name of the agent.
         server: Place of the archive, for the head line.
-        epochs: Maximum number of epochs of a training.
+        epochs: Maximum number of epochs of a training; None where it is unknown.
         warm: Number of observations from other studies.
+        stream: Stream to show it on; None means stderr.
     """
 
-    def __init__(self, study: Study, agent: str, server: str, epochs: int, warm: int) -> None:
+    def __init__(
+        self, study: Study, agent: str, server: str, epochs: int | None, warm: int, *, stream: TextIO | None = None
+    ) -> None:
         self.study, self.agent, self.server, self.epochs, self.warm = study, agent, server, epochs, warm
-        terminal = console()
+        self._print = print_message if stream is None else print_line
+        terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
         self._seen: dict[str, State] = {}
 
@@ -81,18 +86,23 @@ class LiveView:
         return table
 
     def _row(self, view: ProposalView) -> list[Text]:
-        state = text((view.state.lower(), COLOURS[view.state]))
+        state = text(("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state]))
         named = [text(str(view.number)), state, text(view.architecture_key[:8])]
         if view.state is State.FAILED:
-            return [*named, text((view.reason or "", "red"))]
+            return [*named, text((view.reason or "", "dim" if view.cancelled else "red"))]
         figures = (
             _number(view.acquisition),
-            f"{view.epochs}/{self.epochs}" if view.epochs else "–",
+            self._epochs(view),
             _number(view.metrics.get(self._metric)),
             _number(view.value),
             _number(view.seconds, ".1f"),
         )
         return [*named, *map(text, figures)]
+
+    def _epochs(self, view: ProposalView) -> str:
+        if not view.epochs:
+            return "–"
+        return str(view.epochs) if self.epochs is None else f"{view.epochs}/{self.epochs}"
 
     def _foot(self, snapshot: Snapshot) -> Text:
         best = snapshot.incumbent
@@ -112,12 +122,12 @@ class LiveView:
             new = view.id in self._seen or view.finished is None
             self._seen[view.id] = view.state
             if new:
-                print_message(self._event(view, snapshot))
+                self._print(self._event(view, snapshot))
 
     def _event(self, view: ProposalView, snapshot: Snapshot) -> str:
         name = f"#{view.number} {view.architecture_key[:8]}"
         if view.state is State.FAILED:
-            return f"{name} failed: {view.reason or '–'}"
+            return f"{name} {view.reason}" if view.cancelled else f"{name} failed: {view.reason or '–'}"
         if view.state in (State.COMPLETE, State.PRUNED):
             best = snapshot.incumbent.value if snapshot.incumbent else None
             cost = f"after {view.epochs} epochs, {_number(view.seconds, '.1f')} s"

@@ -1,4 +1,4 @@
-"""`archive study`: list, show, delete studies; follow their logs."""
+"""`archive study`: list, show and delete studies; its other commands are modules of their own."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from archive.cli.render import (
     print_table,
     printable,
 )
-from archive.cli.study import log
+from archive.cli.study import best, export, log, watch
+from archive.cli.study.items import proposal_item, study_item
 
 if TYPE_CHECKING:
+    from archive.queue.successive_halving import Rungs
     from archive.store.study_deletion import Deletion
 
 SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling", "best_rank")
@@ -30,7 +32,7 @@ SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling",
 
 @click.group()
 def study() -> None:
-    """List, show and delete studies; follow their logs."""
+    """List, show, watch, export and delete studies; follow their logs."""
 
 
 @study.command("list")
@@ -40,24 +42,12 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
     """List the studies, oldest first."""
     with open_archive(ctx) as archive:
         summaries = archive.studies.list()
-    rows = [
-        {
-            "study": summary.study.name,
-            "task": summary.study.task,
-            "protocol": summary.study.protocol,
-            "space": summary.study.space,
-            "objective": summary.study.objective,
-            "budget": summary.study.budget,
-            **{state.value.lower(): count for state, count in summary.counts.items()},
-            "best": summary.best,
-        }
-        for summary in summaries
-    ]
+    rows = [study_item(summary.study, summary.counts, summary.best) for summary in summaries]
     if as_json:
-        print_json(rows)
+        print_json({"studies": rows})
     elif rows:
         columns = ("study", "task", "space", "objective", "complete", "failed", "budget", "best")
-        print_table(columns, [[row.get(column, 0) for column in columns] for row in rows])
+        print_table(columns, [[{**row, **row["counts"]}[column] for column in columns] for row in rows])
     else:
         print_message("no study yet; start one with: archive search --agent nasbot")
 
@@ -69,59 +59,37 @@ def list_studies(ctx: click.Context, as_json: bool) -> None:
 def show(ctx: click.Context, name: str, as_json: bool) -> None:
     """Show a study: settings, source studies, proposals, incumbent."""
     from archive.agents.transfer.report import contributed
-    from archive.cli.search.rungs import place
     from archive.queue.successive_halving import Rungs
 
     with open_archive(ctx) as archive:
         snapshot = archive.studies.snapshot(name)
         sources = [row._asdict() for row in contributed(archive, name)]
-    stored = snapshot.study
-    rungs = Rungs.of(stored.config)
-    described: dict[str, Any] = {
-        "study": stored.name,
-        "task": stored.task,
-        "protocol": stored.protocol,
-        "space": stored.space,
-        "space_config": stored.space_config,
-        "objective": stored.objective,
-        "direction": stored.direction,
-        "budget": stored.budget,
-        "seed": stored.seed,
-        **({} if rungs is None else {"rungs": rungs.describe()}),
-        "warm_started_from": [row["study"] for row in sources],
-        "counts": {state.value.lower(): count for state, count in snapshot.counts.items() if count},
-    }
-    proposals = [
-        {
-            "number": view.number,
-            "state": view.state.value,
-            "architecture": view.architecture_key,
-            "agent": view.agent,
-            "acquisition": view.acquisition,
-            **({} if rungs is None else {"rung": place(stored, view)}),
-            "epochs": view.epochs,
-            "value": view.value,
-            "seconds": view.seconds,
-            "attempts": view.attempts,
-            "metrics": view.metrics,
-            "reason": view.reason,
-        }
-        for view in snapshot.proposals
-    ]
-    best = snapshot.incumbent
+    stored, best = snapshot.study, snapshot.incumbent
+    described = study_item(stored, snapshot.counts, None if best is None else best.value)
+    described["warm_started_from"] = [row["study"] for row in sources]
+    proposals = [proposal_item(stored, view) for view in snapshot.proposals]
     if as_json:
         print_json({**described, "sources": sources, "incumbent": best and best.id, "proposals": proposals})
         return
-    print_fields(described, 18)
+    rungs = Rungs.of(stored.config)
+    counts = {state: count for state, count in described["counts"].items() if count}
+    told = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}
+    print_fields({key: value for key, value in told.items() if value is not None and key != "best"}, 18)
     if best is not None:
         about = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
         print_line((f"{'incumbent':<18}", "bold"), about, wrap=True)
-    shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
     if sources:
         print_table(SOURCES, [[row[column] for column in SOURCES] for row in sources], title="warm-started from")
-    columns = [name for name in shown if name != "rung" or rungs is not None]
-    short = [{**row, "architecture": str(row["architecture"])[:8]} for row in proposals]
-    print_table(columns, [[row[column] for column in columns] for row in short])
+    _print_proposals(proposals, rungs)
+
+
+def _print_proposals(proposals: list[dict[str, Any]], rungs: Rungs | None) -> None:
+    shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
+    columns = [column for column in shown if column != "rung" or rungs is not None]
+    rows = [{**row, "architecture": row["architecture"][:8]} for row in proposals]
+    if rungs is not None:
+        rows = [{**row, "rung": f"{row['rung']}/{len(rungs.epochs)}"} for row in rows]
+    print_table(columns, [[row[column] for column in columns] for row in rows])
 
 
 @study.command()
@@ -159,4 +127,5 @@ def _consequences(going: Deletion) -> Iterator[str]:
         yield f"Warm-started from it, and no longer able to learn from it: {', '.join(going.learners)}."
 
 
-study.add_command(log.log)
+for each in (best.best, log.log, watch.watch, export.export):
+    study.add_command(each)

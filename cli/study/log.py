@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +20,7 @@ from archive.cli.render import (
     print_message,
     show,
 )
+from archive.cli.study.items import moment, timestamp
 from archive.trainer.storage import file_names
 
 if TYPE_CHECKING:
@@ -33,8 +32,11 @@ TAIL = 12
 """Number of lines of a failed trial's log; with --proposal, the whole log is shown."""
 OVERLAP = 1024
 """Number of bytes at the end of a log that mark the place after the log was cut."""
-LATEST = 253_402_214_400_000
-"""Milliseconds from 1970 to the last day but one of the year 9999, which is valid in every time zone."""
+DETAILS = (
+    *("attempt", "reason", "architecture", "acquisition", "mean", "std", "fidelity", "hyperparameters", "based_on"),
+    *("value", "epochs", "seconds", "device", "answered_from", "rung"),
+)
+"""Keys that only some events have a value for."""
 COLOURS = {
     "complete": "green",
     "pruned": "yellow",
@@ -42,6 +44,8 @@ COLOURS = {
     "lost": "yellow",
     "returned": "yellow",
     "promoted": "cyan",
+    "cancelled": "yellow",
+    "retried": "cyan",
 }
 
 
@@ -62,9 +66,10 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
     from archive.queue import event_log
 
     with open_archive(ctx) as archive:
-        one = _id(name, proposal)
+        one = None if proposal is None else whole_id(name, proposal)
         if as_json and not follow:
-            print_json([_as_json(entry) for entry in event_log.read(archive.connection, name, one)])
+            entries = event_log.read(archive.connection, name, one)
+            print_json({"study": name, "entries": [entry_item(entry) for entry in entries]})
             return
         writer = LogWriter(archive.connection.settings.home, one, as_json)
         follower = event_log.Follower(archive.connection, name, one)
@@ -74,11 +79,11 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
             writer.write(follower.look())
 
 
-def _id(study: str, proposal: str | None) -> str | None:
+def whole_id(study: str, proposal: str) -> str:
     """Return the id of a proposal that is named by its number or id."""
     from archive.store.properties import proposal_id
 
-    number = (proposal or "").removeprefix("#")
+    number = proposal.removeprefix("#")
     return proposal_id(study, int(number)) if number.isdecimal() else proposal
 
 
@@ -101,21 +106,15 @@ class LogWriter:
         """Write entries, then the new part of the trial's log."""
         for entry in entries:
             if self.as_json:
-                print_json_line(_as_json(entry))
+                print_json_line(entry_item(entry))
             else:
                 self._print(entry)
         self._write_own_log()
 
     def _print(self, entry: Entry) -> None:
-        colour = COLOURS.get(entry.event, "default")
-        at = _time(entry.at)
-        when = "–" * 19 if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
-        print_line(f"{when}  #{entry.number:<4} ", (f"{entry.event:<8}", colour), f"  {_sentence(entry)}")
         # The whole log below would repeat the end.
-        if entry.log and not (self.path and self.path.exists()):
-            lines = entry.log.splitlines()
-            for line in lines if self.proposal else lines[-TAIL:]:
-                print_line((f"    | {line}", "dim"))
+        whole = self.path is not None and self.path.exists()
+        print_entry(entry, lines=0 if whole else None if self.proposal else TAIL)
 
     def _write_own_log(self) -> None:
         if self.path is None or not self.path.exists():
@@ -141,19 +140,27 @@ class LogWriter:
         return content[at:]
 
 
-def _as_json(entry: Entry) -> dict[str, Any]:
-    given = asdict(entry)
-    at, details = given.pop("at"), given.pop("details")
-    then = _time(at)
-    when = None if then is None else then.isoformat(timespec="milliseconds")[:-6] + "Z"
-    return {"time": when, **{name: value for name, value in given.items() if value is not None}, **details}
+def print_entry(entry: Entry, lines: int | None = TAIL) -> None:
+    """Write what happened in a line, and below it the end of the trial's own log, where a failure left one.
+
+    Args:
+        entry: What happened.
+        lines: Most lines of the log, the last ones; None for all.
+    """
+    at = moment(entry.at)
+    when = "–" * 19 if at is None else f"{at.astimezone():%Y-%m-%d %H:%M:%S}"
+    colour = COLOURS.get(entry.event, "default")
+    print_line(f"{when}  #{entry.number:<4} ", (f"{entry.event:<9}", colour), f"  {_sentence(entry)}")
+    kept = (entry.log or "").splitlines()
+    for line in kept if lines is None else kept[len(kept) - min(lines, len(kept)) :]:
+        print_line((f"    | {line}", "dim"))
 
 
-def _time(milliseconds: int | None) -> datetime | None:
-    """Return the time of an event; None where it is unknown, or where a loaded file holds a time of no calendar."""
-    if milliseconds is None or not 0 <= milliseconds < LATEST:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+def entry_item(entry: Entry) -> dict[str, Any]:
+    """Return an entry as `archive.cli.documents.log.LogItem` lists its keys."""
+    about = {name: getattr(entry, name) for name in ("proposal", "number", "event", "who")}
+    details = {name: entry.details.get(name) for name in DETAILS}
+    return {"time": timestamp(entry.at), **about, **details, "log": entry.log}
 
 
 def _sentence(entry: Entry) -> str:
@@ -177,7 +184,7 @@ def _sentence(entry: Entry) -> str:
         return ", ".join([f"value {show(details.get('value'))} {who}".strip(), *cost])
     if entry.event == "promoted":
         return f"goes on to rung {details['rung']}"
-    return f"{who}: {details['reason']}" if "reason" in details else who
+    return ": ".join(filter(None, [who, details.get("reason")]))
 
 
 def _basis(details: Any) -> Iterator[str]:

@@ -68,12 +68,12 @@ def test_agents_of_other_packages(monkeypatch):
     assert found["plain"] == AgentInfo(summary="Suggests nothing. Never")
     assert "the agent 'broken' of another package cannot be loaded: division by zero" in found["broken"].summary
     table = CliRunner().invoke(command, ["agents", "--json"])
-    assert {row["agent"] for row in json.loads(table.output)} >= {"plain", "broken", "tw"}
+    assert {row["agent"] for row in json.loads(table.output)["agents"]} >= {"plain", "broken", "tw"}
 
 
 def test_the_command_lists_all():
     shown = json.loads(CliRunner().invoke(command, ["agents", "--json"]).output)
-    assert [row["agent"] for row in shown] == list(agents.names())
+    assert [row["agent"] for row in shown["agents"]] == list(agents.names())
     table = CliRunner().invoke(command, ["agents"])
     assert table.exit_code == 0
     assert "Kandasamy" in table.output

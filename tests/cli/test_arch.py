@@ -20,7 +20,7 @@ def distance(*arguments, home="unused"):
 
 
 def test_every_kernel_is_reachable_by_its_name():
-    rows = json.loads(distance(FIRST, SECOND, "--json").stdout)
+    rows = json.loads(distance(FIRST, SECOND, "--json").stdout)["distances"]
     assert {row["kernel"] for row in rows} == set(kernels.names())
     pair = [codec.from_nasbench201(FIRST)], [codec.from_nasbench201(SECOND)]
     for name in kernels.names():
@@ -40,7 +40,8 @@ def test_files_and_settings(tmp_path):
     # --kind is the former name.
     for option in ("--kernel", "--kind"):
         asked = distance(*map(str, files), option, "otmann", "--set", "nu_str=[0.5]", "--json")
-        np.testing.assert_allclose([row["distance"] for row in json.loads(asked.stdout)], expected)
+        rows = json.loads(asked.stdout)["distances"]
+        np.testing.assert_allclose([row["distance"] for row in rows], expected)
 
 
 def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_all(tmp_path):
@@ -49,7 +50,7 @@ def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_al
     edges = [[at, at + 1] for at in range(len(units) - 1)]
     long.write_text(json.dumps({"schema": 1, "space": "mlp", "layers": units, "edges": edges}))
     asked = distance(str(long), str(long), "--json")
-    assert {row["distance"] for row in json.loads(asked.stdout)} <= {0.0}
+    assert {row["distance"] for row in json.loads(asked.stdout)["distances"]} <= {0.0}
     with pytest.raises(ArchiveError, match="layers"):
         distance(str(long), str(long), "--kernel", "gromov-wasserstein")
     assert "gromov-wasserstein" in asked.stderr

@@ -24,6 +24,9 @@ from tests.support.stores import cells
 pytestmark = pytest.mark.every_server
 
 
+VERSION = {"schema_version": 1}
+
+
 @pytest.fixture
 def types(archive, store_settings, monkeypatch, capsys, tmp_path):
     """Types a command; returns its exit code, stdout and stderr."""
@@ -119,7 +122,7 @@ def test_an_answer_without_rows_says_so_and_has_its_columns(archive, types):
     assert types(*nobody, "--csv") == (0, "a,n.b\n", "no rows\n")
     assert types("query", "MATCH (n:Nobody) RETURN *", "--csv")[2] == "no rows\n"
     code, out, err = types(*nobody, "--json")
-    assert (code, json.loads(out), err) == (0, {"columns": ["a", "n.b"], "rows": [], "truncated": False}, "")
+    assert (code, json.loads(out), err) == (0, {**VERSION, "columns": ["a", "n.b"], "rows": [], "truncated": False}, "")
     frontier = ("query", "--named", "frontier", "-p", "task=digits", "-p", "cost=latency[ms]")
     why = "no rows: none of the 3 results has latency[ms]; they have accuracy, epochs, mass, seconds\n"
     assert types(*frontier, "--csv") == (0, "protocol,architecture,value,cost\n", why)
@@ -139,7 +142,7 @@ def test_the_list_of_saved_queries_opens_no_archive(monkeypatch, capsys, tmp_pat
         assert "cost" in said or said == catalogue.get("cost").cypher
     with pytest.raises(SystemExit):
         main(["query", "--named", "cost", "--show", "--json"])
-    assert json.loads(capsys.readouterr().out) == {"name": "cost", "cypher": catalogue.get("cost").cypher}
+    assert json.loads(capsys.readouterr().out) == {**VERSION, "name": "cost", "cypher": catalogue.get("cost").cypher}
     assert not (tmp_path / "none").exists()
 
 
@@ -173,7 +176,8 @@ def test_a_study_of_optuna_is_imported(archive, types, tmp_path, monkeypatch):
     reference = f"sqlite:///{tmp_path}/their.db#theirs"
     code, out, err = types("import", "optuna", reference, "--task", "mine", "--space", "nasbench201", "--json")
     assert (code, err) == (0, "")
-    assert json.loads(out) == {"study": "theirs", "task": "mine", "evaluated": 1, "failed": 0, "left_out": 0}
+    counts = {"evaluated": 1, "failed": 0, "left_out": 0}
+    assert json.loads(out) == {**VERSION, "study": "theirs", "task": "mine", "protocol": "mine/own", **counts}
     (tmp_path / "theirs_reader.py").write_text(f"def read(parameters): return {codec.to_json(cells(1)[0])!r}\n")
     monkeypatch.syspath_prepend(tmp_path)
     arguments = ("--task", "mine", "--space", "nasbench201", "--study", "again", "--architecture", "theirs_reader:read")

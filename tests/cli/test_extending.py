@@ -53,7 +53,7 @@ def ran(environment, *command, cwd=None):
 
 
 def test_the_agent_is_listed_with_what_it_says_of_itself(environment):
-    rows = {row["agent"]: row for row in json.loads(ran(environment, *COMMAND, "agents", "--json"))}
+    rows = {row["agent"]: row for row in json.loads(ran(environment, *COMMAND, "agents", "--json"))["agents"]}
     assert rows["best-mutant"]["summary"] == "mutations of the best network so far"
     shown = json.loads(ran(environment, *COMMAND, "agents", "best-mutant", "--json"))
     assert shown["settings"] == {"n_initial": 10}

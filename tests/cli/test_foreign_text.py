@@ -79,6 +79,8 @@ COMMANDS = {
     "study list": [],
     "study show": [HOSTILE],
     "study log": [HOSTILE],
+    "study best": [HOSTILE],
+    "proposal show": [f"{HOSTILE}#0"],
     "trainer status": [],
     "query": [f"MATCH (s:Study) RETURN s.name AS `{HOSTILE}`".replace("\n", " ")],
     "db gc": ["--weights", HOSTILE, "--grace", "0"],
@@ -94,7 +96,9 @@ def test_every_view_of_an_archive_is_drawn(user, hostile, name):
     assert_drawn(done, named=name not in ("dump", "doctor", "db gc"))
 
 
-@pytest.mark.parametrize("name", ["study list", "study show", "study log", "trainer status", "query"])
+@pytest.mark.parametrize(
+    "name", ["study list", "study show", "study log", "study best", "proposal show", "trainer status", "query"]
+)
 def test_json_holds_the_text_and_no_order(user, hostile, name):
     done = user.types(*name.split(), *COMMANDS[name], "--json")
     assert_drawn(done, named=False)
@@ -184,7 +188,7 @@ def test_the_status_of_a_server_is_drawn(user, tmp_path):
 def test_the_live_view_is_drawn(archive, hostile, monkeypatch):
     screen = io.StringIO()
     terminal = Console(file=screen, force_terminal=True, width=400)
-    monkeypatch.setattr(live, "console", lambda: terminal)
+    monkeypatch.setattr(live, "console", lambda _: terminal)
     snapshot = archive.studies.snapshot(HOSTILE)
     with live.LiveView(snapshot.study, HOSTILE, HOSTILE, 10, 0) as view:
         view.update(snapshot)

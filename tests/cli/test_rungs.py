@@ -54,13 +54,13 @@ def test_a_search_with_rungs_and_what_is_shown_of_it(user):
     assert found["evaluations"] == 4 and found["failed"] == 0
     assert 1 <= 4 - found["pruned"] <= 2
     shown = json.loads(user.types("study", "show", "raced", "--json").stdout)
-    assert shown["rungs"] == "2, 6, 60 epochs, one of 2 goes on"
-    assert {view["rung"] for view in shown["proposals"]} >= {"1/3", "3/3"}
+    assert shown["rungs"] == {"epochs": [2, 6, 60], "reduction": 2}
+    assert {view["rung"] for view in shown["proposals"]} >= {1, 3}
     assert shown["incumbent"] == found["best"]["proposal"]
     (best,) = [view for view in shown["proposals"] if view["number"] == int(shown["incumbent"].split("#")[1])]
-    assert (best["state"], best["rung"]) == ("COMPLETE", "3/3")
+    assert (best["state"], best["rung"]) == ("complete", 3)
     text = user.types("study", "show", "raced").stdout
-    assert "rung" in text and "1/3" in text
+    assert "2, 6, 60 epochs, one of 2 goes on" in text and "1/3" in text
     log = user.types("study", "log", "raced", "--follow").stdout
     assert "2 epochs, at rung 1" in log and "goes on to rung 2" in log and "goes on to rung 3" in log
     # Other rungs are another study; without the option, it goes on with those that it has.

@@ -90,7 +90,7 @@ def test_a_search_a_resumption_and_a_warm_start(user):
     assert len(keys) == 5
     unknown = user.types("search", "--task", "diabetes", "--study", "third", "--warm-start", "frist", code=2)
     assert "did you mean first" in unknown.stderr
-    assert [study["study"] for study in user.json("study", "list")] == ["first", "second"]
+    assert [study["study"] for study in user.json("study", "list")["studies"]] == ["first", "second"]
 
     _check_what_is_stored(user)
     _check_what_is_shown(user, best["architecture"])

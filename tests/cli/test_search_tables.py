@@ -54,7 +54,7 @@ def test_a_search_that_has_all_networks_says_so_and_advises_no_more_of_it(types)
         assert "all 10 networks of the space are evaluated: 10 of 12 evaluations" in done.stderr
         assert "archive arch show" in done.stdout and "archive search" not in done.stdout
     # What others found counts as evaluated, and is not this study's own.
-    warm = types("--agent", "random", "--study", "warm", "--warm-start", "whole", "--json")
+    warm = types("--agent", "random", "--study", "warm", "--warm-start", "whole", "--json", code=3)
     assert json.loads(warm.stdout)["exhausted"]
     assert "all 10 networks of the space are evaluated: 0 of 20 evaluations, the others are" in warm.stderr
 

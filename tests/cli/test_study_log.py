@@ -45,7 +45,7 @@ def test_a_failed_trial_is_told_with_its_own_log(archive, user, store_settings, 
     # On another machine there is what the failure left in the archive.
     elsewhere = user.types("study", "log", "study", "--proposal", proposal.id).stdout
     assert "    | ValueError: no such column" in elsewhere
-    entries = json.loads(user.types("study", "log", "study", "--json").stdout)
+    entries = json.loads(user.types("study", "log", "study", "--json").stdout)["entries"]
     assert [entry["event"] for entry in entries] == ["proposed", "claimed", "failed"]
     assert "Traceback" in entries[2]["log"]
     assert entries[2]["reason"] == "ValueError: no such column"

@@ -40,7 +40,7 @@ def scrape(said: str) -> dict[tuple[str, str], float]:
 
 
 def workers(user, *arguments, code=0):
-    return json.loads(user.types("trainer", "status", "--json", *arguments, code=code).stdout)
+    return json.loads(user.types("trainer", "status", "--json", *arguments, code=code).stdout)["workers"]
 
 
 def test_a_trainer_is_watched_from_its_first_claim_to_its_death(archive, user, tmp_path, store_settings):
@@ -96,7 +96,7 @@ def test_who_ends_in_order_has_said_good_bye_and_counted(archive, user, tmp_path
     propose(archive, task, 3)
     done = user.runs("trainer", "--study", "study", "--idle", "0.1", "--json", "--data-folder", str(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"complete": 3, "failed": 0, "returned": 0}
+    assert json.loads(done.stdout) == {"schema_version": 1, "complete": 3, "failed": 0, "returned": 0}
     assert "INFO started worker=" in done.stderr
     (worker,) = workers(user)
     assert (worker["state"], worker["trials"]) == ("left", [])

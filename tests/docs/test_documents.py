@@ -7,6 +7,7 @@ import tomllib
 import pytest
 
 from archive import settings
+from archive.cli.documents import reference as documents
 from archive.cli.reference import reference
 from tests.support import ROOT
 
@@ -33,6 +34,11 @@ def test_the_readme_is_short():
 
 def test_the_command_reference_is_up_to_date():
     assert reference() == page("commands.md"), "run: python -m archive.cli.reference docs/commands.md"
+
+
+def test_the_reference_of_the_json_output_is_up_to_date():
+    run = "run: python -m archive.cli.documents.reference docs/json.md"
+    assert documents.reference() == page("json.md"), run
 
 
 def test_the_results_are_those_on_file():

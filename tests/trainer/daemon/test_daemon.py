@@ -303,13 +303,13 @@ def test_a_cancelled_proposal_stops_its_trial_and_can_be_tried_again(archive, tr
     thread = in_thread(daemon)
     try:
         wait_until(lambda: archive.proposals.list("study")[0].curve, 60, "the first epochs")
-        pid = daemon.running[0].trial.pid
+        pid = daemon.in_flight[0].trial.pid
         assert archive.proposals.cancel(proposal.id)
         wait_until(lambda: daemon.tally.returned, 20, "the end of the trial")
         assert not psutil.pid_exists(pid)
         assert archive.proposals.get(proposal.id).cancelled
         archive.proposals.retry(proposal.id)
-        wait_until(lambda: daemon.running and daemon.running[0].trial.pid != pid, 20, "the second trial")
+        wait_until(lambda: daemon.in_flight and daemon.in_flight[0].trial.pid != pid, 20, "the second trial")
     finally:
         daemon.stop()
         thread.join()

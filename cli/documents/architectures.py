@@ -1,0 +1,119 @@
+"""Documents of `archive arch`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from archive.cli.documents.base import Document, JsonObject
+
+
+class EvaluationItem(JsonObject):
+    """A result of an architecture.
+
+    Attributes:
+        evaluation: Its id.
+        task: Name of the task.
+        protocol: How it was measured.
+        value: The objective.
+        epochs: Epochs trained.
+        seconds: Wall-clock time of the training.
+    """
+
+    evaluation: str
+    task: str
+    protocol: str
+    value: float | None
+    epochs: int | None
+    seconds: float | None
+
+
+class ArchitectureDocument(Document):
+    """One architecture.
+
+    Attributes:
+        key: Identity of the labelled graph.
+        functional_key: The same without layers that reach no output.
+        space: Name of the space.
+        depth: Layers on the longest path.
+        layers: Number of layers.
+        edges: Number of edges.
+        mass: Sum of the layers' masses.
+        params: Number of trained parameters, once it is known.
+        flops: Multiply-adds of one input, once they are known.
+        parents: Keys of the architectures that it was made from.
+        children: Keys of those that were made from it.
+        architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it from a file.
+        evaluations: Its results in all studies.
+    """
+
+    key: str
+    functional_key: str
+    space: str
+    depth: int
+    layers: int
+    edges: int
+    mass: float
+    params: float | None
+    flops: float | None
+    parents: list[str]
+    children: list[str]
+    architecture: dict[str, Any]
+    evaluations: list[EvaluationItem]
+
+
+class DistanceItem(JsonObject):
+    """A distance of two architectures.
+
+    Attributes:
+        kernel: Name of the kernel.
+        component: Name of its component.
+        distance: The distance.
+    """
+
+    kernel: str
+    component: str
+    distance: float | None
+
+
+class DistanceList(Document):
+    """How far apart two architectures are.
+
+    Attributes:
+        distances: One row a kernel and component.
+    """
+
+    distances: list[DistanceItem]
+
+
+class NeighbourItem(JsonObject):
+    """An architecture near another one.
+
+    Attributes:
+        key: Its key.
+        distance: How far it is.
+        layers: Number of its layers.
+        edges: Number of its edges.
+        evaluations: Number of its results, in all studies.
+    """
+
+    key: str
+    distance: float
+    layers: int
+    edges: int
+    evaluations: int
+
+
+class NeighbourList(Document):
+    """The architectures that are nearest to one.
+
+    Attributes:
+        neighbours: The nearest first.
+        certain: How many of them, from the first on, are sure to be the nearest.
+        compared: Architectures that were compared in full.
+        among: Architectures that were searched.
+    """
+
+    neighbours: list[NeighbourItem]
+    certain: int
+    compared: int
+    among: int

@@ -1,0 +1,30 @@
+"""What all documents share."""
+
+from __future__ import annotations
+
+SCHEMA_VERSION = 1
+"""Rises when a key changes its meaning or goes; a new key leaves it as it is."""
+
+
+class JsonObject:
+    """A JSON object: its keys are the annotations of the class, which has no instances."""
+
+
+class Document(JsonObject):
+    """The root of a document, or one line of a stream.
+
+    Attributes:
+        schema_version: Version of the shapes.
+    """
+
+    schema_version: int
+
+
+class Figures(Document):
+    """What a benchmark measured.
+
+    Attributes:
+        figures: Rows of numbers and texts by subject; all rows of a subject have the same keys.
+    """
+
+    figures: dict[str, list[dict[str, object]]]

@@ -1,0 +1,195 @@
+"""Documents of `archive bench search` and `archive bench transfer`."""
+
+from __future__ import annotations
+
+from archive.cli.documents.base import Document, JsonObject
+
+
+class SeedItem(JsonObject):
+    """What one search found beyond its initial networks.
+
+    Attributes:
+        seed: Seed of the study.
+        initial: Number of initial networks that were evaluated.
+        initial_best: The best value among them.
+        best: The best value of all.
+        gain: Difference of the two, positive where the last is better.
+        found_at: Position of the best among all evaluations, from 1.
+        evaluations: Number of evaluations.
+        seconds: Wall-clock time of all trainings.
+    """
+
+    seed: int
+    initial: int
+    initial_best: float
+    best: float
+    gain: float
+    found_at: int
+    evaluations: int
+    seconds: float
+
+
+class MediansItem(JsonObject):
+    """Medians over the seeds.
+
+    Attributes:
+        seeds: Number of searches.
+        better: Searches that found a better network than all initial ones.
+        initial_best: Median of the best of the initial networks.
+        best: Median of the best of all.
+        gain: Median of the gains.
+    """
+
+    seeds: int
+    better: int
+    initial_best: float
+    best: float
+    gain: float
+
+
+class GainComparison(Document):
+    """What searches found beyond their initial networks.
+
+    Attributes:
+        agent: The agent, with its settings.
+        task: Name of the task.
+        protocol: How the task is trained and measured.
+        space: Name of the space.
+        budget: Evaluations of a search.
+        seeds: One row a search.
+        medians: Over the seeds; null where there are no rows.
+    """
+
+    agent: str
+    task: str
+    protocol: str
+    space: str
+    budget: int
+    seeds: list[SeedItem]
+    medians: MediansItem | None
+
+
+class RegretItem(JsonObject):
+    """Regret after a number of queries.
+
+    Attributes:
+        mean: Mean over the seeds.
+        error: Standard error of the mean.
+    """
+
+    mean: float
+    error: float | None
+
+
+class ShareItem(JsonObject):
+    """The share of one agent of a team.
+
+    Attributes:
+        agent: Its id.
+        evaluations: Networks that it proposed.
+        improvements: How often it found a new best network.
+        on_others: How often it improved on another agent's best.
+        bests: Studies in which it found the best network.
+        known: Results of other agents that it knew, in the mean.
+    """
+
+    agent: str
+    evaluations: int
+    improvements: int
+    on_others: int
+    bests: int
+    known: float
+
+
+class StandingItem(JsonObject):
+    """How one agent searched one task.
+
+    Attributes:
+        agent: The agent, with its settings.
+        task: The task.
+        protocol: How it was measured.
+        unit: Unit of the regret.
+        seeds: Number of searches.
+        regret: By number of queries.
+        queries_to_best: Median number of queries until the best network was found.
+        never_found_best: Searches that did not find it.
+        queries_to_best_by_seed: The same for each seed.
+        seconds_per_call: Processor time of a call of the agent, in the mean.
+        seconds_per_call_at_end: The same for the last calls.
+        repeats: Networks that were proposed again.
+        shares: Of each agent, where it is a team.
+    """
+
+    agent: str
+    task: str
+    protocol: str
+    unit: str
+    seeds: int
+    regret: dict[str, RegretItem]
+    queries_to_best: float | None
+    never_found_best: int
+    queries_to_best_by_seed: list[int | None]
+    seconds_per_call: float | None
+    seconds_per_call_at_end: float | None
+    repeats: int
+    shares: list[ShareItem]
+
+
+class SearchComparison(Document):
+    """A comparison of agents on tables.
+
+    Attributes:
+        run: Name of the run.
+        seeds: Searches of each agent and task.
+        budget: Evaluations of a search.
+        batch: Proposals asked for at a time.
+        starts: Random networks that came first.
+        standings: One row an agent and task.
+    """
+
+    run: str
+    seeds: int
+    budget: int
+    batch: int
+    starts: int
+    standings: list[StandingItem]
+
+
+class ScenarioItem(JsonObject):
+    """How searches went that started warm from one kind of source.
+
+    Attributes:
+        scenario: The kind of source; `cold` for none.
+        seeds: Number of searches.
+        to_best: Median number of queries until the best network was found.
+        slowest: The largest such number.
+        regret: Mean regret by number of queries.
+        excess: Largest regret beyond that of cold starts.
+        coupling: How far the agent took the task to follow the source.
+    """
+
+    scenario: str
+    seeds: int
+    to_best: float | None
+    slowest: float | None
+    regret: dict[str, float]
+    excess: float
+    coupling: float | None
+
+
+class TransferComparison(Document):
+    """What warm starts gain.
+
+    Attributes:
+        agent: The agent, with its settings.
+        run: Name of the run.
+        seeds: Studies of each scenario.
+        budget: Evaluations of a study.
+        scenarios: One row a kind of source.
+    """
+
+    agent: str
+    run: str
+    seeds: int
+    budget: int
+    scenarios: list[ScenarioItem]

@@ -1,0 +1,102 @@
+"""Documents of `archive study export`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from archive.cli.documents.base import Document, JsonObject
+from archive.cli.documents.studies import StateName
+
+
+class StudyExport(Document):
+    """A file that a study was exported to.
+
+    Attributes:
+        study: Its name.
+        file: The file.
+        format: `csv`, `json`, `jsonl` or `parquet`.
+        rows: How many proposals it holds.
+        bytes: Its size.
+    """
+
+    study: str
+    file: str
+    format: Literal["csv", "json", "jsonl", "parquet"]
+    rows: int
+    bytes: int
+
+
+class ExportItem(JsonObject):
+    """One proposal of an exported study; CSV and parquet have a column for each metric and hyperparameter.
+
+    Attributes:
+        study: Name of the study.
+        proposal: Id of the proposal.
+        number: Its number in the study.
+        state: Where it stands.
+        cancelled: Whether it was cancelled, rather than failed or pruned.
+        architecture: Key of the architecture.
+        agent: Id of the agent that made it.
+        acquisition: The agent's acquisition value.
+        mean: The score that the surrogate expects, larger is better.
+        std: The surrogate's standard deviation of it.
+        priority: Larger is claimed first.
+        fidelity: Fraction of the full training that is asked for.
+        attempts: How often a worker has lost it.
+        worker: The worker that holds it, or held it last.
+        reason: Why it failed.
+        created: When it was proposed.
+        started: When it was last claimed.
+        finished: When it ended.
+        value: The objective, once it is known.
+        epochs: Epochs of the result.
+        seconds: Wall-clock time of the training.
+        seed: Seed that the training used.
+        device: Where it ran.
+        answered_from: Id of the evaluation that it repeats without a training.
+        partial: Whether the value is that of a part of the training.
+        metrics: Final metrics by name.
+        hyperparameters: Training settings that differ from the protocol.
+    """
+
+    study: str
+    proposal: str
+    number: int
+    state: StateName
+    cancelled: bool
+    architecture: str
+    agent: str | None
+    acquisition: float | None
+    mean: float | None
+    std: float | None
+    priority: float
+    fidelity: float | None
+    attempts: int
+    worker: str | None
+    reason: str | None
+    created: str | None
+    started: str | None
+    finished: str | None
+    value: float | None
+    epochs: int | None
+    seconds: float | None
+    seed: int | None
+    device: str | None
+    answered_from: str | None
+    partial: bool
+    metrics: dict[str, float | None]
+    hyperparameters: dict[str, Any]
+
+
+class ExportDocument(Document):
+    """A study exported as JSON.
+
+    Attributes:
+        proposals: By number.
+    """
+
+    proposals: list[ExportItem]
+
+
+class ExportLine(Document, ExportItem):
+    """A line of a study exported as `jsonl`."""

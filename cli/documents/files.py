@@ -1,0 +1,71 @@
+"""Documents of `archive dump`, `archive load` and `archive import`."""
+
+from __future__ import annotations
+
+from archive.cli.documents.base import Document
+
+
+class DumpDocument(Document):
+    """A file that was written.
+
+    Attributes:
+        file: The file.
+        bytes: Its size.
+        records: Number of records of each kind.
+    """
+
+    file: str
+    bytes: int
+    records: dict[str, int]
+
+
+class LoadDocument(Document):
+    """A file that was read.
+
+    Attributes:
+        file: The file.
+        release: The release that wrote it.
+        sha256: Checksum of its contents.
+        records: Number of records of each kind.
+        stored: Number of records that were new or changed something; null with --check.
+    """
+
+    file: str
+    release: str
+    sha256: str
+    records: dict[str, int]
+    stored: dict[str, int] | None
+
+
+class ImportDocument(Document):
+    """Results that were imported from a table or a benchmark file.
+
+    Attributes:
+        task: Name of the task.
+        protocol: How it was measured.
+        evaluations: Number of results that the file has.
+    """
+
+    task: str
+    protocol: str
+    evaluations: int
+
+
+class StudyImport(Document):
+    """A study that was imported.
+
+    Attributes:
+        study: Its name in the archive.
+        task: Name of the task.
+        protocol: How it was measured.
+        evaluated: Trials with a result.
+        failed: Trials without one.
+        left_out: Trials that are not finished.
+    """
+
+    study: str
+    task: str
+    protocol: str
+    evaluated: int
+    failed: int
+    left_out: int

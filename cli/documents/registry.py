@@ -1,0 +1,90 @@
+"""Which command writes which document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from archive.cli.documents.architectures import ArchitectureDocument, DistanceList, NeighbourList
+from archive.cli.documents.base import Figures
+from archive.cli.documents.benchmarks import GainComparison, SearchComparison, TransferComparison
+from archive.cli.documents.catalogues import (
+    AgentDocument,
+    AgentList,
+    KernelList,
+    ProtocolList,
+    QueryDocument,
+    SavedQueryList,
+    SavedQueryText,
+    SpaceList,
+    TaskList,
+)
+from archive.cli.documents.exports import ExportDocument, ExportLine, StudyExport
+from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, StudyImport
+from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
+from archive.cli.documents.search import SearchDocument
+from archive.cli.documents.servers import CheckList, CollectionDocument, ServerDocument, ServerStop
+from archive.cli.documents.studies import (
+    BestList,
+    StudyDeletion,
+    StudyDocument,
+    StudyList,
+)
+from archive.cli.documents.trainers import TallyDocument, TrainerList
+
+_COMMANDS: dict[str, tuple[type, ...]] = {
+    "search": (SearchDocument,),
+    "trainer start": (TallyDocument,),
+    "trainer status": (TrainerList,),
+    "query run": (QueryDocument,),
+    "query list": (SavedQueryList,),
+    "query show": (SavedQueryText,),
+    "study list": (StudyList,),
+    "study show": (StudyDocument,),
+    "study best": (BestList,),
+    "study log": (StudyLog,),
+    "study log --follow": (LogLine, TrialLogLine),
+    "study delete": (StudyDeletion,),
+    "study export": (StudyExport,),
+    "study export --format json": (ExportDocument,),
+    "study export --format jsonl": (ExportLine,),
+    "proposal show": (ProposalDocument,),
+    "proposal cancel": (ChangedList,),
+    "proposal retry": (ChangedList,),
+    "arch show": (ArchitectureDocument,),
+    "arch distance": (DistanceList,),
+    "arch nearest": (NeighbourList,),
+    "agents": (AgentList,),
+    "agents NAME": (AgentDocument,),
+    "tasks": (TaskList,),
+    "protocols": (ProtocolList,),
+    "spaces": (SpaceList,),
+    "kernels": (KernelList,),
+    "dump": (DumpDocument,),
+    "load": (LoadDocument,),
+    "import table": (ImportDocument,),
+    "import nasbench101": (ImportDocument,),
+    "import nasbench201": (ImportDocument,),
+    "import optuna": (StudyImport,),
+    **{
+        f"bench {subject}": (Figures,)
+        for subject in ("store", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents")
+    },
+    "bench first": (GainComparison,),
+    "bench search": (SearchComparison,),
+    "bench transfer": (TransferComparison,),
+    "db start": (ServerDocument,),
+    "db stop": (ServerStop,),
+    "db status": (ServerDocument,),
+    "db gc": (CollectionDocument,),
+    "doctor": (CheckList,),
+}
+
+DOCUMENTS: Mapping[str, tuple[type, ...]] = MappingProxyType(_COMMANDS)
+"""Command, with an option where that changes the document, to the shape of the document.
+
+A command with several shapes writes a stream, one of them a line; so does `study export --format jsonl`.
+"""
+
+STREAMS = frozenset({"study log --follow", "study export --format jsonl"})
+"""Commands that write one document a line (NDJSON)."""

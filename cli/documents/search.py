@@ -1,0 +1,81 @@
+"""Document of `archive search`."""
+
+from __future__ import annotations
+
+from archive.cli.documents.base import Document, JsonObject
+
+
+class IncumbentItem(JsonObject):
+    """The best architecture that a search has found.
+
+    Attributes:
+        architecture: Its key.
+        proposal: Id of the proposal.
+        value: The objective.
+        held_out: The same metric on test data, where the task has some.
+        checkpoint: Where its trained weights are, if they were kept.
+    """
+
+    architecture: str
+    proposal: str
+    value: float
+    held_out: float | None
+    checkpoint: str | None
+
+
+class GainItem(JsonObject):
+    """How much better the incumbent is than the best of the initial networks.
+
+    Attributes:
+        initial: Number of initial networks that were evaluated.
+        initial_best: The best value among them.
+        best: The incumbent's value.
+        gain: Difference of the two, positive where the incumbent is better.
+        found_at: Position of the incumbent among the evaluations, from 1.
+    """
+
+    initial: int
+    initial_best: float
+    best: float
+    gain: float
+    found_at: int
+
+
+class SearchDocument(Document):
+    """What a search has found.
+
+    Attributes:
+        study: Name of the study.
+        agent: Name of the agent.
+        task: Name of the task.
+        protocol: How the task is trained and measured.
+        space: Name of the space.
+        objective: Name of the metric that is optimised.
+        evaluations: Proposals with a result.
+        pruned: Those of them that paused at a rung.
+        answered: Those of them that were answered from the archive.
+        failed: Proposals without a result.
+        budget: Most evaluations.
+        exhausted: Whether there is nothing left to evaluate.
+        warm_started_from: Names of the sources.
+        server: Where the archive is.
+        best: The best architecture; null where no evaluation succeeded (exit code 3).
+        gain: Gain over the initial networks; null where it is not known.
+    """
+
+    study: str
+    agent: str
+    task: str
+    protocol: str
+    space: str
+    objective: str
+    evaluations: int
+    pruned: int
+    answered: int
+    failed: int
+    budget: int
+    exhausted: bool
+    warm_started_from: list[str]
+    server: str
+    best: IncumbentItem | None
+    gain: GainItem | None

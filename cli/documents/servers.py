@@ -1,0 +1,111 @@
+"""Documents of `archive db` and `archive doctor`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from archive.cli.documents.base import Document, JsonObject
+
+
+class ServerDocument(Document):
+    """The database server; keys of the embedded server alone are null for Neo4j.
+
+    Attributes:
+        embedded: Whether the server is the embedded one.
+        running: Whether clients can connect.
+        server: Its address; null where it does not run.
+        database: Name of the database; null for the default one of Neo4j.
+        folder: The embedded server's folder.
+        state: `ready`, `starting`, `stopping`, `stopped`, `failed` or `none` (never started).
+        pid: Process id of the supervisor.
+        java_pid: Process id of the database.
+        port: Bolt port.
+        uptime_seconds: Since the server was started.
+        rss_bytes: Resident memory of both processes.
+        disk_bytes: Size of the data on disk.
+        restarts: How often the database died and was started again.
+        error: Why it failed.
+    """
+
+    embedded: bool
+    running: bool
+    server: str | None
+    database: str | None
+    folder: str | None
+    state: str | None
+    pid: int | None
+    java_pid: int | None
+    port: int | None
+    uptime_seconds: float | None
+    rss_bytes: int | None
+    disk_bytes: int | None
+    restarts: int | None
+    error: str | None
+
+
+class ServerStop(Document):
+    """Whether the embedded server was stopped.
+
+    Attributes:
+        stopped: False where it was not running.
+    """
+
+    stopped: bool
+
+
+class HistoryItem(JsonObject):
+    """Expired history.
+
+    Attributes:
+        workers: Ids of the workers.
+        files: Bytes of each file.
+    """
+
+    workers: list[str]
+    files: dict[str, int]
+
+
+class CollectionDocument(Document):
+    """Weights and history that were removed, or would be.
+
+    Attributes:
+        dry_run: Whether nothing was removed.
+        freed_bytes: Bytes of all files.
+        removed: Bytes of each weights file.
+        orphans: Bytes of each file that the archive does not know.
+        kept: Number of weights files that were kept, by reason.
+        history: Expired workers, logs and states.
+    """
+
+    dry_run: bool
+    freed_bytes: int
+    removed: dict[str, int]
+    orphans: dict[str, int]
+    kept: dict[str, int]
+    history: HistoryItem
+
+
+class CheckItem(JsonObject):
+    """One thing that was looked at.
+
+    Attributes:
+        name: Subject of the check.
+        state: `ok`, `note` (works, but worth knowing) or `bad` (does not work; exit code 1).
+        found: Result of the check.
+        remedy: What to do; empty where nothing is.
+    """
+
+    name: str
+    state: Literal["ok", "note", "bad"]
+    found: str
+    remedy: str
+
+
+class CheckList(Document):
+    """The health of the installation.
+
+    Attributes:
+        checks: In the order in which they were made.
+    """
+
+    checks: list[CheckItem]

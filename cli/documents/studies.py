@@ -1,0 +1,217 @@
+"""Documents of `archive study`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from archive.cli.documents.base import Document, JsonObject
+
+StateName = Literal["waiting", "running", "complete", "pruned", "failed"]
+
+
+class StateCounts(JsonObject):
+    """How many proposals of a study are in each state.
+
+    Attributes:
+        waiting: In the queue.
+        running: Held by a trainer.
+        complete: With the result of a whole training.
+        pruned: With the result of a training that paused at a rung.
+        failed: Without a result; cancelled ones count here.
+    """
+
+    waiting: int
+    running: int
+    complete: int
+    pruned: int
+    failed: int
+
+
+class RungsItem(JsonObject):
+    """The rungs of a study.
+
+    Attributes:
+        epochs: At which trainings pause; the last is the whole training.
+        reduction: One of so many is promoted from each rung.
+    """
+
+    epochs: list[int]
+    reduction: int
+
+
+class StudyItem(JsonObject):
+    """A study with how far it is.
+
+    Attributes:
+        study: Its name.
+        task: Name of the task.
+        protocol: How the task is trained and measured.
+        space: Name of the space.
+        space_config: The limits of the space.
+        objective: Name of the metric that is optimised.
+        direction: Whether larger or smaller values are better.
+        budget: Most evaluations.
+        seed: Seed of the study.
+        agent: The agent that began it, where one did.
+        rungs: Where trainings pause; null where they do not.
+        created: When it was made (ISO 8601, UTC).
+        counts: Proposals in each state.
+        best: Best value so far, in the task's own unit.
+    """
+
+    study: str
+    task: str
+    protocol: str
+    space: str
+    space_config: dict[str, Any]
+    objective: str
+    direction: Literal["maximise", "minimise"]
+    budget: int
+    seed: int
+    agent: str | None
+    rungs: RungsItem | None
+    created: str | None
+    counts: StateCounts
+    best: float | None
+
+
+class ProposalItem(JsonObject):
+    """A proposal with what became of it.
+
+    Attributes:
+        proposal: Its id.
+        number: Its number in the study.
+        state: Where it stands; the database writes the same words in capitals.
+        cancelled: Whether it was cancelled, rather than failed or pruned.
+        architecture: Key of the architecture.
+        agent: Id of the agent that made it.
+        acquisition: The agent's acquisition value.
+        mean: The score that the surrogate expects, larger is better.
+        std: The surrogate's standard deviation of it.
+        rung: The rung that it has reached, or is on its way to, from 1; null in a study without rungs.
+        epochs: Epochs trained so far.
+        value: The objective, once it is known.
+        seconds: Wall-clock time of the training, once it is known.
+        attempts: How often a worker has lost it.
+        worker: The worker that holds it, or held it last.
+        metrics: The last epoch's metrics while it runs, the final ones afterwards.
+        reason: Why it failed, or why it is tried again.
+        started: When it was last claimed.
+        finished: When it ended.
+    """
+
+    proposal: str
+    number: int
+    state: StateName
+    cancelled: bool
+    architecture: str
+    agent: str | None
+    acquisition: float | None
+    mean: float | None
+    std: float | None
+    rung: int | None
+    epochs: int
+    value: float | None
+    seconds: float | None
+    attempts: int
+    worker: str | None
+    metrics: dict[str, float | None]
+    reason: str | None
+    started: str | None
+    finished: str | None
+
+
+class SourceItem(JsonObject):
+    """What a source of a warm start has contributed.
+
+    Attributes:
+        study: Name of the source.
+        task: Its task.
+        space: Its space.
+        same_task: Whether its evaluations are observations of the study.
+        evaluations: How many it has with a finite value.
+        proposals: How many of the study's proposals were based on it.
+        coupling: How far the agent took the task to follow it, in [-1, 1], when it was last asked.
+        best_rank: The rank of its best network among what the study itself has evaluated, 1 is best.
+    """
+
+    study: str
+    task: str
+    space: str
+    same_task: bool
+    evaluations: int
+    proposals: int
+    coupling: float | None
+    best_rank: int | None
+
+
+class StudyList(Document):
+    """All studies.
+
+    Attributes:
+        studies: Oldest first.
+    """
+
+    studies: list[StudyItem]
+
+
+class StudyDocument(Document, StudyItem):
+    """One study with its proposals.
+
+    Attributes:
+        warm_started_from: Names of its sources.
+        sources: What each of them contributed.
+        incumbent: Id of the best proposal so far.
+        proposals: By number.
+    """
+
+    warm_started_from: list[str]
+    sources: list[SourceItem]
+    incumbent: str | None
+    proposals: list[ProposalItem]
+
+
+class BestItem(ProposalItem):
+    """One of the best proposals of a study.
+
+    Attributes:
+        weights: Where its trained weights are, if they were kept.
+    """
+
+    weights: str | None
+
+
+class BestList(Document):
+    """The best proposals of a study.
+
+    Attributes:
+        study: Its name.
+        objective: Name of the metric that is optimised.
+        direction: Whether larger or smaller values are better.
+        proposals: The best first.
+    """
+
+    study: str
+    objective: str
+    direction: Literal["maximise", "minimise"]
+    proposals: list[BestItem]
+
+
+class StudyDeletion(Document):
+    """What the deletion of a study removed.
+
+    Attributes:
+        study: Its name.
+        proposals: How many proposals went.
+        evaluations: How many results went.
+        running: How many of the proposals were being trained.
+        repeated: Results of other studies that repeat one of this study; they stayed.
+        learners: Studies that started warm from it.
+    """
+
+    study: str
+    proposals: int
+    evaluations: int
+    running: int
+    repeated: int
+    learners: list[str]

@@ -1,0 +1,81 @@
+"""Documents of `archive trainer`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from archive.cli.documents.base import Document, JsonObject
+
+
+class TallyDocument(Document):
+    """What a trainer did until it left.
+
+    Attributes:
+        complete: Trials with a result.
+        failed: Trials without one; exit code 3 where there are only such.
+        returned: Trials that were handed back, or taken away.
+    """
+
+    complete: int
+    failed: int
+    returned: int
+
+
+class TrialItem(JsonObject):
+    """A trial that a trainer runs.
+
+    Attributes:
+        proposal: Id of the proposal.
+        study: Name of the study.
+        architecture_key: Key of the architecture.
+        attempt: 1 for the first.
+        epochs: Epochs reported so far.
+        seconds: Since it was claimed.
+        lease_seconds: Until its lease ends; negative when it has.
+    """
+
+    proposal: str
+    study: str
+    architecture_key: str
+    attempt: int
+    epochs: int
+    seconds: float
+    lease_seconds: float
+
+
+class TrainerItem(JsonObject):
+    """A trainer, as the archive knows it.
+
+    Attributes:
+        id: Its id.
+        state: Whether it works, waits, is silent for too long, or has left.
+        host: Machine.
+        pid: Process on that machine.
+        device: Device that it trains on.
+        slots: Trials it runs at a time.
+        study: The one study that it serves; null means any.
+        seconds: Since it arrived.
+        silent_seconds: Since its last heartbeat.
+        trials: Running trials, the oldest first.
+    """
+
+    id: str
+    state: Literal["working", "idle", "stale", "left"]
+    host: str | None
+    pid: int | None
+    device: str | None
+    slots: int | None
+    study: str | None
+    seconds: float | None
+    silent_seconds: float
+    trials: list[TrialItem]
+
+
+class TrainerList(Document):
+    """The trainers.
+
+    Attributes:
+        workers: In the order of their arrival.
+    """
+
+    workers: list[TrainerItem]

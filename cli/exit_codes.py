@@ -1,0 +1,32 @@
+"""The exit codes of the commands, which the help of `archive` lists."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command ends with; an end by a signal is 128 plus its number, as a shell counts it."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    NOTHING_SUCCEEDED = 3
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+MEANINGS = {
+    ExitCode.OK: "success",
+    ExitCode.ERROR: "an error; doctor: something does not work; trainer status --healthcheck: no trainer is alive",
+    ExitCode.USAGE: "a mistake in the command, its settings or a name",
+    ExitCode.NOTHING_SUCCEEDED: "search: no evaluation has a value; trainer: trials failed, and none succeeded",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",
+    ExitCode.TERMINATED: "ended by SIGTERM; a trainer that is told to stop ends with 0 or 3",
+}
+"""Exit code to its meaning."""
+
+
+def epilog() -> str:
+    """Return the table for a help text; click then breaks no line of it."""
+    return "\b\nExit codes:\n" + "\n".join(f"  {code.value:<3}  {text}" for code, text in MEANINGS.items())

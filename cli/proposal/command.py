@@ -1,0 +1,130 @@
+"""`archive proposal`: show one proposal, cancel it, or let it be tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
+from archive.cli.study.items import proposal_item, timestamp
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.queue.event_log import Entry
+
+
+@click.group()
+def proposal() -> None:
+    """Show one proposal, cancel it, or let it be tried again.
+
+    A proposal is named STUDY#NUMBER, as archive study show and archive trainer status list it.
+    """
+
+
+@proposal.command()
+@click.argument("name", metavar="PROPOSAL")
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Show all that is on record about one proposal: its basis, its attempts, its result."""
+    from archive.cli.study.log import entry_item
+    from archive.queue import event_log
+
+    with open_archive(ctx) as archive:
+        described = _described(archive, _whole(name))
+        entries = event_log.read(archive.connection, described["study"], described["proposal"])
+    if as_json:
+        print_json({**described, "entries": [entry_item(entry) for entry in entries]})
+    else:
+        _print(described, entries)
+
+
+@proposal.command()
+@click.argument("names", metavar="PROPOSAL...", nargs=-1, required=True)
+@click.option("--reason", metavar="TEXT", help="Why, for people who look at the study.")
+@json_option
+@click.pass_context
+def cancel(ctx: click.Context, names: tuple[str, ...], reason: str | None, as_json: bool) -> None:
+    """Cancel proposals that wait or run: all of them, or none where one has ended.
+
+    A trial that runs is stopped at its next report; if its result arrives all the same, it is kept. A cancelled
+    proposal is FAILED with the reason "cancelled": it frees its place in the budget, agents do not learn from it and
+    do not propose its network again in the study. archive proposal retry brings it back.
+    """
+    from archive.queue.cancellation import cancel as cancel_all
+
+    ids = _ids(names)
+    with open_archive(ctx) as archive:
+        changed = cancel_all(archive.connection, ids, reason)
+    _say(ids, changed, "cancelled", "was cancelled already", as_json)
+
+
+@proposal.command()
+@click.argument("names", metavar="PROPOSAL...", nargs=-1, required=True)
+@json_option
+@click.pass_context
+def retry(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
+    """Put proposals that failed or were cancelled back into the queue, with all their attempts.
+
+    All of them, or none where one is running or has its result. They count towards the budget again, even beyond it.
+    """
+    from archive.queue.cancellation import retry as retry_all
+
+    ids = _ids(names)
+    with open_archive(ctx) as archive:
+        changed = retry_all(archive.connection, ids)
+    _say(ids, changed, "waits for a trainer again", "waits already", as_json)
+
+
+def _ids(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(map(_whole, names)))
+
+
+def _whole(name: str) -> str:
+    """Return the whole id of a proposal, whose number may be written without its zeros."""
+    from archive.store.properties import proposal_id, study_of
+
+    study, number = study_of(name), name.rpartition("#")[2]
+    if not study or not number.isdecimal():
+        raise UsageError(f"a proposal is named STUDY#NUMBER, got {name!r}")
+    return proposal_id(study, int(number))
+
+
+def _described(archive: Archive, id_: str) -> dict[str, Any]:
+    """Return a proposal without its history, as `archive.cli.documents.log.ProposalDocument` lists it."""
+    from archive.store.snapshots import read_view
+
+    view, record = read_view(archive.connection, id_), archive.proposals.get(id_)
+    weights = archive.checkpoints.of_evaluation(id_)
+    return {
+        "study": record.study,
+        **proposal_item(archive.studies.get(record.study), view),
+        "priority": record.priority,
+        "fidelity": record.fidelity,
+        "hyperparameters": record.hyperparameters,
+        "based_on": record.based_on,
+        "created": timestamp(record.created),
+        "weights": weights and weights.uri,
+    }
+
+
+def _print(described: dict[str, Any], entries: Sequence[Entry]) -> None:
+    from archive.cli.study.log import print_entry
+
+    state = "cancelled" if described["cancelled"] else described["state"]
+    told = {**described, "state": state, "cancelled": None}
+    print_fields({name: value for name, value in told.items() if value not in (None, {}, [])}, 16)
+    for entry in entries:
+        print_entry(entry)
+
+
+def _say(ids: Sequence[str], changed: Sequence[bool], done: str, before: str, as_json: bool) -> None:
+    if as_json:
+        items = [{"proposal": id_, "changed": each} for id_, each in zip(ids, changed, strict=True)]
+        print_json({"proposals": items})
+        return
+    for id_, each in zip(ids, changed, strict=True):
+        print_message(f"{id_} {done if each else before}")

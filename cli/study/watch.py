@@ -1,0 +1,66 @@
+"""`archive study watch`: the live table of a search that runs elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from archive.cli.names import STUDY
+from archive.cli.render import open_archive, print_message
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.cli.search.live import LiveView
+    from archive.store.records import Study
+    from archive.store.snapshots import Snapshot
+
+
+@click.command("watch")
+@click.argument("name", metavar="STUDY", type=STUDY)
+@click.pass_context
+def watch(ctx: click.Context, name: str) -> None:
+    """Watch a search that runs elsewhere, until its study is done; Ctrl-C ends the watching alone.
+
+    A live table on a terminal, otherwise a line for each event. A study is done when its budget is spent and nothing
+    waits or runs. For programs: archive study log STUDY --follow --json.
+    """
+    from archive.agents import loop
+    from archive.cli.search.interruption import Interruption
+
+    with open_archive(ctx) as archive:
+        look = archive.studies.follow(name)
+        with Interruption(None) as interruption, _view(archive, archive.studies.get(name)) as view:
+            while True:
+                snapshot = look()
+                view.update(snapshot)
+                interruption.check()
+                if is_done(snapshot):
+                    break
+                interruption.wait(loop.PAUSE)
+                interruption.check()
+    print_message(f"the study {name} is done")
+
+
+def is_done(snapshot: Snapshot) -> bool:
+    """Return whether nothing more can come of a study, unless its budget is raised."""
+    from archive.cli.search.report import evaluated
+    from archive.store.records import State
+
+    counts = snapshot.counts
+    return not (counts[State.WAITING] or counts[State.RUNNING]) and evaluated(counts) >= snapshot.study.budget
+
+
+def _view(archive: Archive, study: Study) -> LiveView:
+    """Return the view that the search itself has, as far as the study tells about it."""
+    from archive.agents import loop
+    from archive.cli.search import report
+    from archive.cli.search.live import LiveView
+
+    own = report.evaluated(archive.studies.counts(study.name))
+    warm = len(loop.history_of(archive, study).observations) - own if archive.studies.sources(study.name) else 0
+    protocol, agent = study.config.get("protocol"), study.config.get("agent")
+    epochs = protocol.get("epochs") if isinstance(protocol, dict) else None
+    who = agent if isinstance(agent, str) else "agents"
+    return LiveView(study, who, report.place(archive), epochs, max(0, warm), stream=sys.stdout)

@@ -1,0 +1,193 @@
+"""`archive study best|export|watch`, as they are typed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from archive import frames
+from archive.cli.search import live
+from archive.exchange import study_rows
+from archive.store.records import Checkpoint, Result
+from tests.support import wait_until
+from tests.support.commands import shell
+from tests.support.stores import cells, evaluate, propose, study, suggest
+
+LONG = 600.0
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with shell(store_settings, tmp_path) as opened:
+        yield opened
+
+
+def complete(archive, value, **settings):
+    held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.complete(held.id, held.token, Result(value, **settings))
+    return held
+
+
+def best(user, *arguments):
+    return json.loads(user.types("study", "best", "study", *arguments, "--json").stdout)["proposals"]
+
+
+def test_the_best_of_a_study_are_ranked_by_its_direction(archive, user):
+    evaluate(archive, [0.5, 0.25, float("nan"), 0.5, 0.75], direction="minimise")
+    assert [row["number"] for row in best(user, "--top", "3")] == [1, 0, 3]
+    assert [row["value"] for row in best(user)] == [0.25]
+    assert len(best(user, "--top", "9")) == 4
+
+
+def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, user):
+    propose(archive, cells(3))
+    held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.complete(held.id, held.token, Result(0.9), pruned=True)
+    assert [row["state"] for row in best(user)] == ["pruned"]
+    complete(archive, 0.5, metrics={"test_accuracy": 0.25}, checkpoint=Checkpoint("file:///kept", "0" * 64, 1))
+    (row,) = best(user, "--top", "5")
+    assert (row["number"], row["weights"]) == (1, "file:///kept")
+    told = user.types("study", "best", "study").stdout
+    assert "test_accuracy" in told and "0.25" in told and "file:///kept" in told
+
+
+def test_a_study_without_a_value_has_no_best(archive, user):
+    propose(archive, cells(1))
+    done = user.types("study", "best", "study")
+    assert (done.stdout, "no evaluation with a value" in done.stderr) == ("", True)
+
+
+@pytest.fixture
+def exported(archive):
+    archive.studies.create(study(budget=10))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    archive.proposals.create("study", agent, suggest(cells(3), hyperparameters={"rate": 0.5, "name": "a,b"}))
+    complete(archive, 0.5, metrics={"accuracy": 0.5, "loss": 2.0}, epochs=4, seconds=1.5)
+    held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.fail(held.id, held.token, 'crash\n"here"')
+
+
+def test_csv_has_a_column_for_each_metric_and_hyperparameter(user, exported):
+    user.types("study", "export", "study", "-o", "rows.csv")
+    text = Path("rows.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["state"] for row in rows] == ["complete", "failed", "waiting"]
+    assert (rows[0]["metric_accuracy"], rows[0]["metric_loss"], rows[0]["epochs"]) == ("0.5", "2.0", "4")
+    assert (rows[1]["metric_accuracy"], rows[1]["reason"]) == ("", 'crash\n"here"')
+    assert {row["hyperparameter_name"] for row in rows} == {"a,b"}
+    assert rows[0]["finished"] >= rows[0]["created"] and rows[0]["created"].endswith("Z")
+    assert user.types("study", "export", "study").stdout == text
+
+
+def test_the_same_rows_in_every_format(archive, user, exported):
+    user.types("study", "export", "study", "-o", "rows.json")
+    rows = json.loads(Path("rows.json").read_text())["proposals"]
+    told = user.types("study", "export", "study", "--format", "jsonl").stdout
+    lines = [json.loads(line) for line in told.splitlines()]
+    assert [{**line, "schema_version": 1} for line in lines] == [{"schema_version": 1, **row} for row in rows]
+    assert rows[0]["metrics"] == {"accuracy": 0.5, "loss": 2.0}
+    assert study_rows.flat(rows)[0]["metric_loss"] == 2.0
+    # What data frames say of the same proposals.
+    frame = frames.proposals(archive, "study")
+    assert list(frame.index) == [row["proposal"] for row in rows]
+    assert list(frame["attempts"]) == [row["attempts"] for row in rows]
+
+
+@pytest.mark.skipif(find_spec("pyarrow") is None, reason="parquet needs pyarrow")
+def test_parquet_comes_back(user, exported):
+    import pandas
+
+    user.types("study", "export", "study", "-o", "rows.parquet")
+    frame = pandas.read_parquet("rows.parquet")
+    assert list(frame["state"]) == ["complete", "failed", "waiting"]
+    assert frame["metric_loss"][0] == 2.0
+
+
+def test_without_pyarrow_parquet_is_one_line(user, exported, monkeypatch):
+    monkeypatch.setattr(study_rows, "find_spec", lambda package: None if package == "pyarrow" else package)
+    (line,) = user.types("study", "export", "study", "-o", "rows.parquet", code=2).stderr.splitlines()
+    assert "parquet needs pyarrow: pip install pyarrow" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragment"),
+    [
+        (("nobody",), "unknown study 'nobody'"),
+        (("study", "-o", "there.csv"), "there.csv exists"),
+        (("study", "-o", "none/rows.csv"), "cannot write none/rows.csv"),
+        (("study", "--format", "parquet"), "-o FILE"),
+        (("study", "--json"), "-o FILE"),
+    ],
+)
+def test_mistakes_of_an_export_are_one_line(user, exported, tmp_path, arguments, fragment):
+    (tmp_path / "there.csv").write_text("mine")
+    done = user.types("study", "export", *arguments, code=2)
+    (line,) = done.stderr.splitlines()
+    assert fragment in line and done.stdout == ""
+    assert (tmp_path / "there.csv").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["there.csv"]
+
+
+def test_a_file_is_replaced_on_demand(user, exported, tmp_path):
+    (tmp_path / "rows.csv").write_text("mine")
+    user.types("study", "export", "study", "-o", "rows.csv", "--force")
+    assert len((tmp_path / "rows.csv").read_text().splitlines()) == 5
+
+
+def test_a_study_without_proposals_has_its_columns(archive, user):
+    archive.studies.create(study())
+    (header,) = csv.reader(io.StringIO(user.types("study", "export", "study").stdout))
+    propose(archive, cells(1))
+    assert header == next(csv.reader(io.StringIO(user.types("study", "export", "study").stdout)))
+
+
+def test_watching_tells_what_happens_until_the_study_is_done(archive, user, tmp_path):
+    propose(archive, cells(2), budget=2)
+    command = [sys.executable, "-m", "archive.cli.main", "study", "watch", "study"]
+    with (tmp_path / "told").open("wb") as told:
+        watcher = subprocess.Popen(command, stdout=told, env=user.environment)
+    try:
+        wait_until(lambda: "#1" in (tmp_path / "told").read_text(), what="the first look")
+        complete(archive, 0.5)
+        complete(archive, 0.75)
+        assert watcher.wait(60) == 0
+    finally:
+        watcher.kill()
+        watcher.wait()
+    lines = (tmp_path / "told").read_text().splitlines()
+    assert [line.split()[0] for line in lines if "waiting" in line] == ["#0", "#1"]
+    assert "complete: accuracy 0.75" in lines[-1] and "best 0.75" in lines[-1]
+
+
+def test_watching_ends_by_ctrl_c_and_leaves_the_study_alone(archive, user):
+    propose(archive, cells(1))
+    watcher = user.starts("study", "watch", "study")
+    wait_until(lambda: "#0" in user.said, 60)
+    watcher.send_signal(signal.SIGINT)
+    assert watcher.wait(60) == 130
+    assert "Traceback" not in user.said
+    assert [proposal.state.value for proposal in archive.proposals.list("study")] == ["WAITING"]
+
+
+def test_a_done_study_is_shown_once_on_a_terminal(archive, user):
+    evaluate(archive, [0.5, 0.25], budget=2)
+    done = user.types("study", "watch", "study", terminal=True)
+    assert "2 of 2 evaluations" in done.stdout and "best: #0" in done.stdout
+    assert "the study study is done" in done.stderr
+
+
+def test_a_cancelled_proposal_is_no_failure_in_the_view(archive, user):
+    proposals = propose(archive, cells(2), budget=2)
+    archive.proposals.cancel(proposals[0].id)
+    view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
+    row = view._row(archive.studies.snapshot("study").proposals[0])
+    assert [cell.plain for cell in row][1::2] == ["cancelled", "cancelled"]
