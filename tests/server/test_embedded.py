@@ -245,7 +245,8 @@ def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
 
 def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
     folder.create()
-    stale = run_file.ServerRun("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=socket.gethostname())
+    here = socket.gethostname()
+    stale = run_file.ServerRun("ready", pid=os.getpid(), created=1.0, java=os.getpid(), port=1, host=here)
     run_file.write_run(folder, stale)
     folder.lock.touch()
     assert embedded.status(home).running is False
