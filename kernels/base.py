@@ -65,7 +65,7 @@ class Components:
         return np.asarray(self.stack, dtype=dtype)
 
 
-class Sketches(Protocol):
+class LowerBound(Protocol):
     """A lower bound of all components of a distance that are not normalised, from short vectors."""
 
     def describe(self, arrays: Mapping[str, NDArray[Any]]) -> Floats:
@@ -148,7 +148,7 @@ class PairDistance(Distance[P]):
 
     store_pairs: ClassVar[bool] = False
 
-    def lower_bound(self, space: str) -> Sketches | None:
+    def lower_bound(self, space: str) -> LowerBound | None:
         """Return a bound by which nearest neighbours are found without comparing with every network; None for none.
 
         It needs prepared networks that are dataclasses of arrays (`archive.kernels.search.packed`); where components

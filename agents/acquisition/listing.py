@@ -186,20 +186,20 @@ class Vectors:
     columns: Array | l1_parts.Entries
     euclidean: bool
 
-    def rows(self, members: Sequence[int]) -> l1_parts.Part:
+    def rows(self, members: Sequence[int]) -> l1_parts.BlockPart:
         """Return the distances of some members from all of them, (m, M)."""
         y = self.columns
         if isinstance(y, l1_parts.Entries):
-            return l1_parts.Sparse(_chosen(y, members), y, self.euclidean)
-        return l1_parts.Dense(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
+            return l1_parts.SparseRows(_chosen(y, members), y, self.euclidean)
+        return l1_parts.DenseRows(np.ascontiguousarray(y[:, members].T), y, self.euclidean)
 
-    def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.Part:
+    def between(self, members: Sequence[int], others: Sequence[int]) -> l1_parts.BlockPart:
         """Return the distances of some members from others, bit for bit those of `rows`; of dense vectors only."""
         y = self.columns
         assert not isinstance(y, l1_parts.Entries)
         first, second = np.ascontiguousarray(y[:, members].T), np.ascontiguousarray(y[:, others])
         used = first.any(axis=0) | second.any(axis=1)
-        return l1_parts.Dense(np.ascontiguousarray(first[:, used]), second[used], self.euclidean)
+        return l1_parts.DenseRows(np.ascontiguousarray(first[:, used]), second[used], self.euclidean)
 
 
 def _chosen(entries: l1_parts.Entries, members: Sequence[int]) -> l1_parts.Entries:

@@ -45,7 +45,7 @@ _LOOKED_AT = 60
 
 
 @dataclass(frozen=True)
-class Preset:
+class ArcPreset:
     """What settings that are left out are taken to be."""
 
     tied: bool
@@ -53,7 +53,7 @@ class Preset:
     transform: str
 
 
-PRESETS = {"default": Preset(True, 20, "compress-below-median"), "paper": Preset(False, 100, "standardise")}
+PRESETS = {"default": ArcPreset(True, 20, "compress-below-median"), "paper": ArcPreset(False, 100, "standardise")}
 
 
 @final

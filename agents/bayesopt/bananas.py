@@ -38,7 +38,7 @@ from archive.agents.transfer.coordinator import with_transfer
 from archive.architecture.graph import Architecture
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance
 from archive.kernels.features.paths import PathEncoding
-from archive.kernels.features.topology import Profile
+from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
@@ -125,14 +125,14 @@ def encoding(space: Space, preset: str) -> EmbeddedDistance:
     """
     remembered = max(8192, len(members_of(space) or ()))
     if preset == "paper":
-        return Joined((PathEncoding(),), remembered)
+        return JoinedFeatures((PathEncoding(),), remembered)
     if space.is_cell:
-        return Joined((PathEncoding(counts=True), WeisfeilerLehman(), Profile()), remembered)
-    return Joined((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)
+        return JoinedFeatures((PathEncoding(counts=True), WeisfeilerLehman(), TopologyFeatures()), remembered)
+    return JoinedFeatures((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)
 
 
 @final
-class Joined(EmbeddedDistance):
+class JoinedFeatures(EmbeddedDistance):
     """The features of several encodings side by side, remembered: an ensemble asks for those of all candidates anew.
 
     Args:

@@ -50,7 +50,7 @@ _REPEATS = 20
 
 
 @dataclass(frozen=True)
-class Preset:
+class MorphismPreset:
     """What settings that are left out are taken to be."""
 
     kernel: str
@@ -59,8 +59,8 @@ class Preset:
 
 
 PRESETS = {
-    "default": Preset("edit", "attributes", "compress-below-median"),
-    "paper": Preset("bourgain", "width", "standardise"),
+    "default": MorphismPreset("edit", "attributes", "compress-below-median"),
+    "paper": MorphismPreset("bourgain", "width", "standardise"),
 }
 
 

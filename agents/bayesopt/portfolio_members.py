@@ -37,13 +37,13 @@ from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
 from archive.kernels.base import Distance
-from archive.kernels.covariance.base import Bound, Covariance, Exponential, Sum, exponential
+from archive.kernels.covariance.base import BoundCovariance, Covariance, Exponential, Sum, exponential
 from archive.kernels.distances.otmann import OTMANN
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.embedding import EmbeddedDistance
 from archive.kernels.features.path_graph import label
 from archive.kernels.features.paths import PathEncoding
-from archive.kernels.features.topology import Profile
+from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
@@ -104,7 +104,7 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
     if member == "sums":
         covariance: Covariance = Sum([Exponential([at], power, f"_{at}") for at, power in enumerate(powers)])
     else:
-        covariance = kinds[0].default_covariance() if len(kinds) == 1 else Raised(powers)
+        covariance = kinds[0].default_covariance() if len(kinds) == 1 else PowerExponentialARD(powers)
         covariance = DimensionScaledPrior(covariance, len(powers))
     prior = NARROW if member in ("outline", "structure") else WIDE
     return Model(CachedDistances(kinds, listing if cheap else None), covariance, cheap, prior)
@@ -119,18 +119,18 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
     if member == "otmann":
         return [OTMANN()]
     if member == "outline":
-        return [Profile()]
+        return [TopologyFeatures()]
     subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=not space.is_cell)]
     if member == "subtrees":
         return subtrees
     if member == "structure":
-        return [*subtrees, Profile()]
-    paths: list[Distance[Any]] = [PathEncoding(counts=True), Operations()]
+        return [*subtrees, TopologyFeatures()]
+    paths: list[Distance[Any]] = [PathEncoding(counts=True), OperationCounts()]
     return paths if member == "paths" else [*subtrees, *paths]
 
 
 @final
-class Operations(EmbeddedDistance):
+class OperationCounts(EmbeddedDistance):
     """The L1 distance of counts of operations, dead layers left out; a pseudo-metric, O(layers).
 
     Args:
@@ -159,7 +159,7 @@ class Operations(EmbeddedDistance):
 
 
 @final
-class Raised(Covariance):
+class PowerExponentialARD(Covariance):
     """exp(-sum_i beta_i d_i^p_i): a power for each component.
 
     Args:
@@ -183,7 +183,7 @@ class Raised(Covariance):
         """Return alpha."""
         return self._plain.variance(theta)
 
-    def bind(self, stack: Array) -> Bound:
+    def bind(self, stack: Array) -> BoundCovariance:
         """Raise the distances to their powers."""
         return self._plain.bind(self._raised(stack))
 

@@ -38,7 +38,7 @@ from archive.agents.transfer.coordinator import with_transfer
 from archive.kernels.base import Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.paths import PathEncoding
-from archive.kernels.features.topology import Profile
+from archive.kernels.features.topology import TopologyFeatures
 from archive.spaces.base import Space
 
 
@@ -133,7 +133,7 @@ def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[
     """Return what the covariance is made of, by preset: see the head of this module."""
     if preset == "paper":
         return [TreeWasserstein(2 if n is None else n)]
-    paths = [PathEncoding(counts=True), Profile()] if space.is_cell else []
+    paths = [PathEncoding(counts=True), TopologyFeatures()] if space.is_cell else []
     # Where layers have units, their order says more than whole paths, which hardly any two networks share.
     default = 1 if paths else (1, 2)
     return [TreeWasserstein(default if n is None else n, sizes=True), *paths]

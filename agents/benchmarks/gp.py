@@ -184,7 +184,7 @@ def _scikit(points: Points, theta: Array, bounds: Array | None = None, **setting
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
-    class Given(Kernel):  # type: ignore[misc]
+    class FixedCovariance(Kernel):  # type: ignore[misc]
         def __init__(self, log_parameters: Array) -> None:
             self.log_parameters = log_parameters
 
@@ -200,8 +200,8 @@ def _scikit(points: Points, theta: Array, bounds: Array | None = None, **setting
         def bounds(self) -> Array:
             return np.zeros((len(self.log_parameters), 2)) if bounds is None else bounds
 
-        def clone_with_theta(self, theta: Array) -> Given:
-            return Given(theta)
+        def clone_with_theta(self, theta: Array) -> FixedCovariance:
+            return FixedCovariance(theta)
 
         def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Any:
             rows = X[:, 0].astype(np.int64)
@@ -217,7 +217,7 @@ def _scikit(points: Points, theta: Array, bounds: Array | None = None, **setting
         def is_stationary(self) -> bool:
             return False
 
-    kernel = Given(theta[:-1]) + WhiteKernel(float(np.exp(theta[-1])), (1e-3, 1.0))
+    kernel = FixedCovariance(theta[:-1]) + WhiteKernel(float(np.exp(theta[-1])), (1e-3, 1.0))
     return GaussianProcessRegressor(kernel, alpha=0.0, **settings)
 
 

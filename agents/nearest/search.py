@@ -19,7 +19,7 @@ from archive.agents.nearest.index_store import IndexStore, Keys
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import Distance
-from archive.kernels.search.index import Found, component_of
+from archive.kernels.search.index import NearestNeighbours, component_of
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -166,7 +166,7 @@ class Nearest:
         near = store.index.nearest(architecture, k, component, allowed)
         return self._described(store.keys, near, len(allowed))
 
-    def _described(self, keys: Keys, near: Found, among: int) -> Similar | None:
+    def _described(self, keys: Keys, near: NearestNeighbours, among: int) -> Similar | None:
         names = [keys[at].decode() for at in near.positions]
         rows = self._archive.connection.read(lambda tx: {row["key"]: row for row in tx.run(ABOUT, keys=names)})
         if len(rows) < len(names):

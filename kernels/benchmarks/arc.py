@@ -15,7 +15,7 @@ import numpy as np
 from archive.architecture.graph import Architecture
 from archive.kernels.benchmarks.samples import best_seconds
 from archive.kernels.covariance.arc import ArcKernel
-from archive.kernels.features.arc import Arc, places
+from archive.kernels.features.arc import ArcFeatures, places
 from archive.measurement import Figure
 from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
 
@@ -64,7 +64,7 @@ def _configurations(count: int, rng: np.random.Generator, pairs: int) -> list[Fi
 def _architectures(name: str, count: int, rng: np.random.Generator, pairs: int) -> list[Figure]:
     from archive import spaces
 
-    made, arc = spaces.get(name), Arc()
+    made, arc = spaces.get(name), ArcFeatures()
     sample = [made.sample(rng) for _ in range(count)]
     prepared = [arc.prepare(network) for network in sample]
     found = arc.distances(prepared).stack
@@ -98,7 +98,7 @@ def naive_covariance(
     return (1 + s + s * s / 3) * math.exp(-s)
 
 
-def naive_architectures(arc: Arc, first: Architecture, second: Architecture) -> tuple[float, float]:
+def naive_architectures(arc: ArcFeatures, first: Architecture, second: Architecture) -> tuple[float, float]:
     """Return both components of two networks, place by place, from the networks as they are."""
     one, two = places(first), places(second)
     squared = arc.omega**2

@@ -23,7 +23,7 @@ from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
 from archive.errors import UsageError
 from archive.kernels.benchmarks.samples import best_seconds, walk
-from archive.kernels.distances.otmann import OTMANN, PreparedNetwork, Variant
+from archive.kernels.distances.otmann import OTMANN, LayersWithMass, Variant
 from archive.kernels.distances.penalties import penalties
 from archive.measurement import Figure
 
@@ -135,7 +135,7 @@ def _speed_rows(name: str, sample: Sequence[Architecture], rng: np.random.Genera
 
 
 def _naive(
-    otmann: OTMANN, prepared: Sequence[PreparedNetwork], rng: np.random.Generator, count: int = 150
+    otmann: OTMANN, prepared: Sequence[LayersWithMass], rng: np.random.Generator, count: int = 150
 ) -> tuple[float, float]:
     """Return the reference's seconds a pair, and the largest relative difference between both."""
     every = list(combinations(range(len(prepared)), 2))
@@ -149,7 +149,7 @@ def _naive(
     return seconds, float(np.max(np.abs(ours - expected) / np.where(expected > 0, expected, 1.0)))
 
 
-def reference_distance(otmann: OTMANN, first: PreparedNetwork, second: PreparedNetwork) -> Floats:
+def reference_distance(otmann: OTMANN, first: LayersWithMass, second: LayersWithMass) -> Floats:
     """Return the unnormalised distances (k,) of one pair by program (6) of the NASBOT paper, solved by POT."""
     import ot
 

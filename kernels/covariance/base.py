@@ -56,7 +56,7 @@ class Covariance(ABC):
         """Return the covariance at distance 0, which is the prior variance of every network."""
 
     @abstractmethod
-    def bind(self, stack: Floats) -> Bound:
+    def bind(self, stack: Floats) -> BoundCovariance:
         """Return the covariance of one block, ready for many values of theta.
 
         Args:
@@ -77,7 +77,7 @@ class Covariance(ABC):
     def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
         """Return K and dK: (m, n) and (parameters, m, n) float64; arguments as in `value`.
 
-        `Bound.value_and_layers` holds one layer at a time, which is what large blocks need.
+        `BoundCovariance.value_and_layers` holds one layer at a time, which is what large blocks need.
         """
         value, layers = self.bind(stack).value_and_layers(theta)
         return value, np.stack(list(layers))
@@ -93,7 +93,7 @@ class Covariance(ABC):
         return checked
 
 
-class Bound(ABC):
+class BoundCovariance(ABC):
     """A covariance on one block of distances: what does not depend on theta is computed once. Immutable."""
 
     @abstractmethod
@@ -143,7 +143,7 @@ class Exponential(Covariance):
         """Return alpha."""
         return float(np.exp(self._check(theta)[0]))
 
-    def bind(self, stack: Floats) -> Bound:
+    def bind(self, stack: Floats) -> BoundCovariance:
         """Raise the distances to the power p."""
         return _BoundExponential(self, self._powers(stack))
 
@@ -157,7 +157,7 @@ class Exponential(Covariance):
         return chosen if self.power == 1 else chosen * chosen if self.power == 2 else chosen**self.power
 
 
-class _BoundExponential(Bound):
+class _BoundExponential(BoundCovariance):
     def __init__(self, covariance: Exponential, powers: Floats) -> None:
         self.covariance, self.powers = covariance, powers
 
@@ -206,7 +206,7 @@ class Sum(Covariance):
         """Add up."""
         return sum(term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True))
 
-    def bind(self, stack: Floats) -> Bound:
+    def bind(self, stack: Floats) -> BoundCovariance:
         """Bind each term."""
         return _BoundSum(self, stack)
 
@@ -214,7 +214,7 @@ class Sum(Covariance):
         return np.split(self._check(theta), self._ends)
 
 
-class _BoundSum(Bound):
+class _BoundSum(BoundCovariance):
     def __init__(self, whole: Sum, stack: Floats) -> None:
         self.whole, self.terms = whole, tuple(term.bind(stack) for term in whole.terms)
 

@@ -33,7 +33,7 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
 from archive.kernels.distances.penalties import Penalties, penalties
-from archive.kernels.search.lower_bounds import Transported
+from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,7 +50,7 @@ PAIRS_A_THREAD = 64
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedNetwork:
+class LayersWithMass:
     """What OTMANN keeps of one network: its layers with mass, sorted by family of labels.
 
     Attributes:
@@ -72,7 +72,7 @@ class PreparedNetwork:
     total: float
 
 
-class OTMANN(PairDistance[PreparedNetwork]):
+class OTMANN(PairDistance[LayersWithMass]):
     """The cheapest matching of the computation of one network to that of another, exactly.
 
     With the penalties of every variant the unnormalised distance is a pseudo-metric: symmetric, 0 for equal networks,
@@ -124,12 +124,12 @@ class OTMANN(PairDistance[PreparedNetwork]):
         """Return NASBOT's, eq. (4)."""
         return nasbot_covariance(len(self.nu_str))
 
-    def lower_bound(self, space: str) -> Transported:
+    def lower_bound(self, space: str) -> TransportBound:
         """Return equation (1) of `archive.kernels.search.lower_bounds`."""
         table = self._penalties(space)
-        return Transported("masses", table.matrix, table.family, 1.0)
+        return TransportBound("masses", table.matrix, table.family, 1.0)
 
-    def prepare(self, architecture: Architecture) -> PreparedNetwork:
+    def prepare(self, architecture: Architecture) -> LayersWithMass:
         """Weigh the layers, measure the paths, and sort by family; layers without mass cannot matter and go."""
         from archive.kernels.distances.path_lengths import path_lengths
 
@@ -143,7 +143,7 @@ class OTMANN(PairDistance[PreparedNetwork]):
         order = np.argsort(table.family[labels], kind="stable")
         order = order[masses[order] > 0]
         blocks = np.searchsorted(table.family[labels[order]], np.append(np.unique(table.family), len(table.family)))
-        return PreparedNetwork(
+        return LayersWithMass(
             architecture.key,
             architecture.space,
             masses[order],
@@ -153,14 +153,14 @@ class OTMANN(PairDistance[PreparedNetwork]):
             float(masses.sum()),
         )
 
-    def pairs(self, networks: Sequence[PreparedNetwork], pairs: Integers) -> Floats:
+    def pairs(self, networks: Sequence[LayersWithMass], pairs: Integers) -> Floats:
         """Solve the pairs in compiled batches, on several threads when there are many."""
         k, q = len(self.nu_str), len(pairs)
         if not q:
             return np.zeros((2 * k, 0))
         check_one_space(networks)
         ascending = np.argsort(self.nu_str, kind="stable")
-        batch = _Batch(networks, self._penalties(networks[0].space), np.array(self.nu_str)[ascending])
+        batch = OtmannBatch(networks, self._penalties(networks[0].space), np.array(self.nu_str)[ascending])
         unnormalised = np.empty((k, q))
         unnormalised[ascending] = self._solve(batch, pairs)
         totals = np.array([network.total for network in networks])
@@ -169,7 +169,7 @@ class OTMANN(PairDistance[PreparedNetwork]):
         normalised = unnormalised / np.where(both > 0, both, 1.0)
         return np.concatenate([unnormalised, np.minimum(normalised, 1.0)])
 
-    def _solve(self, batch: _Batch, pairs: Integers) -> Floats:
+    def _solve(self, batch: OtmannBatch, pairs: Integers) -> Floats:
         if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
             return batch.solve(pairs)
         # More parts than threads, as pairs of large networks take long and may stand together.
@@ -181,10 +181,10 @@ class OTMANN(PairDistance[PreparedNetwork]):
         return penalties(vocabulary(space), released_code=self.variant == "code", groups=self.variant != "main_text")
 
 
-class _Batch:
+class OtmannBatch:
     """Prepared networks laid end to end, as the compiled solver takes them."""
 
-    def __init__(self, networks: Sequence[PreparedNetwork], table: Penalties, nu_str: Floats) -> None:
+    def __init__(self, networks: Sequence[LayersWithMass], table: Penalties, nu_str: Floats) -> None:
         self.masses = np.concatenate([network.masses for network in networks])
         self.labels = np.concatenate([network.labels for network in networks])
         self.places = np.concatenate([network.places for network in networks])

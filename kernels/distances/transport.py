@@ -47,7 +47,7 @@ PRICED = 64
 ROUNDING = 1e-13
 
 
-class Tree(NamedTuple):
+class SpanningTree(NamedTuple):
     """A spanning tree of one block's nodes, each `(capacity,)`: rows, then columns, then the root.
 
     `arc[x]` joins x to `parent[x]` and carries `flow[x]`; -1 is the arc that leaves mass unmatched. The children of a
@@ -75,14 +75,14 @@ class Arcs(NamedTuple):
     gain: Floats
 
 
-def workspace(rows: int, columns: int) -> tuple[Arcs, Tree]:
+def workspace(rows: int, columns: int) -> tuple[Arcs, SpanningTree]:
     """Return room for any block of at most this many rows and columns; one thread at a time may use it."""
     arcs, nodes = max(rows * columns, 1), rows + columns + 1
     ends = np.empty((2, arcs), np.int64)
     costs = np.empty((3, arcs))
     links = np.empty((7, nodes), np.int64)
     numbers = np.empty((2, nodes))
-    return Arcs(ends[0], ends[1], costs[0], costs[1], costs[2]), Tree(
+    return Arcs(ends[0], ends[1], costs[0], costs[1], costs[2]), SpanningTree(
         links[0], links[1], links[2], links[3], links[4], links[5], links[6], numbers[0], numbers[1]
     )
 
@@ -97,7 +97,7 @@ def solve_pairs(
     penalties: Floats,
     nu_str: Floats,
     arcs: Arcs,
-    tree: Tree,
+    tree: SpanningTree,
     out: Floats,
 ) -> int:
     """Write the distance of each pair at each nu_str; return the first pair that did not converge, else -1.
@@ -168,7 +168,7 @@ def _list_arcs(
 
 
 @compiled
-def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tree: Tree) -> None:
+def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tree: SpanningTree) -> None:
     """Begin with everything unmatched: each node hangs on the root."""
     rows, nodes = stop - start, stop - start + end - begin
     tree.parent[nodes] = tree.child[nodes] = -1
@@ -183,7 +183,7 @@ def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tre
 
 
 @compiled
-def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: Tree) -> bool:
+def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: SpanningTree) -> bool:
     """Pivot until no arc gains anything; False when that takes absurdly long."""
     root = rows + columns
     for e in range(count):
@@ -200,7 +200,7 @@ def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: 
 
 
 @compiled
-def _entering(rows: int, root: int, count: int, cursor: int, arcs: Arcs, tree: Tree) -> tuple[int, int, int]:
+def _entering(rows: int, root: int, count: int, cursor: int, arcs: Arcs, tree: SpanningTree) -> tuple[int, int, int]:
     """Return an arc that gains, its tail and its head: the best of the leftovers and of a stretch of `PRICED` arcs."""
     potential = tree.potential
     best, found, tail, head = TOLERANCE, -2, root, root
@@ -226,7 +226,7 @@ def _entering(rows: int, root: int, count: int, cursor: int, arcs: Arcs, tree: T
 
 
 @compiled
-def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: Tree) -> None:
+def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: SpanningTree) -> None:
     """Bring an arc into the tree, push all the mass that its cycle can take, and drop the arc that blocks.
 
     Along the cycle, in the direction of the entering arc, rows on the tail's side and columns on the head's side lose
@@ -265,7 +265,7 @@ def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: Tre
 
 
 @compiled
-def _cost(nodes: int, nu: float, arcs: Arcs, tree: Tree) -> float:
+def _cost(nodes: int, nu: float, arcs: Arcs, tree: SpanningTree) -> float:
     """Return what the matching costs, unmatched mass included, as a sum of non-negative terms.
 
     The alternative, total mass minus gain, cancels to noise for near-identical networks.
@@ -278,7 +278,7 @@ def _cost(nodes: int, nu: float, arcs: Arcs, tree: Tree) -> float:
 
 
 @compiled
-def _attach(x: int, parent: int, arc: int, tree: Tree) -> None:
+def _attach(x: int, parent: int, arc: int, tree: SpanningTree) -> None:
     """Hang a node under another, as the first of its children."""
     first = tree.child[parent]
     tree.parent[x] = parent
@@ -291,7 +291,7 @@ def _attach(x: int, parent: int, arc: int, tree: Tree) -> None:
 
 
 @compiled
-def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: Tree) -> None:
+def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: SpanningTree) -> None:
     """Cut `leaving` off its parent, make x the top of what came off, and hang it under another node."""
     while True:
         parent, old_arc, old_flow = tree.parent[x], tree.arc[x], tree.flow[x]
@@ -304,7 +304,7 @@ def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: Tree) 
 
 
 @compiled
-def _refresh(top: int, gains: Floats, tree: Tree) -> None:
+def _refresh(top: int, gains: Floats, tree: SpanningTree) -> None:
     """Recompute depth and potential below a node from its parent's, without recursion."""
     tree.stack[0] = top
     size = 1
@@ -324,7 +324,7 @@ def _refresh(top: int, gains: Floats, tree: Tree) -> None:
 
 
 @compiled
-def _detach(x: int, tree: Tree) -> None:
+def _detach(x: int, tree: SpanningTree) -> None:
     before, after = tree.before[x], tree.after[x]
     if before == -1:
         tree.child[tree.parent[x]] = after

@@ -34,7 +34,7 @@ from archive.errors import InvalidArchitectureError, NumericalError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.penalties import Penalties, penalties
 from archive.kernels.distances.pot import pot
-from archive.kernels.search.lower_bounds import Transported
+from archive.kernels.search.lower_bounds import TransportBound
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -121,10 +121,10 @@ class Wasserstein(PairDistance[WeighedLayers]):
         """Return the number of nu_str: nothing is normalised, as the weights are."""
         return len(self.nu_str)
 
-    def lower_bound(self, space: str) -> Transported:
+    def lower_bound(self, space: str) -> TransportBound:
         """Return equation (1) of `archive.kernels.search.lower_bounds`."""
         table = _penalties(space)
-        return Transported("weights", np.minimum(table.matrix, 1.0), table.family, 0.5)
+        return TransportBound("weights", np.minimum(table.matrix, 1.0), table.family, 0.5)
 
     def prepare(self, architecture: Architecture) -> WeighedLayers:
         """Weigh the layers, measure the paths, and merge layers of equal label and place."""
@@ -167,9 +167,9 @@ class Wasserstein(PairDistance[WeighedLayers]):
         if self.solver == "pot":
             found = [transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered]
             return np.array(found).T
-        return self._solve(_Batch(networks, self.nu_str), np.ascontiguousarray(ordered))
+        return self._solve(WassersteinBatch(networks, self.nu_str), np.ascontiguousarray(ordered))
 
-    def _solve(self, batch: _Batch, pairs: Integers) -> Floats:
+    def _solve(self, batch: WassersteinBatch, pairs: Integers) -> Floats:
         if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
             return batch.solve(pairs)
         parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
@@ -177,7 +177,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
             return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
 
 
-class _Batch:
+class WassersteinBatch:
     """Prepared networks laid end to end, as the compiled solver of OTMANN takes them.
 
     That solver may leave weight unmatched at 1 on either side. Costs scaled to at most 1 make it match everything,

@@ -31,7 +31,7 @@ from archive.kernels.features.path_graph import check_flag, label
 from archive.spaces.base import NONE, Space
 
 
-class Table(NamedTuple):
+class AdjacencyTable(NamedTuple):
     """A network in the order of its encoding.
 
     Attributes:
@@ -127,7 +127,7 @@ class ContinuousAdjacencyEncoding(EmbeddedDistance):
         return ({**_entries(found), "edges": float(found.edge_count)},)
 
 
-def table(architecture: Architecture, attributes: bool = False) -> Table:
+def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTable:
     """Put a network in the order of its encoding.
 
     Raises:
@@ -135,16 +135,16 @@ def table(architecture: Architecture, attributes: bool = False) -> Table:
     """
     slots = _slots_of(architecture.space)(architecture)
     if slots is not None:
-        return Table((), slots, sum(op != NONE for op in slots.values()))
+        return AdjacencyTable((), slots, sum(op != NONE for op in slots.values()))
     canonical = architecture.canonical
     last = len(canonical.layers) - 1
     places = [INPUT, *map(str, range(1, last)), OUTPUT]
     edges = tuple(f"{places[u]}→{places[v]}" for u, v in canonical.edges)
     operations = {places[u]: label(canonical.layers[u], attributes) for u in range(1, last)}
-    return Table(edges, operations, len(edges))
+    return AdjacencyTable(edges, operations, len(edges))
 
 
-def _entries(found: Table) -> dict[str, float]:
+def _entries(found: AdjacencyTable) -> dict[str, float]:
     return dict.fromkeys((*found.edges, *(f"{place}={op}" for place, op in found.operations.items())), 1.0)
 
 

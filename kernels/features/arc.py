@@ -31,7 +31,7 @@ from archive.kernels.features.embedding import EmbeddedDistance
 UNITS = (8, 1024)
 
 
-class Arc(EmbeddedDistance):
+class ArcFeatures(EmbeddedDistance):
     """Layers compared place by place: whether they exist, what they do, and how many units they have.
 
     For either kind of parameter, d = sqrt(sum over places of d_i^2), and d_i is the paper's pseudo-metric: 0 where

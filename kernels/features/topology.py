@@ -35,7 +35,7 @@ FAMILIES: Mapping[str, Callable[[Operation], bool]] = {
 
 
 @final
-class Profile(EmbeddedDistance):
+class TopologyFeatures(EmbeddedDistance):
     """How much the depths, the number of paths, and the size of two networks differ.
 
     d(x, y) = sum_i |x_i - y_i| over the numbers of each component: two pseudo-metrics, as networks of equal profile

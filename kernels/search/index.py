@@ -44,7 +44,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class NearestNeighbours:
     """The nearest networks of an index.
 
     Attributes:
@@ -81,7 +81,7 @@ class Index(ABC):
         """Add prepared networks, of this space."""
 
     @abstractmethod
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
         """Return the networks that are nearest to one.
 
         Args:
@@ -104,10 +104,10 @@ def index(distance: Distance[Any], space: str, arrays: Arrays | None = None) -> 
         UsageError: The distance is of a kind that cannot be searched.
     """
     if isinstance(distance, FeatureDistance):
-        return Embeddings(distance, space, arrays)
+        return FeatureIndex(distance, space, arrays)
     if not isinstance(distance, PairDistance):
         raise UsageError(f"the kernel {distance.name} compares blocks of its own making, which cannot be searched")
-    return Bounded(distance, space, arrays) if distance.lower_bound(space) else Listed(distance, space)
+    return PrunedIndex(distance, space, arrays) if distance.lower_bound(space) else BruteForceIndex(distance, space)
 
 
 def component_of(distance: Distance[Any], name: str | None) -> int | None:
@@ -122,7 +122,7 @@ def component_of(distance: Distance[Any], name: str | None) -> int | None:
 
 
 @final
-class Embeddings(Index):
+class FeatureIndex(Index):
     """Features laid end to end; every distance is computed."""
 
     def __init__(self, distance: FeatureDistance, space: str, arrays: Arrays | None = None) -> None:
@@ -134,14 +134,14 @@ class Embeddings(Index):
         """Lay the features out."""
         self.arrays = sparse.add(self._features, self.arrays, networks)
 
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
         """Compute all distances, and choose."""
         values = sparse.distances(self._features, self.arrays, self.distance.prepare(network), component)[allowed]
         order = _smallest(values, k)
-        return Found(allowed[order], values[order], len(order), len(values))
+        return NearestNeighbours(allowed[order], values[order], len(order), len(values))
 
 
-class _Pairs(Index):
+class _PairIndex(Index):
     """What the two indexes of distances of pairs share: comparing with chosen networks."""
 
     @abstractmethod
@@ -160,7 +160,7 @@ class _Pairs(Index):
 
 
 @final
-class Bounded(_Pairs):
+class PrunedIndex(_PairIndex):
     """Prepared layers and their sketches; compared in the order of a lower bound."""
 
     def __init__(self, distance: PairDistance[Any], space: str, arrays: Arrays | None = None) -> None:
@@ -185,7 +185,7 @@ class Bounded(_Pairs):
         # Its key is not needed: pairs are compared by position.
         return packed.unpack(self._class, self.arrays, at, "", self.space)
 
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
         """Compare in the order of the bound until it exceeds the k-th smallest distance."""
         query = self.distance.prepare(network)
         self._class = type(query)
@@ -205,7 +205,7 @@ class Bounded(_Pairs):
         chosen = np.lexsort((order[:done], values))[:k]
         floor = bounds[order[done]] if done < len(order) else np.inf
         certain = int((values[chosen] <= floor).sum())
-        return Found(allowed[order[chosen]], values[chosen], certain, done)
+        return NearestNeighbours(allowed[order[chosen]], values[chosen], certain, done)
 
     def _bounds(self, query: Any, component: int | None) -> Floats:
         arrays = packed.pack([query])
@@ -219,7 +219,7 @@ class Bounded(_Pairs):
 
 
 @final
-class Listed(_Pairs):
+class BruteForceIndex(_PairIndex):
     """Prepared networks in a list; every distance is computed."""
 
     def __init__(self, distance: PairDistance[Any], space: str) -> None:
@@ -240,13 +240,13 @@ class Listed(_Pairs):
         """Return one."""
         return self._networks[at]
 
-    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> Found:
+    def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
         """Compute all distances, as many as may be."""
         chosen = allowed[:MOST]
         values = self.compare(self.distance.prepare(network), chosen, component)
         order = _smallest(values, k)
         certain = len(order) if len(chosen) == len(allowed) else 0
-        return Found(chosen[order], values[order], certain, len(chosen))
+        return NearestNeighbours(chosen[order], values[order], certain, len(chosen))
 
 
 def _smallest(values: Floats, k: int) -> Integers:

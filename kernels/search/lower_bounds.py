@@ -34,7 +34,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Transported:
+class TransportBound:
     """Equation (1).
 
     Attributes:
@@ -73,7 +73,7 @@ class Transported:
 
 
 @dataclass(frozen=True)
-class Edited:
+class EditBound:
     """Equation (2); kinds are counted in so many bins, which can only lower the bound.
 
     Attributes:

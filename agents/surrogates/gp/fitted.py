@@ -17,7 +17,7 @@ from archive.agents.surrogates.threads import one_thread
 from archive.architecture.graph import Architecture
 from archive.errors import NumericalError, UsageError
 from archive.kernels.base import Components
-from archive.kernels.covariance.base import Bound, Covariance
+from archive.kernels.covariance.base import BoundCovariance, Covariance
 
 
 class Pairwise(Protocol):
@@ -108,7 +108,7 @@ class FittedGP(Fitted):
         seen = self.observations.adding([one.key for one in architectures], values, known)
         return replace(self._extended(architectures, values, known), observations=seen)
 
-    def _marginal(self, cross: Bound, m: int) -> Posterior:
+    def _marginal(self, cross: BoundCovariance, m: int) -> Posterior:
         means = np.empty((len(self.thetas), m))
         variances = np.empty_like(means)
         for s, (theta, process) in enumerate(zip(self.thetas, self.processes, strict=True)):
@@ -116,7 +116,7 @@ class FittedGP(Fitted):
             means[s], variances[s] = process.predict(cross.value(theta[:-1]), prior)
         return self._posterior(means, variances, None)
 
-    def _joint(self, cross: Bound, inner: Bound) -> Posterior:
+    def _joint(self, cross: BoundCovariance, inner: BoundCovariance) -> Posterior:
         pairs = [
             process.predict_jointly(cross.value(theta[:-1]), inner.value(theta[:-1]))
             for theta, process in zip(self.thetas, self.processes, strict=True)

@@ -7,7 +7,7 @@ from typing import final
 import numpy as np
 
 from archive.agents.surrogates.base import Array
-from archive.kernels.covariance.base import Bound, Covariance
+from archive.kernels.covariance.base import BoundCovariance, Covariance
 
 
 @final
@@ -42,6 +42,6 @@ class DimensionScaledPrior(Covariance):
         """Return the variance of the wrapped covariance."""
         return self.covariance.variance(theta)
 
-    def bind(self, stack: Array) -> Bound:
+    def bind(self, stack: Array) -> BoundCovariance:
         """Return the bound form of the wrapped covariance."""
         return self.covariance.bind(stack)

@@ -32,7 +32,7 @@ from archive.agents.surrogates.gp.bounds import Bounds
 from archive.agents.surrogates.gp.exact import LOG_TWO_PI, log_likelihood, try_cholesky
 from archive.agents.surrogates.gp.replicates import Integers, Replicates
 from archive.errors import UsageError
-from archive.kernels.covariance.base import Bound, Covariance
+from archive.kernels.covariance.base import BoundCovariance, Covariance
 
 
 class Likelihood:
@@ -70,7 +70,7 @@ class Likelihood:
         return Bounds(bounds[:, 0], bounds[:, 1])
 
     @cached_property
-    def _bound(self) -> Bound:
+    def _bound(self) -> BoundCovariance:
         return self.covariance.bind(self.stack)
 
     def full(self, x: Array) -> Array:

@@ -31,7 +31,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.distances.edit.sequence import Comparison, Sequenced, sequenced
-from archive.kernels.search.lower_bounds import Edited
+from archive.kernels.search.lower_bounds import EditBound
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -92,9 +92,9 @@ class EditDistance(PairDistance[Sequenced]):
         """Return 1: the distance has no normalised form."""
         return 1
 
-    def lower_bound(self, space: str) -> Edited:
+    def lower_bound(self, space: str) -> EditBound:
         """Return equation (2) of `archive.kernels.search.lower_bounds`."""
-        return Edited(self.lam)
+        return EditBound(self.lam)
 
     def prepare(self, architecture: Architecture) -> Sequenced:
         """Put the layers in sequence and list the skips.
@@ -109,7 +109,7 @@ class EditDistance(PairDistance[Sequenced]):
         if not len(pairs):
             return np.zeros((1, 0))
         check_one_space(networks)
-        batch = _Batch(networks, self.lam)
+        batch = EditBatch(networks, self.lam)
         if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
             return batch.solve(pairs)[None]
         # More parts than threads, as pairs of large networks take long and may stand together.
@@ -118,7 +118,7 @@ class EditDistance(PairDistance[Sequenced]):
             return np.concatenate(list(pool.map(batch.solve, parts)))[None]
 
 
-class _Batch:
+class EditBatch:
     """Prepared networks laid end to end, as the compiled solver takes them."""
 
     def __init__(self, networks: Sequence[Sequenced], lam: float) -> None:

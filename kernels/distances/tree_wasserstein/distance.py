@@ -37,7 +37,7 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import ENDS, Ope
 from archive.kernels.features.embedding import Comparison, Embedded, FeatureDistance
 
 if TYPE_CHECKING:
-    from archive.kernels.features.l1.parts import Part, Steps
+    from archive.kernels.features.l1.parts import BlockPart, Steps
 
 Floats = NDArray[np.float64]
 
@@ -232,7 +232,7 @@ class TreeWasserstein(FeatureDistance):
                 parts = [(weight, self._part(at, rows, columns)) for weight, at in chosen]
                 l1_blocks.fill(out, parts, symmetric=columns is None)
 
-    def _part(self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None) -> Part:
+    def _part(self, at: int, rows: Sequence[Embedded], columns: Sequence[Embedded] | None) -> BlockPart:
         from archive.kernels.features.l1 import blocks as l1_blocks
 
         features = [[network.features[at] for network in side] for side in (rows, columns or ())]

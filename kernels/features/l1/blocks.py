@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive import cpu_count
-from archive.kernels.features.l1.parts import Lookup, Part, Steps, Vector, of_steps, of_vectors
+from archive.kernels.features.l1.parts import BlockPart, LookupRows, Steps, Vector, of_steps, of_vectors
 
 Floats = NDArray[np.float64]
 Item = TypeVar("Item")
@@ -31,7 +31,7 @@ TABLE, SMALLER = 2**22, 4
 ROWS, SMALL = 16, 2**16
 
 
-def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, euclidean: bool = False) -> Part:
+def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, euclidean: bool = False) -> BlockPart:
     """Return the norms of the differences of sparse vectors.
 
     Args:
@@ -40,13 +40,13 @@ def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, 
         euclidean: Whether the norm is Euclidean rather than L1.
     """
 
-    def compare(first: Sequence[Vector], second: Sequence[Vector] | None) -> Part:
+    def compare(first: Sequence[Vector], second: Sequence[Vector] | None) -> BlockPart:
         return of_vectors(first, second, euclidean)
 
     return _distinct(rows, columns, lambda vector: frozenset(vector.items()), compare)
 
 
-def steps(rows: Sequence[Steps], columns: Sequence[Steps] | None = None) -> Part:
+def steps(rows: Sequence[Steps], columns: Sequence[Steps] | None = None) -> BlockPart:
     """Return the areas between cumulative distribution functions: the Wasserstein distances of measures on a line.
 
     Args:
@@ -56,7 +56,7 @@ def steps(rows: Sequence[Steps], columns: Sequence[Steps] | None = None) -> Part
     return _distinct(rows, columns, lambda function: function, of_steps)
 
 
-def fill(out: Floats, parts: Sequence[tuple[float, Part]], *, symmetric: bool) -> None:
+def fill(out: Floats, parts: Sequence[tuple[float, BlockPart]], *, symmetric: bool) -> None:
     """Write a weighted sum of distances.
 
     Args:
@@ -92,8 +92,8 @@ def _distinct(
     rows: Sequence[Item],
     columns: Sequence[Item] | None,
     identity: Callable[[Item], Hashable],
-    compare: Callable[[Sequence[Item], Sequence[Item] | None], Part],
-) -> Part:
+    compare: Callable[[Sequence[Item], Sequence[Item] | None], BlockPart],
+) -> BlockPart:
     """Compare each distinct pair of features once, where enough networks share them."""
     number: dict[Hashable, int] = {}
     features: list[Item] = []
@@ -113,4 +113,4 @@ def _distinct(
         return compare(rows, columns)
     table = np.zeros((len(features), len(features)))
     fill(table, [(1.0, compare(features, None))], symmetric=True)
-    return Lookup(table, i, j)
+    return LookupRows(table, i, j)

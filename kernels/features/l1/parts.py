@@ -29,7 +29,7 @@ MERGE = 20
 DENSE = 2**25
 
 
-class Part(ABC):
+class BlockPart(ABC):
     """The distances between two lists of networks, ready to be added to rows of a block. Threads may share it."""
 
     @abstractmethod
@@ -37,28 +37,28 @@ class Part(ABC):
         """Add weight * d to the rows `begin` to `end`; with `upper`, what lies left of the diagonal may be left out."""
 
 
-def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclidean: bool) -> Part:
+def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclidean: bool) -> BlockPart:
     """Choose between subtracting and merging; `columns` None stands for `rows`."""
     both = rows if columns is None else [*rows, *columns]
     place = {name: at for at, name in enumerate(sorted(set(chain.from_iterable(both))))}
     if is_dense(len(place), [len(vector) for vector in both]):
         x = dense(rows, place)
         y = x if columns is None else dense(columns, place)
-        return Dense(x, np.ascontiguousarray(y.T), euclidean)
+        return DenseRows(x, np.ascontiguousarray(y.T), euclidean)
     first = _entries_of_vectors(rows, place)
-    return Sparse(first, first if columns is None else _entries_of_vectors(columns, place), euclidean)
+    return SparseRows(first, first if columns is None else _entries_of_vectors(columns, place), euclidean)
 
 
-def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> Part:
+def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> BlockPart:
     """Choose likewise for the areas between step functions; `columns` None stands for `rows`."""
     both = rows if columns is None else [*rows, *columns]
     places = np.array(sorted({place for steps in both for place in steps[0]}))
     if is_dense(len(places), [len(steps[0]) for steps in both]):
         x = areas(rows, places)
         y = x if columns is None else areas(columns, places)
-        return Dense(x, np.ascontiguousarray(y.T), euclidean=False)
+        return DenseRows(x, np.ascontiguousarray(y.T), euclidean=False)
     first = _entries_of_steps(rows)
-    return Stepped(first, first if columns is None else _entries_of_steps(columns))
+    return StepRows(first, first if columns is None else _entries_of_steps(columns))
 
 
 def dense(vectors: Sequence[Vector], place: Mapping[str, int]) -> Floats:
@@ -119,7 +119,7 @@ def _starts(sizes: Iterable[int]) -> Integers:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Dense(Part):
+class DenseRows(BlockPart):
     """Subtracts: O(p) a pair, in vector instructions."""
 
     x: Floats
@@ -135,7 +135,7 @@ class Dense(Part):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Sparse(Part):
+class SparseRows(BlockPart):
     """Merges the entries of sparse vectors: O(entries) a pair."""
 
     x: Entries
@@ -151,7 +151,7 @@ class Sparse(Part):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Stepped(Part):
+class StepRows(BlockPart):
     """Merges the places of step functions: O(places) a pair."""
 
     x: Entries
@@ -166,7 +166,7 @@ class Stepped(Part):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Lookup(Part):
+class LookupRows(BlockPart):
     """Reads the distances of distinct features from a table: (m,) and (n,) say which are whose."""
 
     table: Floats

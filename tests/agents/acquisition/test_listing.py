@@ -15,12 +15,12 @@ from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History
 from archive.agents.bayesopt.gaussian_process import PRESETS, method
 from archive.agents.bayesopt.model_based import ModelBased
-from archive.agents.bayesopt.portfolio_members import Operations
+from archive.agents.bayesopt.portfolio_members import OperationCounts
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.kernels.base import Components, Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
 from archive.kernels.features.l1 import parts
-from archive.kernels.features.topology import Profile
+from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.kernels.gram import Gram
 from tests.support.histories import Chains
@@ -31,7 +31,7 @@ KINDS = {
     "wl-normalised": lambda: kernels.get("weisfeiler-lehman", normalised=True),
     "profile": lambda: kernels.get("profile"),
     "path": lambda: kernels.get("path", counts=True),
-    "operations": Operations,
+    "operations": OperationCounts,
     "ngrams": lambda: TreeWasserstein((1, 2, 3), sizes=True, functional=True),
 }
 
@@ -105,7 +105,7 @@ def test_settings_and_members_have_files_of_their_own(members):
 
 def test_kernels_of_other_packages_and_short_lists_have_none(members):
     kind = KINDS["wl"]()
-    kind.__class__ = type("Theirs", (Operations,), {"__module__": "theirs"})
+    kind.__class__ = type("Theirs", (OperationCounts,), {"__module__": "theirs"})
     Listing(members).features(kind)
     Listing(members[:9]).features(KINDS["wl"]())
     assert not files()
@@ -141,7 +141,7 @@ def test_proposals_are_the_same_without_a_file_with_one_and_with_a_home_that_tak
 
 def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypatch):
     prepared: Counter[tuple[str, str]] = Counter()
-    for made in (WeisfeilerLehman, Profile):
+    for made in (WeisfeilerLehman, TopologyFeatures):
 
         def prepare(self, architecture, real=made.prepare):
             prepared[type(self).__name__, architecture.key] += 1
@@ -153,7 +153,7 @@ def test_a_portfolio_prepares_each_member_once_for_each_kind(tmp_path, monkeypat
     for count in (0, 12, 20):
         portfolio.propose(known(space.members()[:count]), 2, np.random.default_rng(0))
     live = [one.functional.key for one in space.members()]
-    assert prepared == {(name, key): 1 for name in ("WeisfeilerLehman", "Profile") for key in live}
+    assert prepared == {(name, key): 1 for name in ("WeisfeilerLehman", "TopologyFeatures") for key in live}
 
 
 def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
@@ -216,7 +216,7 @@ def test_rows_of_the_kinds_of_this_test_are_cheap():
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_blocks_between_members_are_those_of_the_kinds_to_the_last_bit(symmetric, monkeypatch):
     members = spaces.get("nasbench201").members()[::9]
-    kinds = [WeisfeilerLehman(), Profile()]
+    kinds = [WeisfeilerLehman(), TopologyFeatures()]
     rng = np.random.default_rng(0)
     first, second = ([members[at] for at in rng.permutation(len(members))[:n]] for n in (120, 90))
     other = None if symmetric else second

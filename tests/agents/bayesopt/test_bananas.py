@@ -7,7 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.bayesopt import bananas
-from archive.agents.bayesopt.bananas import Bananas, Joined
+from archive.agents.bayesopt.bananas import Bananas, JoinedFeatures
 from archive.agents.options import BatchOptions
 from archive.agents.surrogates import outcome_transforms
 from archive.agents.surrogates.ensemble.model import Ensemble
@@ -68,7 +68,7 @@ def test_posteriors_are_in_score_units(tmp_path):
 def test_encodings_side_by_side_are_remembered(tmp_path):
     cells = small_table(tmp_path).members()[:6]
     parts = (PathEncoding(), WeisfeilerLehman())
-    joined = Joined(parts, most=4)
+    joined = JoinedFeatures(parts, most=4)
     for _ in range(2):
         for cell in cells:
             expected = tuple(part.prepare(cell).features[0] for part in parts)

@@ -9,7 +9,7 @@ from archive import spaces
 from archive.agents.base import History, Pending
 from archive.agents.bayesopt.initial_design import most_telling
 from archive.agents.bayesopt.portfolio import Portfolio
-from archive.agents.bayesopt.portfolio_members import Operations, Raised, defaults, model
+from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, model
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.base import Exponential, exponential
 from tests.support.gp_points import Differences, points
@@ -37,7 +37,7 @@ def cells(count, seed=0):
 
 def test_powers_by_component():
     stack = np.random.default_rng(0).uniform(0.1, 2.0, (2, 4, 3))
-    raised, theta = Raised((2.0, 1.0)), np.array([0.3, -0.2, 0.5])
+    raised, theta = PowerExponentialARD((2.0, 1.0)), np.array([0.3, -0.2, 0.5])
     expected = np.exp(0.3 - np.exp(-0.2) * stack[0] ** 2 - np.exp(0.5) * stack[1])
     before = stack.copy()
     np.testing.assert_allclose(raised.value(stack, theta), expected)
@@ -78,7 +78,7 @@ def test_a_sum_likens_what_is_alike_in_one_thing():
 
 def test_operations_are_counted_whatever_their_order():
     _, (cell, *_) = cells(1)
-    kernel = Operations()
+    kernel = OperationCounts()
     (counts,) = kernel.features(cell)
     assert kernel.features(relabelled(cell, 1))[0] == counts
     live = [cell.layers[at].op for at in range(len(cell.layers))]

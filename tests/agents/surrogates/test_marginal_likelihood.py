@@ -13,7 +13,7 @@ from archive.agents.surrogates.gp.likelihood import FixedHyperparameters, Likeli
 from archive.agents.surrogates.gp.marginal_likelihood import MarginalLikelihood
 from archive.agents.surrogates.gp.replicates import Replicates
 from archive.errors import NumericalError, UsageError
-from archive.kernels.covariance.base import Bound, Covariance, Exponential, exponential
+from archive.kernels.covariance.base import BoundCovariance, Covariance, Exponential, exponential
 from tests.support.gp_points import Differences, points, smooth
 
 
@@ -139,7 +139,7 @@ def test_a_start_in_the_wrong_valley_is_left():
         def bind(self, stack):
             return BoundValleys()
 
-    class BoundValleys(Bound):
+    class BoundValleys(BoundCovariance):
         # log p of one value z = 1 at variance v is greatest at v = 1; v dips to 1 at -3 and only to 1.5 at 0.
         def value(self, theta):
             return self.value_and_layers(theta)[0]

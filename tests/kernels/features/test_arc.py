@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, UsageError
-from archive.kernels.features.arc import Arc, places
+from archive.kernels.features.arc import ArcFeatures, places
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
@@ -23,7 +23,7 @@ def several(count: int) -> st.SearchStrategy[list[Architecture]]:
     return one_space.flatmap(lambda one: st.lists(one, min_size=count, max_size=count))
 
 
-def by_the_paper(first: Architecture, second: Architecture, arc: Arc) -> tuple[float, float]:
+def by_the_paper(first: Architecture, second: Architecture, arc: ArcFeatures) -> tuple[float, float]:
     """The distance of either kind, place by place and case by case."""
     one, two = places(first), places(second)
     operations = units = 0.0
@@ -45,14 +45,14 @@ def by_the_paper(first: Architecture, second: Architecture, arc: Arc) -> tuple[f
 
 @given(several(2), st.floats(0.1, 5.0), st.floats(0.05, 1.0))
 def test_agrees_with_the_pseudo_metric(pair, omega, rho):
-    arc = Arc(omega, rho)
+    arc = ArcFeatures(omega, rho)
     found = arc.distances(pair[:1], pair[1:]).stack.ravel()
     np.testing.assert_allclose(found, by_the_paper(*pair, arc), rtol=1e-6, atol=1e-6)
 
 
 @given(several(3), st.integers(0, 99))
 def test_axioms_and_relabelling(networks, seed):
-    arc = Arc(rho=0.7)
+    arc = ArcFeatures(rho=0.7)
     d = arc.distances(networks).stack
     np.testing.assert_allclose(d, d.transpose(0, 2, 1), rtol=1e-12)
     assert (d[:, 0, 2] <= d[:, 0, 1] + d[:, 1, 2] + 1e-9).all()
@@ -63,7 +63,7 @@ def test_axioms_and_relabelling(networks, seed):
 @given(several(8), st.integers(0, 2**32 - 1))
 def test_its_covariance_is_positive_semi_definite(networks, seed):
     theta = np.random.default_rng(seed).uniform(-4, 3, 3)
-    K = Arc().default_covariance().value(Arc().distances(networks).stack, theta)
+    K = ArcFeatures().default_covariance().value(ArcFeatures().distances(networks).stack, theta)
     assert np.linalg.eigvalsh(K)[0] >= -1e-9 * K[0, 0]
 
 
@@ -73,20 +73,20 @@ def test_by_hand():
     deep = kernel_oracle.chain("mlp", ("relu", 8), ("relu", 64))
     # Places 1, 2 and 3; the decision layer follows the last hidden one.
     assert [layer.op for layer in places(deep).values()] == ["relu", "relu", "linear"]
-    operation, units = Arc().distances([small], [other, deep]).stack[:, 0]
+    operation, units = ArcFeatures().distances([small], [other, deep]).stack[:, 0]
     # tanh for relu; then relu for linear at place 2 and a linear layer too many.
     np.testing.assert_allclose(operation, [math.sqrt(2), math.sqrt(3)])
     # Opposite ends of the arc; one layer with units too many.
     np.testing.assert_allclose(units, [2.0, 1.0])
     # Half the arc for half the powers of 2 from 8 to 1,024.
     middle = kernel_oracle.chain("mlp", ("relu", round(math.sqrt(8 * 1024))))
-    assert Arc().distances([small], [middle]).stack[1, 0, 0] == pytest.approx(math.sqrt(2), rel=1e-2)
+    assert ArcFeatures().distances([small], [middle]).stack[1, 0, 0] == pytest.approx(math.sqrt(2), rel=1e-2)
 
 
 def test_units_of_layers_that_one_network_lacks_do_not_matter():
     shallow = kernel_oracle.chain("mlp", ("relu", 100))
     deep = [kernel_oracle.chain("mlp", ("relu", 200), ("relu", units)) for units in (8, 77, 1024)]
-    found = Arc(rho=0.6).distances([shallow], deep).stack
+    found = ArcFeatures(rho=0.6).distances([shallow], deep).stack
     np.testing.assert_allclose(found, found[:, :, :1].repeat(3, axis=2), rtol=1e-12)
 
 
@@ -95,27 +95,27 @@ def test_strides_are_part_of_the_operation_and_units_end_at_the_bounds():
         layers = [Layer("ip"), Layer("conv3", units, stride), Layer("softmax"), Layer("op")]
         return Architecture("cnn", layers, [(0, 1), (1, 2), (2, 3)])
 
-    found = Arc().distances([network(1024, 1)], [network(1024, 2), network(10**7, 1)]).stack[:, 0]
+    found = ArcFeatures().distances([network(1024, 1)], [network(1024, 2), network(10**7, 1)]).stack[:, 0]
     np.testing.assert_allclose(found, [[math.sqrt(2), 0.0], [0.0, 0.0]], atol=1e-12)
 
 
 def test_cells_without_any_way_through_have_places():
     empty = Architecture("nasbench201", [Layer("ip"), Layer("op")], [])
     loose = Architecture("nasbench201", [Layer("ip"), Layer("skip_connect"), Layer("op")], [(1, 2)])
-    found = Arc().distances([empty, loose]).stack
+    found = ArcFeatures().distances([empty, loose]).stack
     np.testing.assert_allclose(found[0], [[0.0, 1.0], [1.0, 0.0]])
     assert not found[1].any()
 
 
 def test_thousand_layers():
     pair = [kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]
-    found = Arc().distances(pair).stack
+    found = ArcFeatures().distances(pair).stack
     assert np.isfinite(found).all()
     assert (found[:, 0, 1] > 1).all()
 
 
 def test_bad_input_and_travel():
-    arc = pickle.loads(pickle.dumps(Arc(0.5, 0.25, (4, 256))))
+    arc = pickle.loads(pickle.dumps(ArcFeatures(0.5, 0.25, (4, 256))))
     assert (arc.omega, arc.rho, arc.units) == (0.5, 0.25, (4, 256))
     assert arc.components == ("arc:operation", "arc:units")
     assert arc.distances([]).stack.shape == (2, 0, 0)
@@ -127,4 +127,4 @@ def test_bad_input_and_travel():
         ({"units": (8, 8)}, "units must be two ascending numbers"),
     ):
         with pytest.raises(UsageError, match=reason):
-            Arc(**config)
+            ArcFeatures(**config)

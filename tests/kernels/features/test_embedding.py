@@ -50,7 +50,7 @@ def laid_out(vectors: list[dict[str, float]], p: int) -> np.ndarray:
     return dense
 
 
-def filled(part: parts.Part, m: int, n: int, symmetric: bool, weight: float = 1.0) -> np.ndarray:
+def filled(part: parts.BlockPart, m: int, n: int, symmetric: bool, weight: float = 1.0) -> np.ndarray:
     out = np.zeros((m, n))
     blocks.fill(out, [(weight, part)], symmetric=symmetric)
     return out
@@ -69,10 +69,10 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
     dense = [parts.dense(side, place) for side in (x, y)]
     euclidean = norm == "l2"
     for part, gram in (
-        (parts.Sparse(*entries, euclidean), parts.Sparse(entries[0], entries[0], euclidean)),
+        (parts.SparseRows(*entries, euclidean), parts.SparseRows(entries[0], entries[0], euclidean)),
         (
-            parts.Dense(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
-            parts.Dense(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
+            parts.DenseRows(dense[0], np.ascontiguousarray(dense[1].T), euclidean),
+            parts.DenseRows(dense[0], np.ascontiguousarray(dense[0].T), euclidean),
         ),
     ):
         np.testing.assert_allclose(filled(part, m, n, False), expected, rtol=1e-12, atol=1e-12)
@@ -90,7 +90,7 @@ def test_blocks_wider_than_a_tile_on_several_threads(monkeypatch, norm, threads,
     rng = np.random.default_rng(m)
     x, y = sparse(rng, m, p, most), sparse(rng, n, p, most)
     part, gram = (blocks.vectors(x, side, euclidean=norm == "l2") for side in (y, None))
-    assert isinstance(part, parts.Dense if p == 9 else parts.Sparse)
+    assert isinstance(part, parts.DenseRows if p == 9 else parts.SparseRows)
     both = [laid_out(side, p) for side in (x, y)]
     np.testing.assert_allclose(filled(part, m, n, False, 0.5), 0.5 * cdist(*both, NORMS[norm]), rtol=1e-12)
     found = filled(gram, m, m, True)
@@ -103,7 +103,7 @@ def test_copies_are_looked_up():
     few = sparse(rng, 7, 20, 10)
     many = [dict(reversed(few[at].items())) for at in rng.integers(0, 7, size=50)]
     part = blocks.vectors(many, few)
-    assert isinstance(part, parts.Lookup)
+    assert isinstance(part, parts.LookupRows)
     assert part.table.shape == (7, 7)
     expected = cdist(laid_out(many, 20), laid_out(few, 20), "cityblock")
     np.testing.assert_allclose(filled(part, 50, 7, False), expected, rtol=1e-12, atol=1e-12)
@@ -126,10 +126,10 @@ def test_areas_between_step_functions(seed, most):
         return sum(abs(a - b) * (right - left) for a, b, left, right in zip(*at, cuts, cuts[1:], strict=False))
 
     expected = [[area(f, g) for g in y] for f in x]
-    merged = parts.Stepped(parts._entries_of_steps(x), parts._entries_of_steps(y))
+    merged = parts.StepRows(parts._entries_of_steps(x), parts._entries_of_steps(y))
     for part in (merged, blocks.steps(x, y)):
         np.testing.assert_allclose(filled(part, 6, 6, False), expected, rtol=1e-12, atol=1e-14)
-    gram = filled(parts.Stepped(merged.x, merged.x), 6, 6, True)
+    gram = filled(parts.StepRows(merged.x, merged.x), 6, 6, True)
     np.testing.assert_array_equal(gram, gram.T)
     assert not gram.diagonal().any()
 
@@ -137,7 +137,7 @@ def test_areas_between_step_functions(seed, most):
 def test_many_different_places_are_merged():
     functions = [((1 / n, 1.0), (0.5, 1.0)) for n in range(2, 700)]
     part = blocks.steps(functions)
-    assert isinstance(part, parts.Stepped)
+    assert isinstance(part, parts.StepRows)
     found = filled(part, 698, 698, True)
     places = np.array([places[0] for places, _ in functions])
     np.testing.assert_allclose(found, np.abs(np.subtract.outer(places, places)) / 2, atol=1e-15)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import vocabulary
-from archive.kernels.features.topology import Profile
+from archive.kernels.features.topology import TopologyFeatures
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
@@ -35,7 +35,7 @@ def listed(architecture):
 @given(networks)
 def test_numbers_are_those_of_all_paths(architecture):
     paths = listed(architecture)
-    found, size = Profile().features(architecture)
+    found, size = TopologyFeatures().features(architecture)
     if not paths:
         assert (found, size) == ({}, {})
         return
@@ -55,13 +55,13 @@ def test_numbers_are_those_of_all_paths(architecture):
 
 @given(networks, st.integers(0, 99))
 def test_relabelling_changes_nothing(architecture, seed):
-    one, other = Profile().features(architecture), Profile().features(relabelled(architecture, seed))
+    one, other = TopologyFeatures().features(architecture), TopologyFeatures().features(relabelled(architecture, seed))
     assert [*map(dict, one)] == [pytest.approx(dict(part)) for part in other]
 
 
 def test_sizes():
     def size(architecture):
-        return Profile().features(architecture)[1]["size"]
+        return TopologyFeatures().features(architecture)[1]["size"]
 
     cell = from_nasbench201("|nor_conv_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|none~0|avg_pool_3x3~1|none~2|")
     # The convolution of 1 x 1 leads nowhere.
@@ -79,6 +79,6 @@ def test_a_deep_network_has_more_paths_than_a_number_holds():
         before = pair
     last = len(layers)
     edges += [*((tail, last) for tail in before), (last, last + 1)]
-    found, _ = Profile().features(Architecture("mlp", [*layers, Layer("linear"), Layer("op")], edges))
+    found, _ = TopologyFeatures().features(Architecture("mlp", [*layers, Layer("linear"), Layer("op")], edges))
     assert found["paths"] == pytest.approx(1500)
     assert found["trained:mean"] == pytest.approx(1500)
