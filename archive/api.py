@@ -1,4 +1,4 @@
-"""The archive as a program sees it: one object, one concern an attribute."""
+"""Facade of the archive: `connect()`, and one object with an attribute for each concern."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archive.database.user_query import QueryResult, run_query
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
 from archive.queries import saved
 from archive.queue.proposals import Proposals
-from archive.queue.reuse import Answers
+from archive.queue.reuse import ReusedResults
 from archive.settings import Settings
 from archive.store import schema
 from archive.store.architectures import Architectures
@@ -32,24 +32,24 @@ class Archive:
         connection: An open connection to a database that has this release's schema.
 
     Attributes:
-        connection: The way to the database.
-        architectures: Architectures with their layers and edges, and how they came from each other.
+        connection: Connection to the database.
+        architectures: Architectures with their layers, edges and morphisms.
         studies: Studies and their evaluations.
         proposals: Proposals, leases and results.
-        answers: What is known of networks that are proposed again.
-        distances: Distances of pairs of architectures.
-        checkpoints: Saved weights.
-        lineage: Which architectures came from which, and whose weights they can begin with.
-        retention: Which weights are kept for what, and which may be let go.
+        answers: Known results of architectures that are proposed again.
+        distances: Distances between pairs of architectures.
+        checkpoints: Addresses of stored weights.
+        lineage: Ancestors of architectures, and the weights to inherit from them.
+        retention: Stored weights with the reasons for keeping them.
     """
 
     def __init__(self, connection: Connection) -> None:
-        """Put every concern on the one connection."""
+        """Create every attribute on one connection."""
         self.connection = connection
         self.architectures = Architectures(connection)
         self.studies = Studies(connection, self.architectures)
         self.proposals = Proposals(connection, self.architectures)
-        self.answers = Answers(connection)
+        self.answers = ReusedResults(connection)
         self.distances = Distances(connection)
         self.checkpoints = Checkpoints(connection)
         self.lineage = Lineage(connection, self.architectures)
@@ -65,11 +65,11 @@ class Archive:
         skip: int = 0,
         timeout: float | None = None,
     ) -> QueryResult:
-        """Answer a Cypher query, read-only unless `write` is given; see `archive.database.user_query.run_query`."""
+        """Run a Cypher query, read-only unless `write` is set; see `archive.database.user_query.run_query`."""
         return run_query(self.connection, cypher, parameters, write=write, limit=limit, skip=skip, timeout=timeout)
 
     def named(self, name: str, **parameters: Any) -> QueryResult:
-        """Answer a saved query; see `archive.queries.saved`.
+        """Run a saved query; see `archive.queries.saved`.
 
         Raises:
             UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
@@ -78,11 +78,11 @@ class Archive:
         return saved.run(self.connection, name, parameters)
 
     def py2neo(self) -> py2neo.Graph:
-        """A connected `py2neo.Graph`, for notebooks that have one; py2neo is at its end of life.
+        """Return a connected `py2neo.Graph`, for existing notebooks; py2neo is at its end of life.
 
         Raises:
             SettingsError: The optional extra is not installed.
-            StoreUnavailableError: py2neo cannot talk to this server.
+            StoreUnavailableError: py2neo cannot connect to this server.
         """
         try:
             import py2neo
@@ -96,7 +96,7 @@ class Archive:
             raise StoreUnavailableError(f"py2neo cannot use the server at {address}: {error}", address) from error
 
     def close(self) -> None:
-        """Close the connection; the server stays."""
+        """Close the connection; the server keeps running."""
         self.connection.close()
 
     def __enter__(self) -> Self:
@@ -109,14 +109,14 @@ class Archive:
 
 
 def connect(configuration: Settings | str | None = None, **overrides: Any) -> Archive:
-    """Open the archive, and bring its schema up to date.
+    """Open the archive, and migrate its schema.
 
     Args:
-        configuration: Where it is, or the address of a Neo4j server; from file and environment when not given.
+        configuration: Settings, or the address of a Neo4j server; from file and environment by default.
         **overrides: Arguments of `archive.settings.load`, without a configuration.
 
     Raises:
-        SettingsError: A setting cannot be used.
+        SettingsError: A setting is invalid.
         UsageError: The configuration is neither settings nor an address.
         StoreError: The database cannot be reached or used.
     """

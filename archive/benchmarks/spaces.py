@@ -1,4 +1,4 @@
-"""How long a mutation takes, for `archive bench`."""
+"""Benchmark of mutations, for `archive bench`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def measure(mutations: int = 1500, seed: int = 0) -> list[Figure]:
     """Measure the mean time of one mutation, all its steps and the check of its result included.
 
     Args:
-        mutations: Mutations a figure is the mean of.
+        mutations: Number of mutations for each mean.
         seed: Seed of the networks and of the mutations.
 
     Returns:
-        One row a space and a range of sizes, in milliseconds.
+        One figure for each space and range of sizes, in milliseconds.
     """
     found = []
     for name in ("cnn", "mlp"):
@@ -35,7 +35,7 @@ def _mean_milliseconds(name: str, low: int, high: int, mutations: int, rng: np.r
     space = spaces.get(name)
     parents = _networks(space, low, high, rng)
     for parent in parents:
-        # The parents' own lists are made once, by whoever built them; a mutation finds them there.
+        # Cached properties of the parents are computed before the measurement, as in a search.
         space.validate(parent)
     begin = time.perf_counter()
     for turn in range(mutations):
@@ -46,7 +46,7 @@ def _mean_milliseconds(name: str, low: int, high: int, mutations: int, rng: np.r
 def _networks(
     space: spaces.Space, low: int, high: int, rng: np.random.Generator, count: int = 50
 ) -> list[Architecture]:
-    """Return networks of these sizes, found by walking from the initial pool."""
+    """Return networks of these sizes, from random walks that start in the initial pool."""
     networks: list[Architecture] = []
     pool = space.initial_pool()
     walker = pool[0]

@@ -1,7 +1,7 @@
-"""How fast the embedded server and the store on it are on this machine, for `archive bench store`.
+"""Benchmark of the store on an embedded server, for `archive bench store`.
 
-Everything happens in a temporary folder with a server of its own, which is gone afterwards. Goals are those of the
-release notes: what a machine with two cores should reach.
+It uses a temporary folder with a separate server, and removes both. Goals are those of the release notes, for a machine
+with two cores.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
 from archive.database.connection import Connection
 from archive.errors import UsageError
-from archive.exchange.importers.external import Finding, add
+from archive.exchange.importers.external import ExternalResult, add
 from archive.measurement import Figure
 from archive.server import embedded
 from archive.store import schema
@@ -40,7 +40,7 @@ CURVE = {"train_loss": [1.0, 0.5, 0.25], "valid_accuracy": [0.5, 0.75, 0.875]}
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class SuggestedNetwork:
     """An architecture to evaluate."""
 
     architecture: Architecture
@@ -51,10 +51,10 @@ def measure(table: Path | None = None) -> list[Figure]:
 
     Args:
         table: NAS-Bench-201 as CSV, possibly gzipped; by default `nb201.csv.gz` of ARCHIVE_DATA_DIR, and without
-            that all its cells with made-up metrics.
+            that all its cells with synthetic metrics.
 
     Raises:
-        UsageError: The table is not there.
+        UsageError: The table does not exist.
     """
     rows = _read(table) if table is not None else _default_table()
     with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
@@ -70,13 +70,13 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
     with Connection.open(own) as connection:
         yield Figure("cold start until the first answer", time.perf_counter() - begin, "s", "<= 3")
         schema.migrate(connection)
-        time.sleep(1.0)  # what the start has left over is collected meanwhile
+        time.sleep(1.0)  # for the garbage of the start to be collected
         yield Figure("resident memory, idle and empty", embedded.status(own).rss_bytes / 2**20, "MiB", "<= 300")
         begin = time.perf_counter()
         archive = Archive(connection)
         count = add(archive, "nb201-cifar10", "nb201/200", map(_finding, table), direction="maximise")
         yield Figure(f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "<= 90")
-        # All that follows is measured on an archive of some size, as users have it.
+        # The following figures need an archive of realistic size.
         networks = _networks(ARCHITECTURES + PROPOSALS)
         yield _rate("architectures of twelve layers stored", ARCHITECTURES, ">= 380", _add, archive, networks)
         yield _rate("distances stored", PAIRS, ">= 7400", _distances, archive, networks)
@@ -89,12 +89,14 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
         yield _rate(name, PROPOSALS, ">= 67", _store_answered, archive, "answered", networks[ARCHITECTURES:])
 
 
-def _finding(row: Mapping[str, Any]) -> Finding:
+def _finding(row: Mapping[str, Any]) -> ExternalResult:
     """Return a row of the table; accuracies are in percent, sizes in millions."""
     metrics = {name: float(value) for name, value in row.items() if name not in ("index", "arch_str")}
     result = Result(metrics["cifar10_valid_200ep"] / 100, metrics, epochs=200, seconds=metrics["train_seconds_200ep"])
     params, flops = (round(1e6 * metrics[name]) for name in ("params_millions", "flops_millions"))
-    return Finding(f"nb201-cifar10/{row['index']}", codec.from_nasbench201(row["arch_str"]), result, params, flops)
+    return ExternalResult(
+        f"nb201-cifar10/{row['index']}", codec.from_nasbench201(row["arch_str"]), result, params, flops
+    )
 
 
 def _rate(name: str, count: int, goal: str, work: Callable[..., None], *arguments: Any) -> Figure:
@@ -117,7 +119,7 @@ def _distances(archive: Archive, networks: Sequence[Architecture]) -> None:
 def _propose(archive: Archive, study: str, networks: Sequence[Architecture]) -> None:
     archive.studies.create(Study(study, "digits", "digits/1", "mlp", budget=len(networks)))
     agent = archive.proposals.register_agent("benchmark", {}, "1")
-    archive.proposals.create(study, agent, [Suggestion(network) for network in networks])
+    archive.proposals.create(study, agent, [SuggestedNetwork(network) for network in networks])
 
 
 def _claim_all(archive: Archive, study: str) -> None:
@@ -138,12 +140,12 @@ def _complete_all(archive: Archive, study: str) -> None:
 
 
 def _store_answered(archive: Archive, study: str, networks: Sequence[Architecture]) -> None:
-    """Do what a comparison of agents on a table does: a transaction an evaluation."""
+    """Add one evaluation a transaction, as a comparison of agents on a table does."""
     archive.studies.create(Study(study, "digits", "digits/1", "mlp", budget=len(networks)))
     agent = archive.proposals.register_agent("benchmark", {}, "1")
     for number, network in enumerate(networks):
         result = Result(0.875, {"accuracy": 0.875})
-        archive.proposals.create(study, agent, [Suggestion(network)], outcomes=[result], after=number)
+        archive.proposals.create(study, agent, [SuggestedNetwork(network)], outcomes=[result], after=number)
 
 
 def _at_once(work: Callable[[int], None]) -> None:
@@ -152,7 +154,7 @@ def _at_once(work: Callable[[int], None]) -> None:
 
 
 def _networks(count: int) -> list[Architecture]:
-    """Return multi-layer perceptrons of twelve layers and as many edges, all different."""
+    """Return different multi-layer perceptrons of twelve layers and twelve edges."""
     edges = [(u, u + 1) for u in range(11)] + [(2, 5)]
     return [
         Architecture(
@@ -169,7 +171,7 @@ def _default_table() -> list[dict[str, Any]]:
     for path in (folder / "nb201.csv.gz", folder / "data" / "nb201.csv.gz"):
         if path.is_file():
             return _read(path)
-    return list(_made_up_table())
+    return list(_synthetic_table())
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
@@ -179,7 +181,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
         return list(csv.DictReader(file))
 
 
-def _made_up_table() -> Iterator[dict[str, Any]]:
+def _synthetic_table() -> Iterator[dict[str, Any]]:
     operations = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
     columns = ("cifar10_valid_12ep", "cifar10_valid_200ep", "cifar10_test_200ep", "cifar100_test_200ep")
     metrics = (*columns, "train_seconds_200ep", "flops_millions", "params_millions", "latency_ms")

@@ -1,6 +1,6 @@
-"""Columns of an answer without rows, from the text of the query: ArcadeDB names them with the first row only.
+"""Column names of an empty result, derived from the query text, because ArcadeDB sends names with the first row only.
 
-A column has the name that the servers give it: its alias, else its expression as it is written.
+Names are those that the servers use: the alias of a column, or its expression as written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Piece(NamedTuple):
 
 
 def columns_of(cypher: str) -> list[str]:
-    """Return the columns that a query returns; none where its text has no RETURN, or leaves them open with `*`."""
+    """Return the names of a query's columns; empty if its text has no RETURN, or a `*`."""
     pieces = list(_outside_brackets(cypher))
     clauses = [at for at, piece in enumerate(pieces) if piece.text.upper() == "RETURN" and not _is_name(pieces, at)]
     if not clauses:
@@ -44,11 +44,11 @@ def columns_of(cypher: str) -> list[str]:
 
 def _outside_brackets(cypher: str) -> Iterator[_Piece]:
     depth = 0
-    for found in _PIECES.finditer(cypher):
-        depth -= found[0] in (")", "]", "}")
-        if not depth and found.lastgroup != "space":
-            yield _Piece(found[0], found.start(), found.end())
-        depth += found[0] in ("(", "[", "{")
+    for match in _PIECES.finditer(cypher):
+        depth -= match[0] in (")", "]", "}")
+        if not depth and match.lastgroup != "space":
+            yield _Piece(match[0], match.start(), match.end())
+        depth += match[0] in ("(", "[", "{")
 
 
 def _is_name(pieces: Sequence[_Piece], at: int) -> bool:

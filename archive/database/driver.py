@@ -1,4 +1,4 @@
-"""The import of the Neo4j driver by a command."""
+"""Import of the Neo4j driver without pandas, for commands."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import sys
 
 
 def load() -> None:
-    """Import the driver without pandas, which it otherwise imports wherever it is installed: 0.4 s of every command.
+    """Import the driver without pandas, which it otherwise imports if it is installed: 0.4 s of every command.
 
-    Without it the driver takes no pandas values as parameters of a statement, and a command has none. A process that
-    has imported either already is left as it is, and may import pandas afterwards.
+    Without pandas the driver accepts no pandas values as parameters of a statement, and commands pass none. Nothing
+    changes in a process that has imported either already. The process may import pandas afterwards.
     """
     if "neo4j" in sys.modules or "pandas" in sys.modules:
         return
-    # None makes an import fail, as if it were not installed.
+    # An entry of None makes an import fail, as if the package were not installed.
     sys.modules["pandas"] = None  # type: ignore[assignment]
     try:
         import neo4j  # noqa: F401

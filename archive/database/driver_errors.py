@@ -1,4 +1,4 @@
-"""What the driver's errors mean for the archive: which ones pass by themselves, and how the others are worded."""
+"""Translation of the driver's errors: transient ones are retried, others get a message for the user."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _UNUSABLE_LOGIN = {
         "on the database system"
     ),
 }
-# What one transaction of the embedded server says of a record that another deletes or moves before it commits.
+# ArcadeDB's message to one transaction about a record that another deletes or moves before the commit.
 _GONE_MEANWHILE = re.compile(r"RecordNotFoundException|record #\d+:\d+ not found", re.IGNORECASE)
 _DISK_FULL = re.compile(r"no space left|disk (is )?full|quota exceeded", re.IGNORECASE)
 
 
 def is_passing(error: DriverError | Neo4jError) -> bool:
-    """Whether the same work may succeed when it is run again: a conflict, or a server that is away for a moment."""
+    """Whether the same work may succeed in another run: after a conflict, or a short absence of the server."""
     passing = error.is_retryable() or isinstance(error, ServiceUnavailable | SessionExpired)
     return passing or bool(_GONE_MEANWHILE.search(f"{_text(error)} {error}"))
 
 
 def translate(error: Exception, address: str, user: str, database: str | None) -> StoreError:
-    """Word a driver's error for the archive's user: the value that is wrong, and the way out."""
+    """Return an error for the user that names the wrong value and the way out."""
     text = _text(error)
     if _DISK_FULL.search(text):
         return StoreError(f"the disk of the server at {address} is full: {_line(text)}")

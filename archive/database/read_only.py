@@ -1,12 +1,12 @@
-"""Whether a Cypher text can only read: the first of three walls between a query and the data.
+"""Read-only guard: a check that a Cypher text can only read, the first of three protections of the data.
 
-The text is cut into tokens (comments, strings and quoted names are recognised, so that a word inside them means
-nothing), and refused as soon as it holds a writing word where a clause may stand, a procedure or a function that is
-not on the list of harmless ones, or a second statement. A word where only a name may stand is no clause: `n.set`,
-`:Create`, `{delete: 1}`, `AS merge` are fine. In doubt it refuses, and says how to write the name: in backticks.
+The text is cut into tokens; words inside comments, strings and quoted names do not count. It is refused if it contains
+a writing word at the place of a clause, a procedure or a function that is not on the list of harmless ones, or a second
+statement. A word at the place of a name is no clause: `n.set`, `:Create`, `{delete: 1}`, `AS merge` are accepted. In
+doubt the guard refuses, and the message explains how to write the name: in backticks.
 
-It is a list of what is allowed wherever that is short (the first word, procedures, name spaces of functions), so
-that a command of a newer server is refused until somebody has looked at it.
+The guard lists permitted words wherever the list is short (the first word, procedures, namespaces of functions), so
+that it refuses a command of a newer server until the command is reviewed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _BEFORE_A_NAME = frozenset([".", ":", "|", "&", "!", "$"])
 
 
 class Token(NamedTuple):
-    """A piece of the text: its kind, its text (upper case for a word), where it begins, and as it was written."""
+    """Token of the text: kind, text (upper case for a word), position, and original text."""
 
     kind: str
     text: str
@@ -56,10 +56,10 @@ class Token(NamedTuple):
 
 
 def require_read_only(cypher: str) -> None:
-    """Let a text pass only if it can do nothing but read.
+    """Refuse a text that may do more than read.
 
     Raises:
-        ReadOnlyError: It could write, or cannot be told not to; the message names the place.
+        ReadOnlyError: The text could write, or is unclear; the message names the place.
     """
     for text in _readings(cypher):
         tokens = _tokens(text)
@@ -72,11 +72,11 @@ def require_read_only(cypher: str) -> None:
 
 
 def without_end_mark(cypher: str) -> str:
-    """The text without a closing `;` and what follows it, which one of the servers does not take."""
+    """Return the text without a closing `;` and the rest after it, which one of the servers does not accept."""
     try:
         tokens = _tokens(cypher)
     except ReadOnlyError:
-        return cypher  # not closed somewhere: the server says so best
+        return cypher  # a string or comment is not closed; the server's message is the best
     end = len(tokens)
     while end and tokens[end - 1].text == ";":
         end -= 1
@@ -84,26 +84,26 @@ def without_end_mark(cypher: str) -> str:
 
 
 def _readings(cypher: str) -> Iterator[str]:
-    """The text as it stands, and as a server sees it that replaces Unicode escapes before all else."""
+    """Yield the text, and the text for a server that first replaces Unicode escapes."""
     yield cypher
-    replaced = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), cypher)
+    replaced = _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), cypher)
     if replaced != cypher:
         yield replaced
 
 
 def _tokens(text: str) -> list[Token]:
     tokens = []
-    for found in _TOKENS.finditer(text):
-        kind, value = str(found.lastgroup), found[0]
+    for match in _TOKENS.finditer(text):
+        kind, value = str(match.lastgroup), match[0]
         if kind == "space":
             continue
-        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", found.start())):
-            where = _place(text, found.start())
+        if value in ("'", '"', "`") or (value == "/" and text.startswith("/*", match.start())):
+            where = _place(text, match.start())
             raise ReadOnlyError(f"the query has a string, a name or a comment that is not closed ({where})")
         if kind == "word":
-            # Servers fold letters in ways of their own: the long s and the Kelvin sign may count as S and K.
+            # Servers normalise letters in different ways: the long s and the Kelvin sign may count as S and K.
             value = unicodedata.normalize("NFKC", value).upper()
-        tokens.append(Token(kind, value, found.start(), found[0]))
+        tokens.append(Token(kind, value, match.start(), match[0]))
     return tokens
 
 
@@ -119,12 +119,12 @@ def _check_statement(text: str, tokens: list[Token]) -> None:
 
 
 def _is_name(tokens: list[Token], position: int) -> bool:
-    """Whether only a name can stand here: a property, a label, a type, a parameter, an alias or a key of a map."""
+    """Whether only a name can be here: a property, a label, a type, a parameter, an alias or a key of a map."""
     before = tokens[position - 1].text if position else ""
     after = tokens[position + 1].text if position + 1 < len(tokens) else ""
     if before == "." and position > 1 and tokens[position - 2].kind == "number":
         return False  # `1.CREATE` may be a number and a clause
-    # A variable may be called `as`, so AS makes a name only of words that could do no harm as a clause.
+    # A variable may have the name `as`, so after AS only words that are harmless as a clause count as names.
     alias = before == "AS" and tokens[position].text not in WRITING_WORDS | {"CALL"}
     return before in _BEFORE_A_NAME or alias or (before in ("{", ",", "(", "[") and after == ":")
 
@@ -144,14 +144,14 @@ def _lists_transactions(tokens: list[Token], position: int) -> bool:
 def _check_call(text: str, tokens: list[Token], position: int) -> None:
     following = tokens[position + 1] if position + 1 < len(tokens) else None
     if following is None or following.text in ("{", "("):
-        return  # a subquery, whose clauses are looked at one by one
+        return  # a subquery; its clauses are checked one by one
     name = ".".join(_name_parts(tokens, position + 1))
     if name.lower() not in READING_PROCEDURES:
         _refuse(text, tokens[position].at, f"the procedure {name or following.text} is not known to be read-only")
 
 
 def _check_function(text: str, tokens: list[Token], position: int) -> None:
-    """A call `a.b.c(…)` is looked at once, from its first part; procedures are looked at by their CALL."""
+    """Check a call `a.b.c(…)` once, at its first part; procedures are checked at their CALL."""
     before = tokens[position - 1].text if position else ""
     if before in (".", "CALL"):
         return
@@ -165,7 +165,7 @@ def _check_function(text: str, tokens: list[Token], position: int) -> None:
 
 
 def _name_parts(tokens: list[Token], position: int) -> list[str]:
-    """The parts of the name `a.b.c` that begins here, without their quotes."""
+    """Return the parts of the name `a.b.c` that begins here, without quotes."""
     parts = []
     while position < len(tokens) and tokens[position].kind in ("word", "quoted"):
         token = tokens[position]

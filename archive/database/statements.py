@@ -1,10 +1,9 @@
-"""Statements that several parts of the store share: locks, what follows from a state, and writes that count their rows.
+"""Shared statements of the store: locks, properties that depend on a state, and writes that count their rows.
 
 `MATCH … SET` silently skips rows that it cannot find. On ArcadeDB this happens, very rarely, to existing rows: a
-transaction that follows the relationships of a node, while another transaction that adds some to it commits, may see
-none of them for an instant (one row in some 50,000, at a thousand writes a second). So the neighbours of a row are
-looked up by an index, not through nodes that everybody writes to; and a statement that must not skip anything counts
-the rows that it wrote.
+traversal that races with a commit on the same node may see no relationships (about one row in 50,000, at a thousand
+writes a second). So the neighbours of a row are looked up by an index, not through nodes with many writers, and a
+statement that must not skip rows counts the rows that it wrote.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ def revised(node: str) -> str:
 
 
 def rewritten(study: str) -> str:
-    """Return the assignments that follow a change of stored proposals, other than those of the queue: `SET {…}`.
+    """Return the assignments that must follow a change of stored proposals outside the queue: `SET {…}`.
 
-    Readers that keep finished proposals read all of them again (`archive.store.snapshots`), and the next addition
-    counts the proposals (`archive.queue.admission`).
+    Readers with cached proposals then read all of them again (`archive.store.snapshots`), and the next addition counts
+    the proposals (`archive.queue.admission`).
     """
     uncounted = f"{study}.admitted = null, {study}.next_number = null"
     return f"{study}.rewritten = coalesce({study}.rewritten, 0) + 1, {uncounted}"
@@ -52,12 +51,12 @@ SET {revised("n")}
 
 
 def lock(tx: ManagedTransaction, label: Label, ids: Iterable[str]) -> None:
-    """Keep other transactions that lock one of these nodes from committing before this one.
+    """Lock nodes, so that other transactions that lock one of them cannot commit before this one.
 
     Args:
         tx: The transaction.
         label: Label of the nodes.
-        ids: Their identifiers. All callers lock them in one order, so that none waits for another in a circle.
+        ids: Identifiers of the nodes. All callers lock them in one order, which prevents deadlocks.
     """
     tx.run(lock_statement(label), ids=sorted(set(ids))).consume()
 
@@ -65,7 +64,8 @@ def lock(tx: ManagedTransaction, label: Label, ids: Iterable[str]) -> None:
 def follows_from_state(finished: str) -> str:
     """Return the clauses that follow every change of the state of a proposal `p`.
 
-    An open proposal, one that waits or runs, has its study in `open`, which is indexed; an ended one has `finished`.
+    An open proposal, waiting or running, has the name of its study in `open`, which is indexed; an ended one has
+    `finished`.
 
     Args:
         finished: Cypher expression for the time at which an ended proposal ended.
@@ -76,7 +76,7 @@ SET p.finished = CASE WHEN p.open IS NULL THEN {finished} END,
 
 
 def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str, Any]], **parameters: Any) -> Record:
-    """Run a statement that returns, as `written`, how many of `$rows` it wrote; return everything that it returns.
+    """Run a statement that returns the number of written `$rows` as `written`, and return its record.
 
     Args:
         tx: The transaction.

@@ -1,8 +1,8 @@
 """A user's query: guarded, limited in time and rows, and rolled back unless it may write.
 
-Three walls stand between a query and the data, since the embedded server enforces none by itself: the guard reads
-the text (`archive.database.read_only`), the session asks for READ access (enforced by Neo4j), and the transaction is
-rolled back whatever happened in it.
+Three protections are between a query and the data, because ArcadeDB enforces none: the guard checks the text
+(`archive.database.read_only`), the session requests READ access (enforced by Neo4j), and the transaction is rolled back
+in any case.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _NEEDS_ITS_OWN_TRANSACTION = (
     "Neo.ClientError.Transaction.ForbiddenDueToTransactionType",
 )
 
-# After a user's write, the counts of a study and the proposals that a reader has kept may be wrong.
+# A user's write may invalidate the counts of a study and the cached proposals of a reader.
 REWRITTEN = f"MATCH (s:Study) SET {rewritten('s')}, {revised('s')}"
 
 Page = tuple[int, int | None]
-"""Rows to leave out first, and how many to return at most."""
+"""Number of rows to skip, and maximum number to return."""
 
 _DEEPEST = 50
-"""Levels of a parameter: the driver goes down one call after the other."""
+"""Maximum nesting depth of a parameter, because the driver recurses into it."""
 
 _MARK = re.compile(r"\n?/\* [0-9a-f]{16} \*/")
 
@@ -58,10 +58,10 @@ class QueryResult:
 
     Attributes:
         columns: Names of the columns.
-        rows: One tuple a row, in the order of `columns`, of values that JSON knows: a node is
+        rows: One tuple a row, in the order of `columns`, of JSON values: a node is
             `{"labels", "properties"}`, a relationship `{"type", "start", "end", "properties"}`, a path the list of
             both in turn, a point in time its ISO 8601 text.
-        truncated: Whether rows were cut off at the limit.
+        truncated: Whether further rows were cut off at the limit.
     """
 
     columns: list[str]
@@ -82,14 +82,14 @@ def run_query(
     """Answer a user's query, which cannot change anything unless `write` is given.
 
     Args:
-        connection: To the archive.
+        connection: Connection to the archive.
         cypher: One statement.
         parameters: Values of its `$parameters`.
-        write: Let it write. On an embedded server it waits for its turn. A conflict with another writer undoes it, and
-            it runs again; where its outcome is unknown, it does not.
+        write: Whether it may write. On an embedded server it waits for its turn. After a conflict with another writer,
+            which rolls it back, it runs again; if its outcome is unknown, it does not.
         limit: Maximum number of rows to return; further ones are cut off, and the result says so.
-        skip: Rows to leave out first; a query of several pages needs an ORDER BY of its own.
-        timeout: Seconds after which the server gives up on it.
+        skip: Number of rows to skip; a query of several pages needs an ORDER BY.
+        timeout: Seconds after which the server ends it.
 
     Raises:
         ReadOnlyError: The query could write, and `write` was not given.
@@ -115,14 +115,14 @@ def run_query(
             work = partial(_rolled_back, connection, statement, values, (skip, limit), timeout)
             answer = connection.with_recovery(work)
     except QueryError as error:
-        # The watchdog's mark is ours: a user who is shown it would look for it in the query.
+        # The mark of the watchdog is removed from the message, because it is not part of the user's query.
         raise QueryError(_MARK.sub("", str(error)).strip()) from None
     # ArcadeDB names the columns with the first row only.
     return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
 
 
 def _check_parameter(name: str, value: Any) -> None:
-    """See that a value can be sent.
+    """Check that a value can be sent.
 
     Raises:
         UsageError: It cannot.
@@ -131,7 +131,9 @@ def _check_parameter(name: str, value: Any) -> None:
     while level:
         for one in level:
             if isinstance(one, int) and not -(2**63) <= one < 2**63:
-                raise UsageError(f"the parameter {name!r} has a number of {one.bit_length()} bits: 63 are what is kept")
+                raise UsageError(
+                    f"the parameter {name!r} has a number of {one.bit_length()} bits, at most 63 can be stored"
+                )
             if isinstance(one, str) and any("\ud800" <= mark <= "\udfff" for mark in one):
                 raise UsageError(f"the parameter {name!r} has half of a character: {one!a:.60}")
         level = [item for one in level for item in _items(one)]
@@ -154,7 +156,7 @@ def _rolled_back(
         try:
             return _collect(transaction.run(text, parameters), *page)
         finally:
-            # A transaction that the server ended by itself has nothing left to roll back.
+            # A transaction that the server has ended already has nothing to roll back.
             with contextlib.suppress(DriverError, Neo4jError):
                 transaction.rollback()
 
@@ -162,9 +164,9 @@ def _rolled_back(
 def _written(
     connection: Connection, cypher: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    """Run a user's query that may write: alone among writers, and again after a conflict, which has rolled it back.
+    """Run a user's query that may write, with exclusive access, and again after a conflict, which has rolled it back.
 
-    A user's write need not be idempotent, so it is not run again where its outcome is unknown.
+    A user's write need not be idempotent, so it does not run again if its outcome is unknown.
     """
     connection.ping()
     connection.require_space()
@@ -177,9 +179,9 @@ def _written(
                 try:
                     return form(session, text, parameters, page, timeout)
                 except Neo4jError as error:
-                    if form is _by_itself or error.code not in _NEEDS_ITS_OWN_TRANSACTION:
+                    if form is _without_transaction or error.code not in _NEEDS_ITS_OWN_TRANSACTION:
                         raise
-                form = _by_itself
+                form = _without_transaction
                 return form(session, text, parameters, page, timeout)
 
     return connection.with_recovery(lambda: _with_known_outcome(connection, attempt))
@@ -189,11 +191,11 @@ def _with_known_outcome(connection: Connection, attempt: Callable[[], QueryResul
     try:
         return attempt()
     except ConstraintError as error:
-        # No conflict with another writer: the query itself is at odds with what is there.
+        # No conflict with another writer: the query itself violates a constraint.
         raise QueryError(str(error.message)) from None
     except (ServiceUnavailable, SessionExpired):
         raise StoreUnavailableError(
-            f"the connection to {connection.address} was lost while the query ran: look whether it was carried out "
+            f"the connection to {connection.address} was lost while the query ran: check whether it was executed "
             "before you run it again",
             connection.address,
         ) from None
@@ -209,10 +211,10 @@ def _in_transaction(
     return answer
 
 
-def _by_itself(
+def _without_transaction(
     session: neo4j.Session, text: str, parameters: dict[str, Any], page: Page, timeout: float | None
 ) -> QueryResult:
-    """Run what accepts no transaction around it: `CALL { … } IN TRANSACTIONS`, and commands on the schema."""
+    """Run a statement that accepts no enclosing transaction: `CALL { … } IN TRANSACTIONS`, schema commands."""
     answer = _collect(session.run(neo4j.Query(text, timeout=timeout), parameters), *page)
     session.run(REWRITTEN).consume()
     return answer
@@ -235,10 +237,10 @@ def _collect(result: neo4j.Result, skip: int, limit: int | None) -> QueryResult:
 
 @contextlib.contextmanager
 def _time_limit(connection: Connection, cypher: str, timeout: float | None) -> Iterator[str]:
-    """The query's text to send, and a clear error when it took too long.
+    """Yield the text to send, and translate the error of a query that takes too long.
 
-    Neo4j keeps the transaction's own timeout. The embedded server has no such thing, so a watchdog ends the query
-    there, which it finds by a mark in the text.
+    Neo4j enforces the timeout of the transaction. ArcadeDB does not, so a watchdog ends the query there, and finds it
+    by a mark in the text.
     """
     mark = f"/* {secrets.token_hex(8)} */"
     watchdog = None
@@ -266,7 +268,7 @@ def _terminate(connection: Connection, mark: str) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value of the driver as one that JSON knows; see `QueryResult`."""
+    """Return a value of the driver as a JSON value; see `QueryResult`."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, graph.Node):

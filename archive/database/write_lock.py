@@ -1,18 +1,18 @@
-"""Turns: how writers of an embedded server, all of them on one machine, keep out of each other's way.
+"""Write lock of an embedded server: turns of its writers, which are all on one machine.
 
-    short works     | | || | |                  | ||  |       many at a time; those that collide run again
-    a long one                 [==============]               alone
+    short writers     | | || | |                  | ||  |       shared access; after a conflict they run again
+    a long writer                [==============]               exclusive access
 
-The embedded server is optimistic: of two transactions that change the same record, or one page of a file in ways that
-it cannot merge, the one that commits later fails and has to run again. A long transaction beside many short ones would
-fail for ever. So it waits until those that are under way are through, and has the server to itself; a short one that
-has failed twice runs again in the same way.
+ArcadeDB's concurrency is optimistic: of two transactions that change the same record, or one page of a file in ways
+that cannot be merged, the one that commits later fails and has to run again. Beside many short transactions, a long one
+would fail for ever. So it waits for the running ones to finish, and then has exclusive access. A short transaction that
+has failed twice gets exclusive access, too.
 
-Two locks on files make a turnstile: everyone passes the gate, and whoever is to be alone holds it while he waits for
-the others to leave. Those who would all change the same records, as claims of proposals do, form a lane, with a lock of
-its own, and go through one after the other. What holds a lock and is killed lets go of it. Turns only save time:
-transactions are as safe without them, and whoever waits too long, because a process was stopped within its turn, goes
-ahead.
+Two file locks make a turnstile: every writer passes the gate, and a writer that needs exclusive access holds the gate
+while it waits for the others to finish. Writers that would all change the same records, such as claims of proposals,
+form a lane with an additional lock, and run one after the other. The system releases the locks of a killed process.
+Turns only save time, transactions are as safe without them: a writer that waits too long, because a process was
+suspended within its turn, proceeds without the lock.
 """
 
 from __future__ import annotations
@@ -26,58 +26,58 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PATIENCE_SECONDS = 5.0
-"""Far longer than any turn lasts."""
+"""Maximum waiting time for a lock, far longer than any turn."""
 LONG = 4
-"""A transaction of more proposals than this has the server alone: beside others it would collide, and run again."""
+"""Transactions of more proposals than this get exclusive access: beside others they would conflict, and run again."""
 _PAUSE_SECONDS = 0.002
 _LONGEST_PAUSE_SECONDS = 0.01
 _SHORT_PAUSE_SECONDS = 0.0007
-"""Of the one who has passed the gate, and is next."""
+"""Polling interval of the writer that holds the gate."""
 
 
-class Turns:
-    """The turns of everyone who writes to one server. Safe to share between threads.
+class WriteLock:
+    """Write lock of one server. Safe to share between threads.
 
     Args:
-        folder: Where the two lock files are, one folder a server.
+        folder: Folder of the lock files, one for each server.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Keep where the locks are; nothing is opened yet."""
+        """Keep the folder; the files are opened for each turn."""
         self._folder = folder
 
     @contextmanager
     def turn(self, *, alone: bool, lane: str | None = None) -> Iterator[None]:
-        """Wait for one's turn, and have it for the time of the block.
+        """Wait for a turn, and hold it for the duration of the block.
 
         Args:
-            alone: Whether nobody else may have one at the same time.
-            lane: Name of those who go one after the other, whatever the others do; None for who belongs to no such.
+            alone: Whether the turn needs exclusive access.
+            lane: Name of a group of writers that run one after the other; None for no group.
         """
         handles: list[int | None] = []
         try:
-            # Where no lock can be had, on a disk that is full, say, the transaction itself is to say so.
+            # If a lock file cannot be opened, on a full disk for example, the transaction itself reports the cause.
             names = ["gate", "lock", *([lane] if lane else [])]
             handles += (_opened(self._folder / f"turn.{name}") for name in names)
-            gate, floor, *own = handles
+            gate, lock, *lanes = handles
             deadline = time.monotonic() + PATIENCE_SECONDS
-            if own and own[0] is not None:
-                _locked(own[0], fcntl.LOCK_EX, deadline)
-            if gate is not None and floor is not None and _locked(gate, fcntl.LOCK_EX, deadline):
-                _locked(floor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline, _SHORT_PAUSE_SECONDS)
+            if lanes and lanes[0] is not None:
+                _locked(lanes[0], fcntl.LOCK_EX, deadline)
+            if gate is not None and lock is not None and _locked(gate, fcntl.LOCK_EX, deadline):
+                _locked(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, deadline, _SHORT_PAUSE_SECONDS)
                 fcntl.flock(gate, fcntl.LOCK_UN)
             yield
         finally:
             for handle in reversed(handles):
                 if handle is not None:
-                    # A process that was forked meanwhile has the handle, too: closing it here ends no lock.
+                    # A process forked within the turn holds the handle, too; closing it would not release the lock.
                     with suppress(OSError):
                         fcntl.flock(handle, fcntl.LOCK_UN)
                     os.close(handle)
 
 
 def _opened(path: Path) -> int | None:
-    # Opened for each turn: locks belong to the opened file, so threads keep each other out as processes do.
+    # Opened for each turn, because locks belong to the opened file: threads exclude each other as processes do.
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -85,7 +85,7 @@ def _opened(path: Path) -> int | None:
 
 
 def _locked(handle: int, kind: int, deadline: float, longest: float = _LONGEST_PAUSE_SECONDS) -> bool:
-    """Lock a file; False when that took too long."""
+    """Lock a file; return False after the deadline."""
     pause = min(_PAUSE_SECONDS, longest)
     while True:
         try:

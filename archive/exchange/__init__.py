@@ -1,4 +1,4 @@
 """Archives as files: dump, load, and importers of external results.
 
-Imports the queue, the store and what is below them.
+Imports the queue, the store and the packages below them.
 """

@@ -31,33 +31,33 @@ Batch = Sequence[tuple[str, Record]]
 
 
 def store(tx: ManagedTransaction, batch: Batch) -> dict[str, int]:
-    """Bring records into the database within a transaction; return how many of each kind changed anything.
+    """Write records to the database within a transaction; return the number of effective ones of each kind.
 
     Raises:
-        UsageError: A record cannot be true beside what is there.
+        UsageError: A record contradicts the archive.
     """
     changed: dict[str, int] = {}
     for kind in SHAPES:
-        records = [record for found, record in batch if found == kind]
+        records = [record for its_kind, record in batch if its_kind == kind]
         if records:
             changed[kind] = _WRITERS[kind](tx, records)
     return changed
 
 
 def compare(ask: Ask, batch: Batch) -> None:
-    """See that nothing in a batch is at odds with what is there.
+    """Check that no record of a batch contradicts the archive.
 
     Raises:
-        UsageError: Something is.
+        UsageError: A record contradicts it.
     """
-    for kind, there in _READERS.items():
-        records = [record for found, record in batch if found == kind]
+    for kind, read in _READERS.items():
+        records = [record for its_kind, record in batch if its_kind == kind]
         if records:
-            _merged(kind, there(ask, records), records)
+            _merged(kind, read(ask, records), records)
 
 
 def identity(kind: str, record: Record) -> Any:
-    """Return what makes two records ones of the same thing."""
+    """Return the identity of a record: two records of one identity are merged."""
     if kind == "agent":
         return agent_id(record["kind"], record["config"], record["version"])
     if kind == "proposal":
@@ -66,13 +66,13 @@ def identity(kind: str, record: Record) -> Any:
         "study": ("name",), "warm_start": ("study", "source"), "architecture": ("key",), "morph": ("parent", "child"),
         "distances": ("of",), "task": ("task", "protocol"),
     }  # fmt: skip
-    found = tuple(record[name] for name in names.get(kind, ("id",)))
-    return found if len(found) > 1 else found[0]
+    values = tuple(record[name] for name in names.get(kind, ("id",)))
+    return values if len(values) > 1 else values[0]
 
 
-def _merged(kind: str, there: Mapping[Any, Record], records: Iterable[Record]) -> dict[Any, Record]:
-    """Return what is to be written, by identity: records that are new, or that change what is there."""
-    known = dict(there)
+def _merged(kind: str, stored: Mapping[Any, Record], records: Iterable[Record]) -> dict[Any, Record]:
+    """Return the records to write, by identity: new ones, and merged ones that differ from the stored ones."""
+    known = dict(stored)
     changed: dict[Any, Record] = {}
     for record in records:
         at = identity(kind, record)
@@ -84,11 +84,11 @@ def _merged(kind: str, there: Mapping[Any, Record], records: Iterable[Record]) -
 
 def _tasks(ask: Ask, records: Sequence[Record]) -> dict[tuple[str, str], Record]:
     ids = sorted({task_id(record["task"], record["protocol"]) for record in records})
-    return {(found["task"], found["protocol"]): found for found in reading.tasks(ask, ids)}
+    return {(task["task"], task["protocol"]): task for task in reading.tasks(ask, ids)}
 
 
 def _studies(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
-    return {found["name"]: found for found in reading.studies(ask, [record["name"] for record in records])}
+    return {study["name"]: study for study in reading.studies(ask, [record["name"] for record in records])}
 
 
 def _evaluations(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
@@ -101,15 +101,15 @@ def _proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
 
 
 def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    there = dict(reading.agents(reading.asking_within(tx), [identity("agent", record) for record in records]))
-    changed = _merged("agent", there, records)
+    stored = dict(reading.agents(reading.asking_within(tx), [identity("agent", record) for record in records]))
+    changed = _merged("agent", stored, records)
     return _run(tx, statements.AGENT, [{"id": id_, **record} for id_, record in changed.items()])
 
 
 def _write_workers(tx: ManagedTransaction, records: Sequence[Record]) -> int:
-    there = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
-    changed = _merged("worker", there, records)
-    return _run(tx, statements.WORKER, [_replacing(there.get(id_), record) for id_, record in changed.items()])
+    stored = dict(reading.workers(reading.asking_within(tx), [record["id"] for record in records]))
+    changed = _merged("worker", stored, records)
+    return _run(tx, statements.WORKER, [_replacing(stored.get(id_), record) for id_, record in changed.items()])
 
 
 def _write_tasks(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -137,8 +137,8 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 def _write_warm_starts(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     names = sorted({record["study"] for record in records})
     lock(tx, "Study", names)
-    there = {identity("warm_start", row): row for row in reading.warm_starts(reading.asking_within(tx), names)}
-    return _run(tx, statements.WARM_START, list(_merged("warm_start", there, records).values()))
+    stored = {identity("warm_start", row): row for row in reading.warm_starts(reading.asking_within(tx), names)}
+    return _run(tx, statements.WARM_START, list(_merged("warm_start", stored, records).values()))
 
 
 def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -146,9 +146,9 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
     new = {network.key for network in networks} - architectures.known(tx, {network.key for network in networks})
     architectures.store(tx, networks)
     rows = reading.properties_of_networks(reading.asking_within(tx), [network.key for network in networks])
-    there = {key: {"key": key, "properties": properties} for key, properties in rows}
+    stored = {key: {"key": key, "properties": properties} for key, properties in rows}
     given = [{"key": record["key"], "properties": record["properties"]} for record in records]
-    changed = _merged("architecture", there, given)
+    changed = _merged("architecture", stored, given)
     _run(tx, statements.NETWORK, list(changed.values()))
     return len(new | changed.keys())
 
@@ -156,8 +156,8 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
 def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Architecture", {record["parent"] for record in records})
     found = reading.morphs(reading.asking_within(tx), sorted({record["child"] for record in records}))
-    there = {identity("morph", row): row for page in found for row in page}
-    return _run(tx, statements.MORPH, list(_merged("morph", there, records).values()))
+    stored = {identity("morph", row): row for page in found for row in page}
+    return _run(tx, statements.MORPH, list(_merged("morph", stored, records).values()))
 
 
 def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -181,9 +181,9 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     rows = reading.asking_within(tx)(
         reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records})
     )
-    there = {row["properties"]["id"]: reading.proposal_of(row) for row in rows}
+    stored = {row["properties"]["id"]: reading.proposal_of(row) for row in rows}
     running = {row["properties"]["id"]: row["properties"] for row in rows}
-    changed = _merged("proposal", there, records)
+    changed = _merged("proposal", stored, records)
     new = [{**_settled(running.get(id_), record), "id": id_} for id_, record in changed.items()]
     _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({row["study"] for row in new})])
     _run(tx, statements.PROPOSAL, new)
@@ -199,11 +199,11 @@ def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
 
 
 def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
-    """Return a proposal as it is to be written over what is there, which may be running."""
+    """Return a proposal to write over the stored one, which may be running."""
     if node is None:
         return record
     if record["properties"]["state"] == State.WAITING and node["state"] == State.RUNNING:
-        # Whoever holds it goes on.
+        # The worker that holds it continues.
         kept = {name: value for name, value in record["properties"].items() if name != "state"}
         return {**record, "properties": kept}
     own = SHAPES["proposal"].own - {"token", "lease_until"}
@@ -211,30 +211,30 @@ def _settled(node: Mapping[str, Any] | None, record: Record) -> Record:
     return {**record, "properties": {**gone, **record["properties"]}}
 
 
-def _replacing(there: Record | None, record: Record) -> Record:
-    gone = {} if there is None else {name: None for name in there["properties"]}
+def _replacing(stored: Record | None, record: Record) -> Record:
+    gone = {} if stored is None else {name: None for name in stored["properties"]}
     return {**record, "properties": {**gone, **record["properties"]}}
 
 
 def _write_distances(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Architecture", {record["of"] for record in records})
-    wanted = [{"of": record["of"], "wanted": dict.fromkeys(record["to"], True)} for record in records]
-    there: dict[str, Record] = {}
-    for row in tx.run(statements.PAIRS, rows=wanted):
-        at = there.setdefault(row["key"], {"of": row["key"], "to": {}})
+    pairs = [{"of": record["of"], "neighbours": dict.fromkeys(record["to"], True)} for record in records]
+    stored: dict[str, Record] = {}
+    for row in tx.run(statements.PAIRS, rows=pairs):
+        at = stored.setdefault(row["key"], {"of": row["key"], "to": {}})
         at["to"][row["other"]] = row["properties"]
     changed = 0
     for query, known in ((distances.CREATE, False), (distances.UPDATE, True)):
-        groups = [_pairs(there.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
+        groups = [_pairs(stored.get(record["of"], {"of": record["of"], "to": {}}), record, known) for record in records]
         if any(group["rows"] for group in groups):
             tx.run(query, groups=[group for group in groups if group["rows"]]).consume()
         changed += sum(len(group["rows"]) for group in groups)
     return changed
 
 
-def _pairs(there: Record, record: Record, known: bool) -> Record:
-    """Return the pairs of a record that are to be made, or to be changed."""
-    ours, whole = there["to"], merged("distances", there, record)["to"]
+def _pairs(stored: Record, record: Record, known: bool) -> Record:
+    """Return the pairs of a record to create, or to change if `known`."""
+    ours, whole = stored["to"], merged("distances", stored, record)["to"]
     pairs = [
         {"key": key, "properties": kinds}
         for key, kinds in sorted(whole.items())

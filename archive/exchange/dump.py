@@ -39,25 +39,25 @@ def dump(
     distances: bool = True,
     force: bool = False,
 ) -> dict[str, int]:
-    """Write an archive, or some of its studies, to one file. The archive may be written to meanwhile.
+    """Write an archive, or some of its studies, to one file. Other processes may write to the archive meanwhile.
 
     Args:
-        connection: The archive.
+        connection: Connection to the archive.
         path: Path of the file, which appears there when it is complete.
         studies: Names of studies; None for everything, results without a study included.
         distances: Whether to write the stored distances, which are many and can be computed again.
-        force: Whether to replace a file that is there.
+        force: Whether to replace an existing file.
 
     Returns:
-        Kind of record to how many were written.
+        Number of written records of each kind.
 
     Raises:
         UnknownNameError: There is no study of a name.
-        UsageError: The file is there already, or cannot be written.
+        UsageError: The file exists, or cannot be written.
     """
     names = reading.chosen(reading.asking(connection), studies)
-    asked = None if studies is None else sorted(set(studies))
-    with DumpWriter(path, schema.version(connection), asked, force=force) as file:
+    requested = None if studies is None else sorted(set(studies))
+    with DumpWriter(path, schema.version(connection), requested, force=force) as file:
         writing = _Writing(connection, file)
         writing.studies(names)
         for name in names:
@@ -69,7 +69,7 @@ def dump(
 
 
 class _Writing:
-    """Writes each record once, after everything that it names."""
+    """Writer of each record once, after all records that it refers to."""
 
     def __init__(self, connection: Connection, file: DumpWriter) -> None:
         self.ask, self.file = reading.asking(connection), file
@@ -85,7 +85,7 @@ class _Writing:
         for record in reading.studies(self.ask, names):
             self._put("study", record)
         for record in reading.warm_starts(self.ask, names):
-            # A study that is created while the dump is under way is not part of it.
+            # A study that is created during the dump is not part of it.
             if record["source"] in names:
                 self._put("warm_start", record)
 
@@ -99,7 +99,7 @@ class _Writing:
                 self._put("proposal", record)
 
     def the_rest(self) -> None:
-        """Write what belongs to no study."""
+        """Write the records that belong to no study."""
         for record in reading.tasks(self.ask, reading.every(self.ask, "task")):
             self._put("task", record)
         self._agents(reading.every(self.ask, "agent"))
@@ -123,7 +123,7 @@ class _Writing:
             check(kind, record)
         except UsageError as error:
             # Fail now rather than when the file is loaded.
-            raise UsageError(f"the archive holds what no dump can: {error}") from None
+            raise UsageError(f"the archive holds a record that a dump cannot hold: {error}") from None
         self.file.write(kind, record)
 
     def _agents(self, ids: Iterable[str]) -> None:

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 Ask = Callable[..., list[dict[str, Any]]]
-"""Answers a query with named parameters: of a connection, a transaction a page; or of a transaction under way."""
+"""Function that runs a query with named parameters, in a separate transaction or within a given one."""
 
 PAGE = 250
 NEIGHBOURS = 10
-"""Networks whose distances are read at a time: each may have as many as the archive has networks."""
+"""Number of networks in one read of distances: each may have as many distances as the archive has networks."""
 PAIRS = 500
 
 NAMES = "MATCH (s:Study) RETURN s.name AS name, s.created AS created ORDER BY created, name"
@@ -114,10 +114,10 @@ EVERY = {
     "task": "MATCH (e:Evaluation) WHERE NOT EXISTS { (e)<-[:RESULTED_IN]-() } MATCH (e)-[:ON]->(n:Task) "
     "RETURN DISTINCT n.id AS id ORDER BY id",
 }
-"""Names of all records of a kind that nothing else leads to."""
+"""Kind of record to the query of all ids that no other record refers to."""
 
-# Of a moment, or of a server: what a waiting proposal is once it waits somewhere else.
-_PASSING = frozenset(["state", "worker", "started", "finished", "reason"])
+# Properties of an open proposal that are not valid in another archive.
+_TRANSIENT = frozenset(["state", "worker", "started", "finished", "reason"])
 
 
 def asking(connection: Connection) -> Ask:
@@ -130,29 +130,29 @@ def asking(connection: Connection) -> Ask:
 
 
 def asking_within(tx: ManagedTransaction) -> Ask:
-    """Return what answers queries within a transaction."""
+    """Return a function that runs queries within a transaction."""
     return lambda query, **parameters: tx.run(query, parameters).data()
 
 
-def chosen(ask: Ask, asked: Sequence[str] | None) -> list[str]:
+def chosen(ask: Ask, requested: Sequence[str] | None) -> list[str]:
     """Return the names of the studies to dump, oldest first: all, or the requested ones and their source studies.
 
     Raises:
         UnknownNameError: There is no study of a name.
     """
     known = [row["name"] for row in ask(NAMES)]
-    if asked is None:
+    if requested is None:
         return known
-    wanted: set[str] = set()
-    waiting = list(asked)
+    selected: set[str] = set()
+    waiting = list(requested)
     while waiting:
         name = waiting.pop()
         if name not in known:
             raise UnknownNameError("study", name, known, "the archive has none yet")
-        if name not in wanted:
-            wanted.add(name)
+        if name not in selected:
+            selected.add(name)
             waiting += [row["source"] for row in ask(SOURCES, names=[name])]
-    return [name for name in known if name in wanted]
+    return [name for name in known if name in selected]
 
 
 def tasks(ask: Ask, ids: Iterable[str]) -> Iterator[Record]:
@@ -162,16 +162,16 @@ def tasks(ask: Ask, ids: Iterable[str]) -> Iterator[Record]:
 
 
 def studies(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
-    """Yield studies, in the order of their names as given."""
+    """Yield studies, in the order of `names`."""
     for page in batched(names, PAGE):
         rows = {row["name"]: row for row in ask(STUDIES, names=page)}
         for name in page:
             if name in rows:
-                yield {**rows[name], "properties": _told("study", rows[name]["properties"])}
+                yield {**rows[name], "properties": _exported("study", rows[name]["properties"])}
 
 
 def warm_starts(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
-    """Yield which of these studies started from which."""
+    """Yield the warm starts of these studies."""
     for page in batched(names, PAGE):
         yield from ask(SOURCES, names=page)
 
@@ -179,23 +179,23 @@ def warm_starts(ask: Ask, names: Sequence[str]) -> Iterator[Record]:
 def proposals(ask: Ask, study: str) -> Iterator[list[Record]]:
     """Yield the proposals of a study by number, a page at a time."""
     for numbers in batched(sorted(ask(NUMBERS, name=study)[0]["numbers"]), PAGE):
-        # By id rather than by number: a page is found in an index, whatever the number of pages.
+        # By id rather than by number, because ids have an index.
         ids = [proposal_id(study, number) for number in numbers]
         yield [proposal_of(row) for row in ask(PROPOSALS, ids=ids)]
 
 
 def settled(properties: Mapping[str, Any], result: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return the properties and the result of a proposal as they are anywhere: what has not ended, waits.
+    """Return the properties and the result of a proposal that are valid in any archive: an open proposal waits.
 
-    What goes on from a rung keeps the result that it had there.
+    A promoted proposal keeps the result of its last rung.
     """
-    told = _told("proposal", properties)
-    state = State(told["state"])
+    exported = _exported("proposal", properties)
+    state = State(exported["state"])
     if state.evaluated and result is not None:
-        return told, result
+        return exported, result
     if state is State.FAILED:
-        return told, None
-    kept = {name: value for name, value in told.items() if name not in _PASSING and not name.startswith(CURVE)}
+        return exported, None
+    kept = {name: value for name, value in exported.items() if name not in _TRANSIENT and not name.startswith(CURVE)}
     return {**kept, "state": State.WAITING.value}, result
 
 
@@ -208,35 +208,35 @@ def agents(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
 def workers(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Yield workers with their ids."""
     for row in _by_id(ask, WORKERS, ids):
-        yield row["id"], {**row, "properties": _told("worker", row["properties"])}
+        yield row["id"], {**row, "properties": _exported("worker", row["properties"])}
 
 
 def networks(connection: Connection, keys: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Yield architectures with their keys."""
     for page in batched(sorted(set(keys)), PAGE):
-        found = connection.read(partial(architectures.load, keys=page))
+        loaded = connection.read(partial(architectures.load, keys=page))
         for key, properties in properties_of_networks(asking(connection), page):
-            yield key, {"key": key, "architecture": codec.to_dict(found[key]), "properties": properties}
+            yield key, {"key": key, "architecture": codec.to_dict(loaded[key]), "properties": properties}
 
 
 def properties_of_networks(ask: Ask, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield keys of architectures with those of their properties that do not follow from their layers."""
+    """Yield keys of architectures with the properties that do not follow from their layers."""
     for page in batched(sorted(set(keys)), PAGE):
         for row in sorted(ask(NETWORKS, ids=page), key=lambda row: str(row["key"])):
-            yield row["key"], _told("architecture", row["properties"])
+            yield row["key"], _exported("architecture", row["properties"])
 
 
 def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
     """Yield evaluations with their ids."""
     for row in _by_id(ask, EVALUATIONS, ids):
         uri, sha256, size = row.pop("uri"), row.pop("sha256"), row.pop("bytes")
-        row["properties"] = _told("evaluation", row["properties"])
+        row["properties"] = _exported("evaluation", row["properties"])
         row["checkpoint"] = None if uri is None else {"uri": uri, "sha256": sha256, "bytes": size}
         yield row["id"], row
 
 
 def morphs(ask: Ask, children: Iterable[str]) -> Iterator[list[Record]]:
-    """Yield what networks were made from, a page of children at a time."""
+    """Yield the morphisms that led to networks, a page of children at a time."""
     for page in batched(children, PAGE):
         yield [{**row, "operations": list(row["operations"] or [])} for row in ask(PARENTS, keys=page)]
 
@@ -244,17 +244,17 @@ def morphs(ask: Ask, children: Iterable[str]) -> Iterator[list[Record]]:
 def distances(ask: Ask, keys: Sequence[str], among: Mapping[str, Any] | set[str]) -> Iterator[Record]:
     """Yield the stored distances between networks."""
     for page in batched(keys, NEIGHBOURS):
-        found: dict[str, list[tuple[str, Any]]] = {}
+        neighbours: dict[str, list[tuple[str, Any]]] = {}
         for row in ask(DISTANCES, ids=page):
             if row["other"] in among:
-                found.setdefault(row["key"], []).append((row["other"], row["properties"]))
+                neighbours.setdefault(row["key"], []).append((row["other"], row["properties"]))
         for key in page:
-            for part in batched(found.get(key, []), PAIRS):
+            for part in batched(neighbours.get(key, []), PAIRS):
                 yield {"of": key, "to": dict(part)}
 
 
 def every(ask: Ask, kind: str) -> list[str]:
-    """Return the names of all records of a kind that nothing else leads to."""
+    """Return the ids of all records of a kind that no other record refers to."""
     return [row["id"] for row in ask(EVERY[kind])]
 
 
@@ -274,12 +274,12 @@ def proposal_of(row: Mapping[str, Any]) -> Record:
 
 
 def _claim(worker: str, at: int, properties: Mapping[str, Any]) -> list[Any]:
-    told = {name: value for name, value in properties.items() if name not in CLAIM_OWN and value is not None}
-    return [worker, at, told]
+    exported = {name: value for name, value in properties.items() if name not in CLAIM_OWN and value is not None}
+    return [worker, at, exported]
 
 
-def _told(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a file may hold."""
+def _exported(kind: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that a file may contain."""
     own = SHAPES[kind].own
     return {name: value for name, value in properties.items() if name not in own and value is not None}
 

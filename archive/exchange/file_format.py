@@ -31,23 +31,23 @@ FORMAT = "nas-archive"
 VERSION = 1
 
 MOST_BYTES = 64 * 2**30
-"""What a file may unpack to unless its reader allows more."""
+"""Default limit of the decompressed size."""
 MOST_LINE = 16 * 2**20
-"""The longest line: ten times what the largest network, or 500 rows of distances, take."""
+"""Maximum length of a line: ten times that of the largest network, or of 500 rows of distances."""
 MOST_RATIO = 250
-"""A dump of repetitive curves packs 40 to 1; what packs much better was made to fill a disk or an afternoon."""
+"""Maximum compression ratio. A dump of repetitive curves has 40; a file with a much larger one is an attack."""
 _UNSUSPICIOUS = 64 * 2**20
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a dump says of itself in its first line.
+    """First line of a dump.
 
     Attributes:
-        version: Of the format.
-        schema: Of the database that it was written from.
-        release: Of the program that wrote it.
-        studies: Names of the studies that it was asked for; None for a whole archive.
+        version: Version of the format.
+        schema: Version of the schema of the database.
+        release: Release of the program that wrote it.
+        studies: Names of the requested studies; None for a whole archive.
     """
 
     version: int
@@ -58,7 +58,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a whole, unaltered dump holds: its header, how many records of each kind, the digest of its lines."""
+    """Content of a complete, unaltered dump: header, number of records of each kind, digest of the lines."""
 
     header: Header
     counts: Mapping[str, int]
@@ -66,20 +66,20 @@ class Contents:
 
 
 class DumpWriter:
-    """Writes a dump beside its place and puts it there when the block ends well; use it in a `with` block.
+    """Writer of a dump for a `with` block: the file gets its name when the block ends without an error.
 
     Args:
         path: Path of the dump.
         schema: Version of the database's schema.
-        studies: Names of the studies that it holds; None for a whole archive.
-        force: Whether to replace a file that is there.
+        studies: Names of the requested studies; None for a whole archive.
+        force: Whether to replace an existing file.
 
     Raises:
-        UsageError: There is such a file, at the beginning or at the end, or it cannot be written.
+        UsageError: The file exists, at the beginning or at the end, or cannot be written.
     """
 
     def __init__(self, path: Path, schema: int, studies: list[str] | None, *, force: bool = False) -> None:
-        """Keep what to write."""
+        """Prepare the header."""
         self._path, self._force = path, force
         self._head = {
             "dump": FORMAT, "version": VERSION, "schema": schema, "release": __version__, "studies": studies
@@ -91,9 +91,9 @@ class DumpWriter:
         """Begin the file."""
         if self._path.exists() and not self._force:
             raise self._exists()
-        with _told(f"cannot write {self._path}"):
+        with _readable_errors(f"cannot write {self._path}"):
             self._part = part_of(self._path)
-            # As any program makes a file: with what the umask of this process leaves of its rights.
+            # An ordinary open, so that the permissions follow the umask of this process.
             self._raw = self._part.open("xb")
         self._packed = gzip.GzipFile("", "wb", 6, self._raw, mtime=0)
         self._line(self._head)
@@ -109,11 +109,11 @@ class DumpWriter:
         self._counts[kind] += 1
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Finish the file and put it in its place; after an error, leave nothing."""
+        """Finish the file and give it its name; after an error, remove it."""
         try:
             if kind is None:
                 self._line({"counts": dict(sorted(self._counts.items())), "sha256": self._digest.hexdigest()})
-                with _told(f"cannot write {self._path}"):
+                with _readable_errors(f"cannot write {self._path}"):
                     self._packed.close()
                     self._raw.flush()
                     os.fsync(self._raw.fileno())
@@ -126,7 +126,7 @@ class DumpWriter:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many records of each kind have been written."""
+        """Number of written records of each kind."""
         return dict(self._counts)
 
     def _publish(self) -> None:
@@ -141,7 +141,7 @@ class DumpWriter:
     def _line(self, record: Mapping[str, Any]) -> None:
         line = text_of(record).encode() + b"\n"
         self._digest.update(line)
-        with _told(f"cannot write {self._path}"):
+        with _readable_errors(f"cannot write {self._path}"):
             self._packed.write(line)
 
 
@@ -149,7 +149,7 @@ def contents(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
     """Read a whole dump, verify it and return its content.
 
     Raises:
-        UsageError: It is no dump, cut off, altered, of a newer format, or larger than allowed.
+        UsageError: The file is no dump, cut off, altered, of a newer format, or larger than allowed.
     """
     reader = DumpReader(path, most_bytes=most_bytes)
     for _ in reader:
@@ -165,17 +165,17 @@ class DumpReader:
         most_bytes: Limit of the decompressed size.
 
     Attributes:
-        contents: What the dump holds; there once it has been read to its end.
+        contents: Content of the dump; exists once the iterator has reached the end.
     """
 
     contents: Contents
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
-        """Keep what to read."""
+        """Keep path and limit; the file is opened by the iteration."""
         self.path, self.most_bytes = path, most_bytes
 
     def __iter__(self) -> Iterator[tuple[int, str, Record]]:
-        """Yield the number of the line, the kind and the rest of each record.
+        """Yield the line number, the kind and the fields of each record.
 
         Raises:
             UsageError: See `contents`.
@@ -187,7 +187,7 @@ class DumpReader:
         for number, line in self._lines():
             record = parsed(self.path, number, line)
             if whole is not None:
-                raise UsageError(f"{self.path} is no dump: it goes on after its last line")
+                raise UsageError(f"{self.path} is no dump: it has lines after the one with its digest")
             if header is None:
                 header = self._header(record)
             elif "record" in record:
@@ -196,7 +196,7 @@ class DumpReader:
                 yield number, kind, record
             else:
                 self._check_end(record, counts, digest.hexdigest())
-                # What follows is read as well: gzip compares its own checksum where a file ends.
+                # The rest is read as well, because gzip compares its checksum at the end of a file.
                 whole = Contents(header, dict(counts), digest.hexdigest())
             digest.update(line)
         if whole is None:
@@ -205,7 +205,11 @@ class DumpReader:
 
     def _lines(self) -> Iterator[tuple[int, bytes]]:
         size = 0
-        with _told(f"cannot read {self.path}"), self.path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as packed:
+        with (
+            _readable_errors(f"cannot read {self.path}"),
+            self.path.open("rb") as raw,
+            gzip.GzipFile(fileobj=raw) as packed,
+        ):
             number = 0
             while line := packed.readline(MOST_LINE + 1):
                 number += 1
@@ -217,7 +221,7 @@ class DumpReader:
         if len(line) > MOST_LINE:
             raise UsageError(f"{self.path} is no dump: line {number} has more than {MOST_LINE:,} bytes")
         if size > self.most_bytes:
-            raise UsageError(f"{self.path} unpacks to more than {self.most_bytes:,} bytes, the most allowed")
+            raise UsageError(f"{self.path} unpacks to more than {self.most_bytes:,} bytes, the limit")
         if size > _UNSUSPICIOUS and size > MOST_RATIO * raw.tell():
             raise UsageError(f"{self.path} is no dump: it unpacks to more than {MOST_RATIO} times its size")
         if not line.endswith(b"\n"):
@@ -225,7 +229,7 @@ class DumpReader:
 
     def _header(self, record: Record) -> Header:
         if record.get("dump") != FORMAT:
-            raise UsageError(f"{self.path} is no dump of an archive: its first line does not say so")
+            raise UsageError(f"{self.path} is no dump of an archive: its first line is no header of one")
         version = record.get("version")
         if version != VERSION:
             raise UsageError(
@@ -242,17 +246,17 @@ class DumpReader:
         if record.get("sha256") != digest:
             raise UsageError(f"{self.path} was altered: its lines do not hash to the digest in its last line")
         if record.get("counts") != dict(counts):
-            raise UsageError(f"{self.path} was altered: its lines are not as many as its last line says")
+            raise UsageError(f"{self.path} was altered: the numbers of its records are not those in its last line")
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Turn whatever a file can do wrong into one line."""
+def _readable_errors(what: str) -> Iterator[None]:
+    """Translate errors of a file into one clear line."""
     try:
         yield
     except EOFError:
         raise UsageError(f"{what}: it is cut off") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise UsageError(f"{what}: it is not as gzip wrote it ({error})") from None
+        raise UsageError(f"{what}: it is no valid gzip file ({error})") from None
     except OSError as error:
         raise UsageError(f"{what}: {error.strerror or error}") from None

@@ -39,18 +39,18 @@ def load(
     """Merge a dump into an archive.
 
     Args:
-        connection: The archive.
+        connection: Connection to the archive.
         path: The file.
         rename: Name of a study in the file to its name in the archive.
-        most_bytes: What the file may unpack to.
+        most_bytes: Limit of the decompressed size.
 
     Returns:
         Content of the file, and the number of records of each kind that were new or changed the archive; distances
         count pairs.
 
     Raises:
-        UsageError: The file is no whole, unaltered dump of a format that this release reads, or contradicts itself.
-        StudyConflictError: A study or a result in it cannot be true beside what the archive has. Nothing is stored.
+        UsageError: The file is no complete, unaltered dump of a format that this release reads, or contradicts itself.
+        StudyConflictError: A study or a result in it contradicts the archive. Nothing is stored.
     """
     names = _names(rename)
     ask = asking(connection)
@@ -68,7 +68,7 @@ def verify(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
     """Check a dump as the first pass of `load` does, without an archive, and return its content.
 
     Raises:
-        UsageError: It is no dump that could be loaded.
+        UsageError: The file cannot be loaded.
     """
     reader = _Checked(path, {}, most_bytes)
     for _ in reader:
@@ -77,7 +77,7 @@ def verify(path: Path, *, most_bytes: int = MOST_BYTES) -> Contents:
 
 
 class _Checked:
-    """The records of a file, each of which can be stored, and names only what came before it."""
+    """Iterator over the records of a file that checks each: it can be stored, and refers to earlier records only."""
 
     def __init__(self, path: Path, names: Mapping[str, str], most_bytes: int) -> None:
         self.path, self.names = path, names
@@ -99,10 +99,10 @@ class _Checked:
             yield kind, record
 
     def check_renamed(self) -> None:
-        """Refuse a new name for a study that the file does not hold.
+        """Check that the file contains every study to rename.
 
         Raises:
-            UsageError: It does not.
+            UsageError: It lacks one.
         """
         for old, new in self.names.items():
             if new not in self.seen["study"]:
@@ -112,14 +112,16 @@ class _Checked:
     def _check_references(self, kind: str, record: Record) -> None:
         for named, name in _references(kind, record):
             if name not in self.seen[named]:
-                raise UsageError(f"{kind} names {named} {name!r:.80}, which no line before it holds")
+                raise UsageError(f"{kind} refers to {named} {name!r:.80}, which is in no earlier line")
         if kind == "distances" and any(key <= record["of"] for key in record["to"]):
-            raise UsageError(f"distances are kept with the smaller key, got some to smaller ones with {record['of']}")
+            raise UsageError(
+                f"distances belong to the smaller key of a pair, got distances of {record['of']} to smaller ones"
+            )
         if kind == "morph" and record["parent"] == record["child"]:
-            raise UsageError(f"morph makes {record['parent']} of itself")
+            raise UsageError(f"morph has {record['parent']} as parent and child")
         if kind == "proposal" and record["result"] is not None:
             self._check_result(record)
-        self.seen[kind][identity(kind, record)] = self._told(kind, record)
+        self.seen[kind][identity(kind, record)] = self._reference(kind, record)
 
     def _check_result(self, record: Record) -> None:
         networks = (record["architecture"], self.seen["evaluation"][record["result"]])
@@ -127,15 +129,15 @@ class _Checked:
         if one != other:
             raise UsageError(f"proposal of {networks[0]} has the result {record['result']!r:.80} of another network")
 
-    def _told(self, kind: str, record: Record) -> Any:
-        """Return what later records are compared with."""
+    def _reference(self, kind: str, record: Record) -> Any:
+        """Return the value that later records are compared with."""
         if kind == "architecture":
             return records.architecture_of(record).functional_key
         return record["architecture"] if kind == "evaluation" else None
 
 
 def _references(kind: str, record: Record) -> Iterable[tuple[str, str]]:
-    """Return the kinds and names of what a record names."""
+    """Return kind and identity of each record that a record refers to."""
     if kind == "warm_start":
         return [("study", record["study"]), ("study", record["source"])]
     if kind == "morph":
@@ -162,7 +164,7 @@ def _names(rename: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _renamed(kind: str, record: Record, names: Mapping[str, str]) -> None:
-    """Put the new names of studies into a record, wherever it names one."""
+    """Replace the names of studies in a record by their new names."""
     if not names:
         return
     field = {"study": ("name",), "warm_start": ("study", "source"), "proposal": ("study",)}.get(kind, ())
@@ -191,11 +193,11 @@ def _renamed_basis(text: str, names: Mapping[str, str]) -> str:
     return to_json(basis)
 
 
-def _batches(found: Iterable[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
-    """Cut records into what one transaction stores: not too many, and not too large."""
+def _batches(checked: Iterable[tuple[str, Record]]) -> Iterator[list[tuple[str, Record]]]:
+    """Cut records into batches for one transaction, of limited number and size."""
     batch: list[tuple[str, Record]] = []
     size = 0
-    for kind, record in found:
+    for kind, record in checked:
         batch.append((kind, record))
         size += len(text_of(record))
         if len(batch) >= BATCH or size >= BATCH_BYTES:

@@ -29,94 +29,94 @@ from archive.store.records import State
 _SAME_STUDY = ("task", "protocol", "space", "space_config")
 _SAME_SEARCH = ("objective", "direction", "seed", "created")
 _RENAME = "load the file's under another name with --rename"
-_OF_STUDY = re.compile(r"([^#]+)#\d{5,}")  # as `rows.proposal_id` writes it
+_OF_STUDY = re.compile(r"([^#]+)#\d{5,}")  # as `properties.proposal_id` writes it
 
 
-def merged(kind: str, there: Record, given: Record) -> Record:
-    """Return what two records of one identity become.
+def merged(kind: str, stored: Record, loaded: Record) -> Record:
+    """Return the merged record of two records with one identity.
 
     Raises:
-        StudyConflictError: They cannot both be true.
+        StudyConflictError: They contradict each other.
     """
-    return _RULES[kind](there, given)
+    return _RULES[kind](stored, loaded)
 
 
-def _agent(there: Record, given: Record) -> Record:
-    return {**given, "created": _earlier([there["created"], given["created"]])}
+def _agent(stored: Record, loaded: Record) -> Record:
+    return {**loaded, "created": _earlier([stored["created"], loaded["created"]])}
 
 
-def _worker(there: Record, given: Record) -> Record:
-    return max(there, given, key=lambda record: (record["properties"]["heartbeat"], text_of(record)))
+def _worker(stored: Record, loaded: Record) -> Record:
+    return max(stored, loaded, key=lambda record: (record["properties"]["heartbeat"], text_of(record)))
 
 
-def _task(there: Record, given: Record) -> Record:
-    if there["direction"] != given["direction"]:
+def _task(stored: Record, loaded: Record) -> Record:
+    if stored["direction"] != loaded["direction"]:
         raise StudyConflictError(
-            f"the archive has the task {given['task']!r} under the protocol {given['protocol']!r} with direction "
-            f"{there['direction']}, the file has results with direction {given['direction']}: load it into another "
+            f"the archive has the task {loaded['task']!r} under the protocol {loaded['protocol']!r} with direction "
+            f"{stored['direction']}, the file has results with direction {loaded['direction']}: load it into another "
             "archive"
         )
-    return given
+    return loaded
 
 
-def _study(there: Record, given: Record) -> Record:
-    name = given["name"]
-    pairs = [(at, there[at], given[at]) for at in _SAME_STUDY]
-    pairs += [(at, there["properties"].get(at), given["properties"].get(at)) for at in _SAME_SEARCH]
+def _study(stored: Record, loaded: Record) -> Record:
+    name = loaded["name"]
+    pairs = [(at, stored[at], loaded[at]) for at in _SAME_STUDY]
+    pairs += [(at, stored["properties"].get(at), loaded["properties"].get(at)) for at in _SAME_SEARCH]
     for at, ours, theirs in pairs:
         if ours != theirs:
             raise StudyConflictError(
                 f"the archive has another study {name!r}, with {at} {ours}, the file's has {theirs}: "
                 f"{_RENAME} {name}=NEW"
             )
-    return {**given, "properties": _larger(there["properties"], given["properties"])}
+    return {**loaded, "properties": _larger(stored["properties"], loaded["properties"])}
 
 
-def _evaluation(there: Record, given: Record) -> Record:
-    id_ = given["id"]
+def _evaluation(stored: Record, loaded: Record) -> Record:
+    id_ = loaded["id"]
     for at in ("task", "protocol", "architecture"):
-        if there[at] != given[at]:
-            raise _apart(id_, f"the {at} {there[at]} in the archive, {given[at]} in the file")
-    ours, theirs = there["properties"], given["properties"]
+        if stored[at] != loaded[at]:
+            raise _contradiction(id_, f"the {at} {stored[at]} in the archive, {loaded[at]} in the file")
+    ours, theirs = stored["properties"], loaded["properties"]
     if _length(ours) != _length(theirs):
-        return max(there, given, key=lambda record: _length(record["properties"]))
+        return max(stored, loaded, key=lambda record: _length(record["properties"]))
     for at in sorted(ours.keys() & theirs.keys() - {"created"}):
         if text_of(ours[at]) != text_of(theirs[at]):
-            raise _apart(id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file")
-    saved = [each["checkpoint"] for each in (there, given) if each["checkpoint"]]
+            raise _contradiction(id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file")
+    saved = [each["checkpoint"] for each in (stored, loaded) if each["checkpoint"]]
     return {
-        **given,
+        **loaded,
         "properties": {**_larger(ours, theirs), "created": _earlier([ours.get("created"), theirs.get("created")])},
         "checkpoint": max(saved, key=text_of, default=None),
     }
 
 
-def _apart(id_: str, how: str) -> StudyConflictError:
-    """Word why two results of one id cannot both be true; those of others have no study that could be renamed."""
+def _contradiction(id_: str, how: str) -> StudyConflictError:
+    """Return the error about two contradicting results of one id; external results have no study to rename."""
     study = _OF_STUDY.fullmatch(id_)
     why = (
-        f"two copies of the study {study[1]!r} went on apart; {_RENAME} {study[1]}=NEW"
+        f"two copies of the study {study[1]!r} diverged; {_RENAME} {study[1]}=NEW"
         if study
-        else ("it is a result of others, imported from two versions of their file; load this one into another archive")
+        else ("it is an external result, imported from two versions of a file; load this one into another archive")
     )
     return StudyConflictError(f"evaluation {id_} has {how}: {why}")
 
 
-def _proposal(there: Record, given: Record) -> Record:
-    name = f"proposal {given['number']} of study {given['study']!r}"
+def _proposal(stored: Record, loaded: Record) -> Record:
+    name = f"proposal {loaded['number']} of study {loaded['study']!r}"
     for at in ("architecture", "agent", "result"):
-        if there[at] != given[at] and not (at == "result" and None in (there[at], given[at])):
+        if stored[at] != loaded[at] and not (at == "result" and None in (stored[at], loaded[at])):
             raise StudyConflictError(
-                f"{name} has the {at} {there[at]} in the archive, {given[at]} in the file: two copies of the study "
-                f"went on apart; {_RENAME} {given['study']}=NEW"
+                f"{name} has the {at} {stored[at]} in the archive, {loaded[at]} in the file: two copies of the study "
+                f"diverged; {_RENAME} {loaded['study']}=NEW"
             )
-    ahead = max(there, given, key=_progress)
+    ahead = max(stored, loaded, key=_progress)
     properties = ahead["properties"]
-    if _rank(there) == _rank(given) == 0 and _rung(there) == _rung(given) and _retries(there) == _retries(given):
-        times = [each["properties"].get("created") for each in (there, given)]
-        properties = {**_larger(there["properties"], given["properties"]), "created": _earlier(times)}
+    if _rank(stored) == _rank(loaded) == 0 and _rung(stored) == _rung(loaded) and _retries(stored) == _retries(loaded):
+        times = [each["properties"].get("created") for each in (stored, loaded)]
+        properties = {**_larger(stored["properties"], loaded["properties"]), "created": _earlier(times)}
     claims: dict[tuple[str, int], Record] = {}
-    for worker, at, about in (*there["claims"], *given["claims"]):
+    for worker, at, about in (*stored["claims"], *loaded["claims"]):
         claims[worker, at] = _larger(claims.get((worker, at), {}), about)
     listed = sorted(([*claim, about] for claim, about in claims.items()), key=text_of)
     return {**ahead, "properties": properties, "claims": listed}
@@ -150,17 +150,17 @@ def _length(evaluation: Record) -> tuple[bool, int]:
     return False, evaluation.get("epochs") or 0
 
 
-def _morph(there: Record, given: Record) -> Record:
-    return min(there, given, key=lambda record: (len(record["operations"]), record["operations"]))
+def _morph(stored: Record, loaded: Record) -> Record:
+    return min(stored, loaded, key=lambda record: (len(record["operations"]), record["operations"]))
 
 
-def _with_properties(there: Record, given: Record) -> Record:
-    return {**given, "properties": _larger(there["properties"], given["properties"])}
+def _with_properties(stored: Record, loaded: Record) -> Record:
+    return {**loaded, "properties": _larger(stored["properties"], loaded["properties"])}
 
 
-def _distances(there: Record, given: Record) -> Record:
+def _distances(stored: Record, loaded: Record) -> Record:
     """Merge the distances from one network, pair by pair."""
-    return {**given, "to": {key: _larger(there["to"].get(key, {}), kinds) for key, kinds in given["to"].items()}}
+    return {**loaded, "to": {key: _larger(stored["to"].get(key, {}), kinds) for key, kinds in loaded["to"].items()}}
 
 
 _RULES: dict[str, Callable[[Record, Record], Record]] = {
@@ -178,7 +178,7 @@ _RULES: dict[str, Callable[[Record, Record], Record]] = {
 
 
 def _larger(ours: Record, theirs: Record) -> Record:
-    """Return the properties of both, of two values the larger."""
+    """Return the properties of both records; of two values, the larger."""
     return {
         name: max((each[name] for each in (ours, theirs) if name in each), key=_order)
         for name in sorted(ours.keys() | theirs.keys())
@@ -186,7 +186,7 @@ def _larger(ours: Record, theirs: Record) -> Record:
 
 
 def _order(value: Any) -> tuple[Any, ...]:
-    """Order all values there are, numbers by their size and NaN last; equal only where the text is."""
+    """Return the sort key of any value: numbers by size with NaN last; values are equal only if their texts are."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         unknown = math.isnan(value)
         return 0, unknown, 0.0 if unknown else value, text_of(value)

@@ -8,20 +8,20 @@ from pathlib import Path
 
 
 def part_of(path: Path) -> Path:
-    """Return a new temporary name beside a file."""
+    """Return a new temporary path beside a file."""
     return path.with_name(f".{path.name}-{secrets.token_hex(4)}.part")
 
 
 def publish(part: Path, path: Path, *, replace: bool) -> None:
-    """Give a file its name.
+    """Give a complete file its final name.
 
     Args:
-        part: The file, whole; it may stay under this name, too.
-        path: Its place, in the same folder.
-        replace: Whether it takes the place of a file of that name.
+        part: The complete file; it may also keep this name.
+        path: Final path, in the same folder.
+        replace: Whether to replace an existing file.
 
     Raises:
-        FileExistsError: There is such a file, perhaps since a moment ago, and `replace` is not given.
+        FileExistsError: The final path exists, and `replace` is not set.
         OSError: The file system refuses it.
     """
     if not replace:
@@ -31,6 +31,6 @@ def publish(part: Path, path: Path, *, replace: bool) -> None:
         except FileExistsError:
             raise
         except OSError:
-            # A file system without links: the process that makes the empty file has the name.
+            # The file system has no links: the process that creates the empty file owns the name.
             path.open("xb").close()
     os.replace(part, path)

@@ -17,7 +17,7 @@ Record = dict[str, Any]
 
 
 def text_of(record: Any) -> str:
-    """Return the one line that a record is written as, equal for equal records."""
+    """Return the line of a record, equal for equal records."""
     return json.dumps(_finite(record), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -38,13 +38,13 @@ def parsed(path: Path, number: int, line: bytes) -> Record:
 
 
 def brief(value: Any) -> str:
-    """Return a value as an error shows it."""
+    """Return a value as text of limited length for an error."""
     text = value if isinstance(value, str) else ascii(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _finite(value: Any) -> Any:
-    """Replace numbers that JSON has no word for."""
+    """Replace numbers that JSON cannot express."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
     if isinstance(value, Mapping):
@@ -54,10 +54,10 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _float_or_map(found: Record) -> Any:
-    if found.keys() == {"float"} and found["float"] in ("nan", "inf", "-inf"):
-        return float(found["float"])
-    return found
+def _float_or_map(record: Record) -> Any:
+    if record.keys() == {"float"} and record["float"] in ("nan", "inf", "-inf"):
+        return float(record["float"])
+    return record
 
 
 def _no_constant(name: str) -> Any:

@@ -54,14 +54,14 @@ Record = dict[str, Any]
 Check = Callable[[Any], bool]
 
 
-class Shape(NamedTuple):
-    """One kind of record.
+class RecordShape(NamedTuple):
+    """Schema of one kind of record.
 
     Attributes:
-        fields: Field to check; all of them are needed.
-        known: Property to check; those whose names begin with a prefix of curves or metrics have checks of their own.
-        needed: Properties that must be there.
-        own: Properties that the store works out by itself, and a file may not set.
+        fields: Check of each field; all fields are required.
+        known: Check of each property; properties with the prefix of curves or metrics have separate checks.
+        needed: Required properties.
+        own: Properties that the store computes, and a file may not set.
     """
 
     fields: Mapping[str, Check]
@@ -81,19 +81,19 @@ _PROPOSAL_OWN = frozenset(
 _NUMBERS = dict.fromkeys(("acquisition", "mean", "std", "fidelity", "seconds", "priority"), is_real)
 _TIMES = dict.fromkeys(("created", "started", "finished"), is_whole)
 
-SHAPES: Mapping[str, Shape] = MappingProxyType(
+SHAPES: Mapping[str, RecordShape] = MappingProxyType(
     {
-        "agent": Shape(
+        "agent": RecordShape(
             {"kind": is_name, "version": is_text, "config": is_settings, "created": _or_none(is_whole)},
         ),
-        "worker": Shape(
+        "worker": RecordShape(
             {"id": is_name, "properties": is_map},
             {"host": is_text, "device": is_text, "heartbeat": is_whole},
             ("heartbeat",),
             frozenset(["id"]),
         ),
-        "task": Shape({"task": is_name, "protocol": is_name, "direction": is_direction}),
-        "study": Shape(
+        "task": RecordShape({"task": is_name, "protocol": is_name, "direction": is_direction}),
+        "study": RecordShape(
             {
                 "name": is_study, "task": is_name, "protocol": is_name, "space": is_name,
                 "space_config": is_settings, "properties": is_map,
@@ -105,14 +105,14 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             ("objective", "direction", "budget", "created"),
             frozenset(["name", "revision", "admitted", "next_number", "rewritten"]),
         ),
-        "warm_start": Shape({"study": is_study, "source": is_study, "properties": is_map}),
-        "architecture": Shape(
+        "warm_start": RecordShape({"study": is_study, "source": is_study, "properties": is_map}),
+        "architecture": RecordShape(
             {"key": is_key, "architecture": is_map, "properties": is_map},
             {"params": is_real, "flops": is_real},
             own=frozenset("key functional_key space depth layers edges mass code revision".split()),
         ),
-        "morph": Shape({"parent": is_key, "child": is_key, "operations": is_texts}),
-        "evaluation": Shape(
+        "morph": RecordShape({"parent": is_key, "child": is_key, "operations": is_texts}),
+        "evaluation": RecordShape(
             {
                 "id": is_name, "task": is_name, "protocol": is_name, "architecture": is_key,
                 "properties": is_map, "checkpoint": is_checkpoint,
@@ -124,7 +124,7 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             ("value", "created"),
             frozenset(["id"]),
         ),
-        "proposal": Shape(
+        "proposal": RecordShape(
             {
                 "study": is_study, "number": lambda value: is_whole(value) and 0 <= value < 2**31,
                 "architecture": is_key,
@@ -138,17 +138,17 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             ("state", "created", "attempts"),
             _PROPOSAL_OWN,
         ),
-        "distances": Shape({"of": is_key, "to": is_distances}),
+        "distances": RecordShape({"of": is_key, "to": is_distances}),
     }
 )  # fmt: skip
-"""Kind of record to its shape, in the order in which they are written to a database."""
+"""Kind of record to its schema, in the order of writing to a database."""
 
 
 def check(kind: str, record: Record) -> None:
-    """Make sure that a record is one that this release can store.
+    """Check that this release can store a record.
 
     Raises:
-        UsageError: It is not; the message names the field and shows the value.
+        UsageError: It cannot; the message names the field and shows the value.
     """
     if kind not in SHAPES:
         raise UsageError(f"there is no record {kind!r:.60}")
@@ -157,13 +157,13 @@ def check(kind: str, record: Record) -> None:
         if name not in record:
             raise UsageError(f"{kind} has no field {name!r}")
         if not right(record[name]):
-            raise UsageError(f"{kind} has a {name} that cannot be: {_brief(record[name])}")
+            raise UsageError(f"{kind} has an invalid {name}: {_brief(record[name])}")
     for name in record:
         if name not in shape.fields:
             raise UsageError(f"{kind} has no field {name!r:.60}")
     if "properties" in record:
         _check_properties(kind, shape, record["properties"])
-    # One that goes on from a rung waits, and has the result that it had there.
+    # A promoted proposal waits, and has the result of its last rung.
     promoted = kind == "proposal" and record["result"] is not None and record["properties"].get("rung")
     if (
         kind == "proposal"
@@ -173,21 +173,21 @@ def check(kind: str, record: Record) -> None:
         raise UsageError(f"proposal is {record['properties']['state']} with the result {_brief(record['result'])}")
 
 
-def _check_properties(kind: str, shape: Shape, properties: Mapping[str, Any]) -> None:
+def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, Any]) -> None:
     for name in shape.needed:
         if name not in properties:
             raise UsageError(f"{kind} has no property {name!r}")
     lengths = set()
     for name, value in properties.items():
         if not is_name(name) or name in shape.own or not _right(shape, name)(value):
-            raise UsageError(f"{kind} has a property that cannot be: {_brief(name)} = {_brief(value)}")
+            raise UsageError(f"{kind} has an invalid property: {_brief(name)} = {_brief(value)}")
         if name.startswith(CURVE):
             lengths.add(len(value))
     if len(lengths) > 1:
         raise UsageError(f"{kind} has a curve whose lists have the lengths {sorted(lengths)}")
 
 
-def _right(shape: Shape, name: str) -> Check:
+def _right(shape: RecordShape, name: str) -> Check:
     if name == CURVE + EPOCH:
         return is_wholes
     if name.startswith(CURVE):
@@ -201,7 +201,7 @@ def architecture_of(record: Record) -> Architecture:
     """Return the network of an architecture record.
 
     Raises:
-        UsageError: Its layers are no network, or are not those of its key.
+        UsageError: Its layers are no network, or do not have its key.
     """
     try:
         network = codec.from_dict(record["architecture"])

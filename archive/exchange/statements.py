@@ -127,6 +127,6 @@ PAIRS = """
 UNWIND $rows AS row
 MATCH (a:Architecture {key: row.of})-[d:DISTANCE]->(b:Architecture)
 USING INDEX SEEK a:Architecture(key)
-WHERE row.wanted[b.key] IS NOT NULL
+WHERE row.neighbours[b.key] IS NOT NULL
 RETURN row.of AS key, b.key AS other, properties(d) AS properties
 """

@@ -13,7 +13,7 @@ from archive.errors import UsageError
 from archive.queue.successive_halving import Rungs
 
 CLAIM_OWN = frozenset(["at", "token"])
-"""Properties of a claim that are not told beside it: its time is, and a token is a secret of two that met."""
+"""Properties of a claim that are not exported with it: its time is a field, and its token is a secret."""
 
 _MOST_NESTED = 50
 _MOST_NAME = 500
@@ -34,12 +34,12 @@ def is_text(value: Any) -> bool:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value is text to find something by."""
+    """Whether a value is a nonempty name."""
     return is_text(value) and 0 < len(value) <= _MOST_NAME
 
 
 def is_direction(value: Any) -> bool:
-    """Whether a value says which values are better."""
+    """Whether a value is a direction of optimisation."""
     return value in ("maximise", "minimise")
 
 
@@ -65,7 +65,7 @@ def is_settings(value: Any) -> bool:
 
 
 def is_study_settings(value: Any) -> bool:
-    """Whether a value is the text of a study's configuration; its rungs must be some, if there are any."""
+    """Whether a value is the text of a study's configuration; its rungs must be valid, if it has any."""
     if not is_settings(value):
         return False
     try:
@@ -76,7 +76,7 @@ def is_study_settings(value: Any) -> bool:
 
 
 def is_basis(value: Any) -> bool:
-    """Whether a value is the text of what a proposal was based on: numbers of proposals, by study."""
+    """Whether a value is the text of a proposal's basis: numbers of proposals, by study."""
     if not is_settings(value):
         return False
     basis = json.loads(value)
@@ -112,12 +112,12 @@ def _depth(value: Any) -> int:
 
 
 def is_key(value: Any) -> bool:
-    """Whether a value looks like the key of an architecture."""
+    """Whether a value has the form of an architecture's key."""
     return isinstance(value, str) and len(value) == 32 and not set(value) - set("0123456789abcdef")
 
 
 def is_property(value: Any) -> bool:
-    """Whether a value is one that both servers can hold."""
+    """Whether both servers can store a value as a property."""
     if isinstance(value, list):
         return any(all(check(item) for item in value) for check in (is_whole, is_real, is_text, is_truth))
     return is_real(value) or is_text(value) or is_truth(value)
@@ -144,9 +144,9 @@ def is_texts(value: Any) -> bool:
 
 
 def is_claims(value: Any) -> bool:
-    """Return whether a value is a list of claims of a proposal: worker, time, further properties."""
-    given = isinstance(value, list) and all(isinstance(item, list) and len(item) == 3 for item in value)
-    return given and all(is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value)
+    """Whether a value is a list of claims of a proposal: worker, time, further properties."""
+    listed = isinstance(value, list) and all(isinstance(item, list) and len(item) == 3 for item in value)
+    return listed and all(is_name(worker) and is_whole(at) and _is_claim(about) for worker, at, about in value)
 
 
 def _is_claim(about: Any) -> bool:
@@ -156,7 +156,7 @@ def _is_claim(about: Any) -> bool:
 
 
 def is_checkpoint(value: Any) -> bool:
-    """Whether a value says where weights are, or that there are none."""
+    """Whether a value is the address of weights, or None."""
     return value is None or (
         isinstance(value, dict)
         and value.keys() == {"uri", "sha256", "bytes"}

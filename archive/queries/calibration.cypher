@@ -1,6 +1,6 @@
-// How well each agent's surrogate predicted what was then observed; a calibrated one has 68 % within one std.
-// Scores are compared, larger is better: the value, or minus the value where the study minimises. The mean is the median
-// of the prediction, the std half the width of its central 68 %, whatever the surrogate does to scores before learning.
+// Calibration of each agent's surrogate: predicted versus observed scores; 68 % within one std are ideal.
+// A score is the value, or minus the value if the study minimises; larger is better. The mean is the median of the
+// prediction, and the std half the width of its central 68 %, independent of transforms of scores by the surrogate.
 // $study = null     Name of the study; null stands for all studies.
 MATCH (s:Study) WHERE $study IS NULL OR s.name = $study
 MATCH (s)-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)

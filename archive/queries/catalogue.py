@@ -25,7 +25,7 @@ _PARAMETER = re.compile(r"// \$(\w+)(?: = (?P<default>.+?))?(?:\s{2,}|\s*$)\s*(?
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a saved query; without a default it has to be given."""
+    """Parameter of a saved query; without a default it is required."""
 
     name: str
     help: str
@@ -35,13 +35,13 @@ class Parameter:
 
 @dataclass(frozen=True)
 class SavedQuery:
-    """A question with its text.
+    """A saved query with its text.
 
     Attributes:
-        name: What it is asked by.
-        summary: What it answers.
-        parameters: Name to parameter.
-        cypher: The whole text, comments included.
+        name: Name of the query.
+        summary: Summary of its answer.
+        parameters: Parameters by name.
+        cypher: The whole text with comments.
     """
 
     name: str
@@ -83,7 +83,7 @@ def get(name: str) -> SavedQuery:
 
 
 def check(name: str, given: Mapping[str, Any]) -> None:
-    """Make sure that a saved query can be asked with these parameters.
+    """Check that a saved query has these parameters, and that none is missing.
 
     Raises:
         UnknownNameError: There is no such query, or it has no such parameter.
@@ -99,8 +99,8 @@ def check(name: str, given: Mapping[str, Any]) -> None:
 
 
 def _parameter(line: str) -> Parameter:
-    found = _PARAMETER.fullmatch(line)
-    if found is None:
+    match = _PARAMETER.fullmatch(line)
+    if match is None:
         raise UsageError(f"a saved query declares parameters as // $name = default    help, got {line!r}")
-    default = found["default"]
-    return Parameter(found[1], found["help"], default is None, None if default is None else json.loads(default))
+    default = match["default"]
+    return Parameter(match[1], match["help"], default is None, None if default is None else json.loads(default))

@@ -2,8 +2,8 @@
 
 The Cypher text of a saved query is its definition and runs on any server. Over a hundred thousand results ArcadeDB
 takes a minute for some texts and runs out of memory for others; here, the same rows are computed from columns
-(`archive.store.result_columns`). The tests compare both. A function returns None where columns do not hold the answer:
-then the text is asked. That is so for imported results, which belong to no study.
+(`archive.store.result_columns`). The tests compare both. A function returns None if columns do not contain the answer,
+as for imported results, which belong to no study; the text is run then.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RETURN s.name AS study, t.id AS id, t.name AS task, t.protocol AS protocol
 ORDER BY task, protocol, study
 """
 
-# With nothing else in the query, both servers know the number without looking at the evaluations.
+# Without other clauses, both servers know this number without reading the evaluations.
 MEASURED = "MATCH (t:Task {id: $id})<-[:ON]-(e:Evaluation) RETURN count(e) AS measured"
 
 TASKS = "MATCH (t:Task) RETURN t.id AS id, t.name AS task, t.protocol AS protocol ORDER BY task, protocol"
@@ -52,18 +52,18 @@ RETURN id, e.seconds AS seconds
 """
 
 
-def best_per_operation(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def best_per_operation(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `best-per-operation`."""
     columns = ["task", "protocol", "operation", "networks", "evaluations", "best", "mean", "architecture"]
-    groups = _of_tasks(connection, given, ["value", "architecture", "operations"], deadline)
-    return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, given)])
+    groups = _of_tasks(connection, params, ["value", "architecture", "operations"], deadline)
+    return None if groups is None else QueryResult(columns, [row for group in groups for row in _best(group, params)])
 
 
-def _best(group: Sequence[StudyResults], given: Parameters) -> Rows:
-    found, values, places = _usable(group)
-    sign = _sign(group, given)
-    networks, keys = _codes(found["architecture"])
-    sets, texts = _codes(found["operations"])
+def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
+    columns, values, places = _usable(group)
+    sign = _sign(group, params)
+    networks, keys = _codes(columns["architecture"])
+    sets, texts = _codes(columns["operations"])
     holding = [set(result_columns.parts(text)) for text in texts]
     rows = []
     for operation in sorted(set().union(*holding)):
@@ -76,40 +76,40 @@ def _best(group: Sequence[StudyResults], given: Parameters) -> Rows:
     yield from ((*places, *row) for row in rows)
 
 
-def motif(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def motif(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `motif`."""
     columns = ["task", "protocol", "space", "motif", "networks", "evaluations", "mean", "std", "lowest", "highest"]
-    groups = _of_tasks(connection, given, ["value", "architecture", "space", "motifs"], deadline)
-    return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, given)])
+    groups = _of_tasks(connection, params, ["value", "architecture", "space", "motifs"], deadline)
+    return None if groups is None else QueryResult(columns, [row for group in groups for row in _motif(group, params)])
 
 
-def _motif(group: Sequence[StudyResults], given: Parameters) -> Rows:
-    found, values, places = _usable(group)
-    wanted, past = set(given["operations"]), {"", *given["skips"]}
-    ways, texts = _codes(found["motifs"])
-    has = np.array([_has(text, wanted, past) for text in texts], bool)[ways]
-    networks, _ = _codes(found["architecture"])
-    spaces, names = _codes(found["space"])
+def _motif(group: Sequence[StudyResults], params: Parameters) -> Rows:
+    columns, values, places = _usable(group)
+    convolutions, past = set(params["operations"]), {"", *params["skips"]}
+    ways, texts = _codes(columns["motifs"])
+    has = np.array([_has(text, convolutions, past) for text in texts], bool)[ways]
+    networks, _ = _codes(columns["architecture"])
+    spaces, names = _codes(columns["space"])
     for space in sorted(names):
         for motif in (True, False):
             chosen = (spaces == names.index(space)) & (has == motif)
-            seen = values[chosen]
-            if len(seen):
-                std = float(seen.std(ddof=1)) if len(seen) > 1 else 0.0
+            chosen_values = values[chosen]
+            if len(chosen_values):
+                std = float(chosen_values.std(ddof=1)) if len(chosen_values) > 1 else 0.0
                 count = _different(networks[chosen])
-                numbers = (float(seen.mean()), std, float(seen.min()), float(seen.max()))
-                yield (*places, space, motif, count, len(seen), *numbers)
+                numbers = (float(chosen_values.mean()), std, float(chosen_values.min()), float(chosen_values.max()))
+                yield (*places, space, motif, count, len(chosen_values), *numbers)
 
 
-def _has(text: str, wanted: set[str], past: set[str]) -> bool:
+def _has(text: str, convolutions: set[str], past: set[str]) -> bool:
     named = (part.split(">") for part in result_columns.parts(text))
-    return any(one in wanted and two in wanted and skip in past for one, two, skip in named)
+    return any(one in convolutions and two in convolutions and skip in past for one, two, skip in named)
 
 
-def cost(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def cost(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `cost`."""
     columns = ["task", "protocol", "study", "evaluations", "seconds", "hours", "mean_seconds", "epochs"]
-    groups = _of_tasks(connection, given, ["seconds", "epochs"], deadline)
+    groups = _of_tasks(connection, params, ["seconds", "epochs"], deadline)
     if groups is None:
         return None
     rows = []
@@ -124,39 +124,39 @@ def cost(connection: Connection, given: Parameters, deadline: float = math.inf) 
     return QueryResult(columns, rows)
 
 
-def frontier(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def frontier(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `frontier`."""
-    names = [result_columns.NETWORK + given["cost"], METRIC + given["cost"]]
-    names += [given["cost"]] if given["cost"] in ("value", "seconds", "epochs") else []
-    groups = _of_tasks(connection, given, ["value", "architecture", *names], deadline)
-    told = (one.columns[name] for group in groups or () for one in group for name in names)
-    costs = {type(value) for column in told for value in column} - {type(None)}
-    # Any other property of nodes, and what is no number, the text knows.
+    names = [result_columns.NETWORK + params["cost"], METRIC + params["cost"]]
+    names += [params["cost"]] if params["cost"] in ("value", "seconds", "epochs") else []
+    groups = _of_tasks(connection, params, ["value", "architecture", *names], deadline)
+    read = (one.columns[name] for group in groups or () for one in group for name in names)
+    costs = {type(value) for column in read for value in column} - {type(None)}
+    # The text handles other properties of nodes, and values that are no numbers.
     if groups is None or not costs or costs - {int, float}:
         return None
-    rows = [row for group in groups for row in _frontier(group, given, names)]
+    rows = [row for group in groups for row in _frontier(group, params, names)]
     return QueryResult(["protocol", "architecture", "value", "cost"], rows)
 
 
-def _frontier(group: Sequence[StudyResults], given: Parameters, names: Sequence[str]) -> Rows:
-    found, values, (_, protocol) = _usable(group)
-    sources = [found.get(name, [None] * len(values)) for name in names]
-    told = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
-    usable = np.flatnonzero([value is not None for value in told])
-    costs = np.array([told[at] for at in usable], np.float64)
-    scores = values[usable] * _sign(group, given)
+def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence[str]) -> Rows:
+    columns, values, (_, protocol) = _usable(group)
+    sources = [columns.get(name, [None] * len(values)) for name in names]
+    known = [next((value for value in row if value is not None), None) for row in zip(*sources, strict=True)]
+    usable = np.flatnonzero([value is not None for value in known])
+    costs = np.array([known[at] for at in usable], np.float64)
+    scores = values[usable] * _sign(group, params)
     order = np.lexsort((-scores, costs))
     before = np.concatenate([[-np.inf], np.maximum.accumulate(scores[order])[:-1]])[: len(order)]
     for at in order[scores[order] > before]:
         same = usable[(costs == costs[at]) & (scores == scores[at])]
-        yield protocol, min(found["architecture"][one] for one in same), float(values[usable[at]]), told[usable[at]]
+        yield protocol, min(columns["architecture"][one] for one in same), float(values[usable[at]]), known[usable[at]]
 
 
-def lineage(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
-    """Answer `lineage`: only which network is the best is computed from columns."""
-    found = result_columns.read(connection, [given["study"]], ["architecture", "value"], deadline)
+def lineage(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+    """Answer `lineage`: only the choice of the best network uses columns."""
+    results = result_columns.read(connection, [params["study"]], ["architecture", "value"], deadline)
     best, score = None, -math.inf
-    for one in found:
+    for one in results:
         sign = -1.0 if one.direction == "minimise" else 1.0
         for key, value in zip(one.columns["architecture"], one.columns["value"], strict=True):
             if value is not None and (sign * value > score or (best is None and not math.isnan(value))):
@@ -164,23 +164,23 @@ def lineage(connection: Connection, given: Parameters, deadline: float = math.in
     if best is None:
         return None
     query = f"MATCH (best:Architecture {{key: $best}})\n{catalogue.get('lineage').after('best')}"
-    return run_query(connection, query, {**given, "best": best})
+    return run_query(connection, query, {**params, "best": best})
 
 
-def duplicates(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
+def duplicates(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
     """Answer `duplicates`."""
     columns = ["task", "protocol", "proposals", "networks", "in_several_studies", "answered", "seconds_saved"]
     rows = []
-    for task, protocol, names in _tasks(connection, given):
-        found = result_columns.read(connection, names, ["functional_key", "answered_from"], deadline)
-        if any(one.columns["number"] or one.others for one in found):
-            rows.append((task, protocol, *_repeats(connection, found)))
+    for task, protocol, names in _tasks(connection, params):
+        results = result_columns.read(connection, names, ["functional_key", "answered_from"], deadline)
+        if any(one.columns["number"] or one.others for one in results):
+            rows.append((task, protocol, *_repeats(connection, results)))
     return QueryResult([*columns, "trained_again"], rows)
 
 
-def _repeats(connection: Connection, found: Sequence[StudyResults]) -> tuple[Any, ...]:
+def _repeats(connection: Connection, results: Sequence[StudyResults]) -> tuple[Any, ...]:
     proposals, trainings, studies = (defaultdict[str, int](int) for _ in range(3))
-    for one in found:
+    for one in results:
         keys, sources = one.columns["functional_key"], one.columns["answered_from"]
         every = [*keys, *(row["functional_key"] for row in one.others)]
         for key in every:
@@ -189,7 +189,7 @@ def _repeats(connection: Connection, found: Sequence[StudyResults]) -> tuple[Any
             studies[key] += 1
         for key in compress(keys, (source is None for source in sources)):
             trainings[key] += 1
-    answers = [source for one in found for source in one.columns["answered_from"] if source is not None]
+    answers = [source for one in results for source in one.columns["answered_from"] if source is not None]
     known = connection.read(lambda tx: {row["id"]: row["seconds"] for row in tx.run(SECONDS, ids=sorted(set(answers)))})
     saved = [known[source] for source in answers if known.get(source) is not None]
     again = sum(count - 1 for count in trainings.values() if count > 1)
@@ -201,26 +201,28 @@ def _repeats(connection: Connection, found: Sequence[StudyResults]) -> tuple[Any
 _BASED = ("number", "agent", "value", "based_on")
 
 
-def proposals_of(connection: Connection, given: Parameters, deadline: float = math.inf) -> QueryResult | None:
-    """Answer what the text of `contributions` asks for, of those proposals that its answer depends on."""
-    asked = given["study"]
-    every = [asked] if asked is not None else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
-    found = result_columns.read(connection, every, _BASED, deadline)
-    texts = {text for one in found for text in one.columns["based_on"]}
-    texts |= {row["based_on"] for one in found for row in one.others}
+def proposals_of(connection: Connection, params: Parameters, deadline: float = math.inf) -> QueryResult | None:
+    """Return the rows of the text of `contributions`, of those proposals that its answer depends on."""
+    requested = params["study"]
+    every = (
+        [requested] if requested is not None else connection.read(lambda tx: [row["study"] for row in tx.run(STUDIES)])
+    )
+    results = result_columns.read(connection, every, _BASED, deadline)
+    texts = {text for one in results for text in one.columns["based_on"]}
+    texts |= {row["based_on"] for one in results for row in one.others}
     others = {name for text in texts for name in contributions.studies_of(text)} - set(every)
-    found += result_columns.read(connection, sorted(others), _BASED, deadline)
-    found.sort(key=lambda one: one.study)
-    rows = [row for one in found for row in _proposals(one, asked in (None, one.study))]
+    results += result_columns.read(connection, sorted(others), _BASED, deadline)
+    results.sort(key=lambda one: one.study)
+    rows = [row for one in results for row in _proposals(one, requested in (None, one.study))]
     return QueryResult(["study", "direction", "number", "agent", "value", "based_on"], rows)
 
 
-def _proposals(one: StudyResults, asked: bool) -> list[tuple[Any, ...]]:
+def _proposals(one: StudyResults, requested: bool) -> list[tuple[Any, ...]]:
     rows = list(zip(*(one.columns[name] for name in _BASED), strict=True))
     if one.others:
         rows += [(row["number"], row["agent"], None, row["based_on"]) for row in one.others]
         rows.sort(key=lambda row: int(row[0]))
-    return [(one.study, one.direction, number, agent, value, basis if asked else None)
+    return [(one.study, one.direction, number, agent, value, basis if requested else None)
             for number, agent, value, basis in rows]  # fmt: skip
 
 
@@ -235,62 +237,62 @@ ANSWERS: Mapping[str, Answer] = MappingProxyType(
         "motif": motif,
     }
 )
-"""Saved query to the function that computes its answer, given all its parameters."""
+"""Saved query to the function that computes its answer from all its params."""
 
 
-def _tasks(connection: Connection, given: Parameters) -> list[tuple[str, str, list[str]]]:
-    """Return the tasks that are asked for that have studies: name, protocol, names of studies."""
-    found: dict[tuple[str, str], list[str]] = {}
+def _tasks(connection: Connection, params: Parameters) -> list[tuple[str, str, list[str]]]:
+    """Return the requested tasks with studies: name, protocol, names of studies."""
+    studies_of: dict[tuple[str, str], list[str]] = {}
     for row in connection.read(lambda tx: tx.run(STUDIES).data()):
-        if given["task"] in (None, row["task"]) and given.get("protocol") in (None, row["protocol"]):
-            found.setdefault((row["task"], row["protocol"]), []).append(row["study"])
-    return [(*names, studies) for names, studies in found.items()]
+        if params["task"] in (None, row["task"]) and params.get("protocol") in (None, row["protocol"]):
+            studies_of.setdefault((row["task"], row["protocol"]), []).append(row["study"])
+    return [(*names, studies) for names, studies in studies_of.items()]
 
 
 def _of_tasks(
-    connection: Connection, given: Parameters, columns: Sequence[str], deadline: float
+    connection: Connection, params: Parameters, columns: Sequence[str], deadline: float
 ) -> list[list[StudyResults]] | None:
-    """Return columns of what the studies of each task found; None where a task has results that are no study's."""
-    groups = {(task, protocol): names for task, protocol, names in _tasks(connection, given)}
-    found = []
+    """Return columns of the studies of each task; None if a task has results without a study."""
+    groups = {(task, protocol): names for task, protocol, names in _tasks(connection, params)}
+    per_task = []
     for row in connection.read(lambda tx: tx.run(TASKS).data()):
-        if given["task"] in (None, row["task"]) and given.get("protocol") in (None, row["protocol"]):
+        if params["task"] in (None, row["task"]) and params.get("protocol") in (None, row["protocol"]):
             measured = connection.read(partial(_measured, id_=row["id"]))
             group = result_columns.read(connection, groups.get((row["task"], row["protocol"]), []), columns, deadline)
             if measured > sum(len(one.columns["number"]) for one in group):
                 return None
-            found += [group] if group else []
-    return found
+            per_task += [group] if group else []
+    return per_task
 
 
 def _measured(tx: ManagedTransaction, id_: str) -> int:
     return int(tx.run(MEASURED, id=id_).single(strict=True)["measured"])
 
 
-def _sign(group: Sequence[StudyResults], given: Parameters) -> float:
-    """Return what makes the larger of a task's values the better one: as asked, else as all of its studies want."""
-    minimise = given["minimise"]
+def _sign(group: Sequence[StudyResults], params: Parameters) -> float:
+    """Return the sign that makes larger values of a task better: as requested, or as in all of its studies."""
+    minimise = params["minimise"]
     if minimise is None:
         minimise = {one.direction for one in group} == {"minimise"}
     return -1.0 if minimise else 1.0
 
 
 def _usable(group: Sequence[StudyResults]) -> tuple[result_columns.Columns, NDArray[np.float64], tuple[str, str]]:
-    """Return the columns of the results whose value is a number, those values, and task and protocol."""
-    found = result_columns.joined([one.columns for one in group])
-    values = np.array(found["value"], np.float64)
+    """Return the columns of the results with a number as value, these values, and task and protocol."""
+    columns = result_columns.joined([one.columns for one in group])
+    values = np.array(columns["value"], np.float64)
     usable = ~np.isnan(values)
     if not usable.all():
-        found = {name: list(compress(column, usable)) for name, column in found.items()}
-    return found, values[usable], (group[0].task, group[0].protocol)
+        columns = {name: list(compress(column, usable)) for name, column in columns.items()}
+    return columns, values[usable], (group[0].task, group[0].protocol)
 
 
 def _different(codes: NDArray[np.int64]) -> int:
-    """Return how many different codes there are; they are small, so that counting is faster than `numpy.unique`."""
+    """Return the number of different codes; they are small, so counting is faster than `numpy.unique`."""
     return int(np.count_nonzero(np.bincount(codes)))
 
 
 def _codes(column: Iterable[str]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return (n,) the place of each text among the different ones, and those."""
+    """Return the index of each text among the different ones, (n,), and the different ones."""
     places: dict[str, int] = {}
     return np.array([places.setdefault(text, len(places)) for text in column], np.int64), list(places)

@@ -1,4 +1,4 @@
-// Who used whose points: results that agents' proposals were based on, by who had proposed those results.
+// Contributions between agents: results that proposals were based on, by the agent that had proposed them.
 // $study = null     Name of the study; null stands for all studies.
 MATCH (s:Study)-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)

@@ -1,8 +1,7 @@
 """Contributions between agents: the results that each agent's proposals were based on, counted by their proposer.
 
-A proposal names the results that its agent knew (`archive.agents.provenance`): numbers of proposals, by study. Each of
-them was somebody's. A result counts as used by a proposal when its agent knew it; what the agent makes of it is its own
-affair.
+The basis of a proposal names the results that its agent knew (`archive.agents.provenance`): numbers of proposals, by
+study. A known result counts as used, whether or not it influenced the agent's decision.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ class _Used:
 
 
 def contributions(rows: QueryResult) -> QueryResult:
-    """Return one row for each study, agent, and agent whose results it knew.
+    """Return one row for each study, agent, and agent with results that the former knew.
 
     Args:
         rows: `study`, `direction`, `number`, `agent`, `value` and `based_on`, in this order, of every proposal.
 
     Returns:
-        `study` and `agent` that proposed; `used`, who had proposed what it knew; `proposals`, how many were based on
-        such a result; `points`, how many different results those were; `mean_points` of one proposal; `best_point`,
-        the best value among them.
+        `study` and `agent` of the proposals; `used`, the agent that had proposed the known results; `proposals`, the
+        number of those based on such results; `points`, the number of different results; `mean_points` of one
+        proposal; `best_point`, the best value among the results.
     """
     table = [dict(zip(rows.columns, row, strict=True)) for row in rows.rows if row[-1] is not None]
     known = {(row[0], row[2]): _Point(*row[:5]) for row in rows.rows} if table else {}
@@ -59,11 +58,11 @@ def contributions(rows: QueryResult) -> QueryResult:
             entry.proposals += 1
             entry.known += len(points)
             entry.points |= points
-    found = [
+    counted = [
         (*names, entry.proposals, len(entry.points), entry.known / entry.proposals, _best(entry, known))
         for names, entry in sorted(used.items())
     ]
-    return QueryResult(COLUMNS, found)
+    return QueryResult(COLUMNS, counted)
 
 
 def studies_of(based_on: str | None) -> list[str]:

@@ -1,5 +1,5 @@
-// What each task has cost: trainings and their seconds, by study and for results of others.
-// $task = null     Name of the task; null stands for every task.
+// Cost of each task: trainings and their seconds, by study and for imported results.
+// $task = null     Name of the task; null stands for all tasks.
 MATCH (t:Task) WHERE $task IS NULL OR t.name = $task
 MATCH (t)<-[:ON]-(e:Evaluation)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)

@@ -1,6 +1,6 @@
-// Networks that were proposed more than once on one task, and what knowing them has saved.
-// $task = null         Name of the task; null stands for every task.
-// $protocol = null     How it was measured; null stands for every way.
+// Networks that were proposed more than once on one task, and the time saved by reusing their results.
+// $task = null         Name of the task; null stands for all tasks.
+// $protocol = null     Name of the training protocol; null stands for all protocols.
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(s:Study)

@@ -1,15 +1,15 @@
-// The networks that no other beats in both value and cost, from the cheapest to the best.
-// Each protocol has its own, in the direction of the task's studies, or of the imported results where these are all
-// there is; where studies disagree, larger is better.
+// Pareto frontier of value and cost, from the cheapest network to the best.
+// Each protocol has a separate frontier, in the direction of the task's studies, or of the imported results if it has no
+// study; if studies disagree, larger is better.
 // $task    Name of the task.
-// $protocol = null    How it was measured; null stands for every way.
-// $cost = "params"    What is to be small: a property of networks (params, flops, mass), or a metric (latency_ms).
-// $minimise = null    Whether smaller values are better; null stands for what the task's studies want.
+// $protocol = null    Name of the training protocol; null stands for all protocols.
+// $cost = "params"    Cost to minimise: a property of networks (params, flops, mass), or a metric (latency_ms).
+// $minimise = null    Whether smaller values are better; null stands for the direction of the task's studies.
 MATCH (t:Task {name: $task})
 WHERE $protocol IS NULL OR t.protocol = $protocol
 OPTIONAL MATCH (s:Study)-[:ON]->(t)
-WITH t, collect(DISTINCT s.direction) AS wanted
-WITH t, coalesce($minimise, CASE WHEN size(wanted) > 0 THEN wanted = ['minimise']
+WITH t, collect(DISTINCT s.direction) AS directions
+WITH t, coalesce($minimise, CASE WHEN size(directions) > 0 THEN directions = ['minimise']
                                  ELSE coalesce(t.direction, 'maximise') = 'minimise' END) AS minimise
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
 WITH t.protocol AS protocol, a.key AS architecture, e.value AS value,

@@ -1,5 +1,5 @@
-// How a study came to its best network: each step from the first ancestor, with what its operations gained.
-// A step to a better network is a gain, also where smaller values are better.
+// Lineage of a study's best network: each step from the first ancestor, with the gain of its operations.
+// A step to a better network has a positive gain, also if smaller values are better.
 // $study    Name of the study.
 MATCH (s:Study {name: $study})-[:PROPOSED]->(:Proposal)-[:RESULTED_IN]->(e:Evaluation)-[:OF]->(best:Architecture)
 WHERE NOT isNaN(e.value)

@@ -1,8 +1,8 @@
-// What a motif goes with: networks with and without a skip around two convolutions of 3 x 3.
-// $task = null         Name of the task; null stands for every task.
-// $protocol = null     How it was measured; null stands for every way.
+// Effect of a motif: networks with and without a skip around two convolutions of 3 x 3.
+// $task = null         Name of the task; null stands for all tasks.
+// $protocol = null     Name of the training protocol; null stands for all protocols.
 // $operations = ["conv3", "res3", "conv3x3-bn-relu", "nor_conv_3x3"]    The two layers in a row.
-// $skips = ["skip_connect"]    Layers that pass on what they get; an edge past the two layers is a skip as well.
+// $skips = ["skip_connect"]    Layers that pass on their input; an edge around the two layers is a skip as well.
 MATCH (t:Task)
 WHERE ($task IS NULL OR t.name = $task) AND ($protocol IS NULL OR t.protocol = $protocol)
 MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)

@@ -1,4 +1,4 @@
-// What each operation of the agents gained: values of children less those of the parents they were made from.
+// Gain of each operation of the agents: values of children minus those of their parents.
 // $study = null     Name of the study; null stands for all studies.
 MATCH (s:Study) WHERE $study IS NULL OR s.name = $study
 MATCH (s)-[:PROPOSED]->(p:Proposal)-[:RESULTED_IN]->(e:Evaluation)

@@ -4,7 +4,7 @@
 
 The answer is that of the query's text, with two exceptions. A computation that Cypher cannot express (a basis is text)
 is a function of the rows. A query over all results of a task is computed from columns of results
-(`archive.queries.columnar`), with the same rows. A study, a task or a protocol that a parameter names has to exist.
+(`archive.queries.columnar`), with the same rows. A study, task or protocol in a parameter must exist.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ RETURN keys(e) AS result, keys(a) AS network
 _NAMES = ("study", "task", "protocol")
 
 FINISHING: Mapping[str, Callable[[QueryResult], QueryResult]] = MappingProxyType({"contributions": contributions})
-"""Queries whose rows are not yet the answer."""
+"""Functions that compute the answer from the rows of a query."""
 
 
 def run(
@@ -61,15 +61,15 @@ def run(
     skip: int = 0,
     timeout: float | None = None,
 ) -> QueryResult:
-    """Answer a saved query.
+    """Run a saved query.
 
     Args:
-        connection: The archive.
-        name: Its name.
-        parameters: Those that are not to have their defaults.
-        limit: Most rows to return; more are cut off, and the result says so.
-        skip: Rows to leave out first.
-        timeout: Seconds after which the server gives up on it.
+        connection: Connection to the archive.
+        name: Name of the query.
+        parameters: Values of parameters other than their defaults.
+        limit: Maximum number of rows to return; further ones are cut off, and the result says so.
+        skip: Number of rows to skip.
+        timeout: Seconds after which the server ends it.
 
     Raises:
         UnknownNameError: There is no such query, study, task or protocol, or the query has no such parameter.
@@ -78,46 +78,46 @@ def run(
     """
     query, values = catalogue.get(name), _values(name, parameters)
     _check_names(connection, values)
-    # Imported lazily: it imports numpy, which commands that ask nothing should not pay for.
+    # Imported lazily: it imports numpy, and commands without a query should not pay for that.
     from archive.queries.columnar import ANSWERS
 
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    finish, found = FINISHING.get(name), ANSWERS[name](connection, values, deadline) if name in ANSWERS else None
-    if finish is None and found is None:
+    finish, answer = FINISHING.get(name), ANSWERS[name](connection, values, deadline) if name in ANSWERS else None
+    if finish is None and answer is None:
         return run_query(connection, query.cypher, values, limit=limit, skip=skip, timeout=timeout)
-    whole = found or run_query(connection, query.cypher, values, timeout=timeout)
+    whole = answer or run_query(connection, query.cypher, values, timeout=timeout)
     whole = whole if finish is None else finish(whole)
     end = None if limit is None else skip + limit
     return replace(whole, rows=whole.rows[skip:end], truncated=end is not None and len(whole.rows) > end)
 
 
 def why_empty(connection: Connection, name: str, parameters: Mapping[str, Any] | None = None) -> str | None:
-    """Return why a saved query had no rows, where that is more than that there is nothing; arguments as of `run`."""
+    """Return why a saved query has no rows, if there is a specific reason; arguments as for `run`."""
     if name != "frontier":
         return None
-    given = _values(name, parameters)
-    (counts,) = run_query(connection, PRICED, given).rows
+    values = _values(name, parameters)
+    (counts,) = run_query(connection, PRICED, values).rows
     results, priced = counts
     if priced or not results:
-        under = "" if given["protocol"] is None else f" under {given['protocol']}"
-        return None if priced else f"the task {given['task']!r} has no results{under} yet"
-    return f"none of the {results} results has {given['cost']}{_known_costs(connection, given)}"
+        under = "" if values["protocol"] is None else f" under {values['protocol']}"
+        return None if priced else f"the task {values['task']!r} has no results{under} yet"
+    return f"none of the {results} results has {values['cost']}{_known_costs(connection, values)}"
 
 
-def _known_costs(connection: Connection, given: Mapping[str, Any]) -> str:
+def _known_costs(connection: Connection, values: Mapping[str, Any]) -> str:
     known: set[str] = set()
-    for result, network in run_query(connection, COSTS, given).rows:
+    for result, network in run_query(connection, COSTS, values).rows:
         known |= {key.removeprefix(METRIC) for key in result if key.startswith(METRIC) or key in ("seconds", "epochs")}
         known |= {"params", "flops", "mass"} & set(network)
     return f"; they have {', '.join(sorted(known))}" if known else ""
 
 
 def _values(name: str, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return all parameters of a query, those that were not given with their defaults."""
-    given = dict(parameters or {})
-    catalogue.check(name, given)
-    values = {each.name: given.get(each.name, each.default) for each in catalogue.get(name).parameters.values()}
-    # A study may be called 7, which the command line reads as a number.
+    """Return all parameters of a query with their values or defaults."""
+    set_values = dict(parameters or {})
+    catalogue.check(name, set_values)
+    values = {each.name: set_values.get(each.name, each.default) for each in catalogue.get(name).parameters.values()}
+    # The name of a study may be 7, which the command line parses as a number.
     return {key: str(value) if key in _NAMES and value is not None else value for key, value in values.items()}
 
 

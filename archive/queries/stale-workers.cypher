@@ -1,5 +1,5 @@
-// Workers that hold proposals and have not been heard of for a while: killed, hung or cut off.
-// $seconds = 60     Silence that counts as stale.
+// Unresponsive workers that hold proposals: killed, hung or cut off.
+// $seconds = 60     Time without a heartbeat after which a worker is stale.
 MATCH (w:Worker)
 WHERE timestamp() - w.heartbeat > 1000 * $seconds
 MATCH (p:Proposal {state: 'RUNNING'})

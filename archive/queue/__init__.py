@@ -1,4 +1,4 @@
 """The work queue: proposals, their admission, claims, leases, updates, successive halving, workers.
 
-Imports the store and what is below it.
+Imports the store and the packages below it.
 """

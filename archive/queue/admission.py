@@ -5,7 +5,7 @@ budget is never exceeded, and no network is proposed twice, however many searche
 
 The cost of an addition does not grow with the study. The study's node keeps how many proposals there are (`admitted`)
 and the next free number (`next_number`). Everything else that adds or deletes proposals, a load or a user's query,
-removes both, and the next addition counts. Networks are looked up by their functional key, failures are only counted
+removes both, and the next addition counts. Networks are looked up by their functional key. Failures are only counted
 where the budget is near.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 
-class Suggestion(Protocol):
-    """What an agent suggests: at least an architecture.
+class SuggestionLike(Protocol):
+    """Protocol of a suggestion: at least an architecture.
 
     Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `parent` (an Architecture) and
-    `operations` (what turned the parent into this one) is stored if the suggestion has it.
+    `operations` (from the parent to this network) is stored if the suggestion has it.
     """
 
     @property
@@ -45,28 +45,28 @@ class Suggestion(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """One wish to add to a study; `token` makes a repetition of it known as such.
+    """Request to add suggestions to a study; `token` identifies a repetition of the request.
 
     Attributes:
         study: Name of the study.
         agent: Id of the agent.
-        suggestions: What to evaluate.
-        budget: The caller's own limit beside the study's.
-        unique: Whether to leave out what the study has.
-        token: Of the wish.
-        basis: What the agent knew when it suggested.
-        seconds: What the agent took to suggest.
+        suggestions: Networks to evaluate.
+        budget: The caller's limit, in addition to the study's.
+        unique: Whether to leave out networks that the study has already.
+        token: Token of the request.
+        basis: Knowledge of the agent when it made the suggestions.
+        seconds: Time that the agent took to suggest.
         outcomes: For each suggestion, its result where that is known already, or the reason why it failed; None for a
             suggestion that has to be evaluated. Without `outcomes`, all have to be.
-        after: How many proposals the study must have; None allows any number.
-        tokens: Of each suggestion, where each is a wish of its own: `token` then says nothing, and the caller, who
-            knows which of them the study has, gives `after`.
-        most: How many of the suggestions to store at most, the first ones that are new; None for all.
+        after: Number of proposals that the study must have; None allows any number.
+        tokens: One token for each suggestion, instead of `token`. The caller then finds out itself which of them the
+            study has, and passes `after`.
+        most: Maximum number of suggestions to store, the first ones that are new; None for all.
     """
 
     study: str
     agent: str
-    suggestions: Sequence[Suggestion]
+    suggestions: Sequence[SuggestionLike]
     budget: int | None
     unique: bool
     token: str
@@ -78,7 +78,7 @@ class Request:
     most: int | None = None
 
 
-# The first write locks the study; its counts are read afterwards. One statement: additions wait for one another.
+# One statement: its write locks the study before the counts are read, so that additions wait for one another.
 LOCK = f"""
 MATCH (s:Study {{name: $study}})
 USING INDEX SEEK s:Study(name)
@@ -103,8 +103,8 @@ WHERE p.study = $study
 RETURN count(p) AS failed
 """
 
-# Step by step: in one pattern, the embedded server visits the proposals of all studies. Without p's label, lest Neo4j
-# begins with all proposals of the study, by their index, for each network.
+# Two MATCH clauses: with a single pattern, ArcadeDB scans the proposals of all studies. No label on `p`: with one,
+# Neo4j starts from the index of the study's proposals and scans all of them for each network.
 KNOWN = """
 UNWIND $keys AS key
 MATCH (a:Architecture {functional_key: key})
@@ -149,8 +149,8 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
 
     Args:
         connection: To the archive.
-        request: The wish.
-        again: Whether it may have been granted before: it then gets what it got.
+        request: The request.
+        again: Whether the request may have been granted before; the call then returns the proposals of that time.
 
     Raises:
         UnknownNameError: There is no such study or agent.
@@ -158,7 +158,7 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     runs = count()
 
     def work(tx: ManagedTransaction) -> list[Proposal]:
-        # A second run means that the first one's acknowledgement may be what was lost.
+        # A second run may mean that the first one was committed and only its acknowledgement was lost.
         return _admit(tx, request, again=next(runs) > 0 or again)
 
     if not request.suggestions:
@@ -171,8 +171,8 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
     study = _locked(tx, request)
     if again and request.tokens is None and (done := tx.run(DONE, study=request.study, token=request.token).data()):
         return [proposal_from(row["proposal"]) for row in done]
-    standing = study if study["total"] is not None else tx.run(COUNT, study=request.study).single(strict=True)
-    total, first = int(standing["total"]), int(standing["next"])
+    counted = study if study["total"] is not None else tx.run(COUNT, study=request.study).single(strict=True)
+    total, first = int(counted["total"]), int(counted["next"])
     if request.after not in (None, total):
         return []
     chosen = _new(request, _known(tx, request) if request.unique else set())[: request.most]
@@ -194,16 +194,16 @@ def _admit(tx: ManagedTransaction, request: Request, *, again: bool) -> list[Pro
 
 
 def _known(tx: ManagedTransaction, request: Request) -> set[str]:
-    """Return those functional keys of the request that the study has."""
+    """Return the functional keys of the request that the study already has."""
     keys = sorted({suggestion.architecture.functional_key for suggestion in request.suggestions})
     return {row["key"] for row in tx.run(KNOWN, study=request.study, keys=keys)}
 
 
-def _room(tx: ManagedTransaction, request: Request, budget: int | None, total: int, wanted: int) -> int:
-    """Return how many proposals there is room for; beyond those wanted, it does not matter how many."""
+def _room(tx: ManagedTransaction, request: Request, budget: int | None, total: int, requested: int) -> int:
+    """Return how many proposals there is room for, counted exactly only where fewer than the requested number fit."""
     limits = [limit for limit in (budget, request.budget) if limit is not None]
-    if not limits or total + wanted <= min(limits):
-        return wanted
+    if not limits or total + requested <= min(limits):
+        return requested
     failed = tx.run(FAILED, study=request.study).single(strict=True)["failed"]
     return max(0, min(limits) - total + int(failed))
 
@@ -234,7 +234,7 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
     suggestion = request.suggestions[at]
     outcome = None if request.outcomes is None else request.outcomes[at]
 
-    def told(name: str) -> Any:
+    def optional(name: str) -> Any:
         return getattr(suggestion, name, None)
 
     return {
@@ -246,9 +246,9 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         "architecture": suggestion.architecture.key,
         "functional_key": suggestion.architecture.functional_key,
         "agent": request.agent,
-        "priority": float(told("priority") or 0.0),
-        **{name: _number(told(name)) for name in ("acquisition", "mean", "std", "fidelity")},
-        "hyperparameters": to_json(told("hyperparameters") or {}),
+        "priority": float(optional("priority") or 0.0),
+        **{name: _number(optional(name)) for name in ("acquisition", "mean", "std", "fidelity")},
+        "hyperparameters": to_json(optional("hyperparameters") or {}),
         "attempts": 0,
         "request": request.token if request.tokens is None else request.tokens[at],
         "based_on": based_on,
@@ -280,12 +280,12 @@ def _number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _networks(suggestions: Iterable[Suggestion]) -> list[Architecture]:
+def _networks(suggestions: Iterable[SuggestionLike]) -> list[Architecture]:
     both = [(suggestion.architecture, getattr(suggestion, "parent", None)) for suggestion in suggestions]
     return [network for pair in both for network in pair if network is not None]
 
 
-def _morphs(suggestions: Iterable[Suggestion]) -> list[tuple[str, str, Sequence[str]]]:
+def _morphs(suggestions: Iterable[SuggestionLike]) -> list[tuple[str, str, Sequence[str]]]:
     return [
         (parent.key, suggestion.architecture.key, list(getattr(suggestion, "operations", ())))
         for suggestion in suggestions

@@ -1,10 +1,11 @@
-"""Claims: which of the waiting proposals a worker gets, one or several in one transaction.
+"""Claims: the choice of waiting proposals for a worker, one or several in one transaction.
 
-    queue ──> the head of it, cut into shares ──> one share at random ──> taken, as far as it still waits
+    queue ──> its head, cut into shares ──> one share at random ──> claimed, as far as it still waits
 
-The head is as long as the number of claims that may be under way, so that workers do not all reach for the same
-nodes; a worker that is alone gets them strictly in order. Nobody takes more than his part of what waits: the last
-proposals of a study end at the same time everywhere. Only who answers as fast as he is asked takes all that he can.
+The head is as long as the number of claims that may be under way, so that workers do not all reach for the same nodes.
+A single worker gets proposals strictly in order. A worker never takes more than its share of the queue, so that the
+last proposals of a study end at the same time on all workers. Only workers that answer immediately (table lookups) may
+claim the whole head.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ USING INDEX SEEK p:Proposal(state)
 WHERE $study IS NULL OR p.study = $study
 """
 
-# The index of the embedded server keeps what has left a state, and passes over it at each look: a hundred thousand
-# proposals took 10 ms of each. A study has fewer.
+# ArcadeDB's index keeps entries of proposals that have left a state, and skips them in each search: with a hundred
+# thousand proposals this took 10 ms a search. A study has fewer open proposals.
 OF_STUDY = """
 MATCH (p:Proposal {open: $study})
 USING INDEX SEEK p:Proposal(open)
@@ -79,18 +80,18 @@ RETURN properties(p) AS proposal, s.created AS created
 
 
 @dataclass(frozen=True)
-class Wish:
-    """One wish for proposals; `token` makes a repetition of it known as such.
+class ClaimRequest:
+    """A worker's request for proposals; `token` identifies a repetition of the request.
 
     Attributes:
-        worker: Who asks.
-        token: Of the wish; proves the leases.
-        study: Of which study; None for any.
-        milliseconds: How long the leases last.
-        limit: How many workers may lose a proposal.
-        count: Most that are wanted.
-        whole: Whether it need not leave their part to others. Then leases that have run out come back only where
-            nothing waits: who wishes for the whole is to wish for his part from time to time.
+        worker: Id of the worker.
+        token: Token of the request; it proves the leases.
+        study: Name of the study; None for any study.
+        milliseconds: Duration of the leases.
+        limit: Number of workers that may lose a proposal.
+        count: Maximum number of proposals.
+        whole: Whether to take the whole head of the queue instead of a fair share. Expired leases are then only
+            recovered when the queue is empty, so callers must occasionally claim a fair share.
     """
 
     worker: str
@@ -103,14 +104,14 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Queue:
-    """What was found to wait.
+class QueueView:
+    """The head of the queue, as a claim reads it.
 
     Attributes:
-        waiting: The head of the queue: id and priority of each proposal, in the order in which they are to be had.
-        others: How many other workers hold proposals; not looked at where one wishes for the whole of what waits.
-        expired: Ids of proposals whose lease has run out; there, not looked at while anything waits, nor by who has
-            just looked.
+        waiting: Id and priority of each waiting proposal, in the order of the queue.
+        others: Number of other workers that hold proposals; 0 without a count for a request for the whole head.
+        expired: Ids of proposals whose lease has expired. A request for the whole head does not search for them while
+            proposals wait, or shortly after it has searched.
     """
 
     waiting: Sequence[tuple[str, float]]
@@ -124,84 +125,84 @@ class Queue:
 
 @dataclass(frozen=True)
 class Taken:
-    """A proposal that was claimed, and when its study was made: a name may be another study's by now."""
+    """A claimed proposal with the creation time of its study, because another study may have the same name by now."""
 
     proposal: Proposal
     study_created: int | None
 
 
-def claim(tx: ManagedTransaction, wish: Wish, *, again: bool, seen: Queue | None = None) -> list[Taken]:
-    """Give proposals to a worker, by number; none when nothing is to be had. Expired leases end here.
+def claim(tx: ManagedTransaction, request: ClaimRequest, *, again: bool, seen: QueueView | None = None) -> list[Taken]:
+    """Claim proposals for a worker, and return them by number; none when the queue is empty. Expired leases end here.
 
     Args:
         tx: The transaction.
-        wish: Who asks, and for what.
-        again: Whether the wish may have been granted before: it then gets what it got.
-        seen: What was found to wait a moment ago, which saves the first look.
+        request: The request.
+        again: Whether the request may have been granted before; the call then returns the proposals of that time.
+        seen: The head of the queue as read a moment ago, which saves the first read.
     """
-    if again and (held := _taken(tx.run(HELD, token=wish.token).data())):
+    if again and (held := _taken(tx.run(HELD, token=request.token).data())):
         return held
     for _ in range(TRIES):
-        queue, seen = seen or look(tx, wish), None
-        if queue.expired and expire(tx, queue.expired, wish.limit):
-            queue = look(tx, wish)
+        queue, seen = seen or look(tx, request), None
+        if queue.expired and expire(tx, queue.expired, request.limit):
+            queue = look(tx, request)
         if not queue.waiting:
             return []
-        ids = sorted(_share(queue, wish))
-        at = {"ids": ids, "worker": wish.worker, "token": wish.token, "milliseconds": wish.milliseconds}
+        ids = sorted(_share(queue, request))
+        at = {"ids": ids, "worker": request.worker, "token": request.token, "milliseconds": request.milliseconds}
         if taken := _taken(tx.run(TAKE, at).data()):
             return taken
     return []
 
 
-def look(tx: ManagedTransaction, wish: Wish, *, lost: bool = True) -> Queue:
-    """Look at the queue, and return as much of it as the wish needs.
+def look(tx: ManagedTransaction, request: ClaimRequest, *, lost: bool = True) -> QueueView:
+    """Return as much of the queue as a request needs.
 
     Args:
         tx: The transaction.
-        wish: Who asks, and for what.
-        lost: Whether who wishes for the whole, and finds nothing that waits, looks for leases that have run out.
+        request: The request.
+        lost: Whether a request for the whole head searches for expired leases when the queue is empty.
     """
-    if wish.study is not None and ((found := _look(tx, wish, OF_STUDY, lost)) or not lost):
-        return found
-    # What is not marked as open, for another program has put it back into the queue, is found as well.
-    return _look(tx, wish, OF_ANY, lost)
+    if request.study is not None and ((queue := _look(tx, request, OF_STUDY, lost)) or not lost):
+        return queue
+    # This search also finds proposals that another program has put back into the queue without marking them open.
+    return _look(tx, request, OF_ANY, lost)
 
 
 def expire(tx: ManagedTransaction, ids: Sequence[str], limit: int) -> int:
-    """End those of these leases that have run out, and return how many there were."""
+    """End the leases among these that have expired, and return their number."""
     changes = [change for row in leases.lock(tx, ids).values() if (change := leases.expire(row, limit))]
     leases.apply(tx, changes)
     return sum(not change.suspect for change in changes)
 
 
 def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
-    """Return the ids of the proposals whose lease has run out."""
+    """Return the ids of the proposals whose lease has expired."""
     return list(_running(tx, OF_ANY, study, "")["expired"])
 
 
-def _look(tx: ManagedTransaction, wish: Wish, match: LiteralString, lost: bool) -> Queue:
-    head = max(HEAD, 8 * wish.count)
-    found = tx.run(match + WAITING, study=wish.study, state=State.WAITING.value, head=head).single(strict=True)
-    waiting = [(id_, priority) for id_, priority in found["waiting"]]
-    if wish.whole and (waiting or not lost):
-        return Queue(waiting)
-    running = _running(tx, match, wish.study, wish.worker)
-    return Queue(waiting, running["others"], running["expired"])
+def _look(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, lost: bool) -> QueueView:
+    head = max(HEAD, 8 * request.count)
+    row = tx.run(match + WAITING, study=request.study, state=State.WAITING.value, head=head).single(strict=True)
+    waiting = [(id_, priority) for id_, priority in row["waiting"]]
+    if request.whole and (waiting or not lost):
+        return QueueView(waiting)
+    running = _running(tx, match, request.study, request.worker)
+    return QueueView(waiting, running["others"], running["expired"])
 
 
 def _running(tx: ManagedTransaction, match: LiteralString, study: str | None, worker: str) -> Record:
     return tx.run(match + RUNNING, study=study, state=State.RUNNING.value, worker=worker).single(strict=True)
 
 
-def _share(queue: Queue, wish: Wish) -> list[str]:
-    """Choose neighbours in the queue, which never reach past the highest priority."""
+def _share(queue: QueueView, request: ClaimRequest) -> list[str]:
+    """Choose neighbouring proposals at random from those of the highest priority."""
     highest = queue.waiting[0][1]
     head = [id_ for id_, priority in queue.waiting if priority == highest]
-    size = wish.count if wish.whole else max(1, min(wish.count, len(head) // (1 + queue.others)))
+    size = request.count if request.whole else max(1, min(request.count, len(head) // (1 + queue.others)))
     shares = [head[at : at + size] for at in range(0, len(head), size)]
-    # On Neo4j, all who look at once would wait for one another over the same proposals.
-    return random.choice(shares[: max(1, len(head) // size)] if wish.whole else shares[: 1 + 2 * queue.others])
+    # At random: on Neo4j, simultaneous claims of the same proposals would wait for one another.
+    return random.choice(shares[: max(1, len(head) // size)] if request.whole else shares[: 1 + 2 * queue.others])
 
 
 def _taken(rows: Sequence[dict[str, Any]]) -> list[Taken]:

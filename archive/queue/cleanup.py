@@ -1,8 +1,8 @@
-"""What is long past: workers that are gone, and proposals whose end is so long ago that nobody asks for details.
+"""Cleanup of old records: departed workers, and proposals that ended long ago.
 
-A worker is gone when it was not heard of for so long, by the server's clock, and has claimed nothing that is still
-open. With it go its claims: what the log of a study tells of who tried a proposal, and why attempts failed. The
-proposals, their results and reasons stay, with the name of the worker that ended each.
+A worker counts as departed when its last heartbeat is older than the limit, by the server's clock, and none of its
+claims is of an open proposal. Its claims are deleted with it: the entries of a study's log about attempts and the
+reasons of their failures. The proposals, their results and reasons stay, with the id of the worker that ended each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 HISTORY_SECONDS = 90 * 86_400.0
-"""Age of what counts as long past."""
+"""Default age of the records to clean up."""
 
 BATCH = 100
 
@@ -46,18 +46,18 @@ RETURN p.id AS id
 
 
 def gone(connection: Connection, seconds: float = HISTORY_SECONDS) -> list[str]:
-    """Return the ids of the workers that are gone for so long."""
+    """Return the ids of the workers that departed at least this many seconds ago."""
     return connection.read(lambda tx: _gone(tx, seconds, None))
 
 
 def forget(connection: Connection, workers: Sequence[str], seconds: float = HISTORY_SECONDS) -> list[str]:
-    """Forget workers, as far as they are still gone, and return which."""
+    """Delete those of these workers that have not returned, and return their ids."""
     forgotten: list[str] = []
     for at in range(0, len(workers), BATCH):
         part = sorted(workers[at : at + BATCH])
 
         def work(tx: ManagedTransaction, part: Sequence[str] = part) -> list[str]:
-            # Whoever is back writes to its node, too: one of the two comes first.
+            # A worker that returns writes to its node, too, so one of the two transactions comes first.
             lock(tx, "Worker", part)
             ids = _gone(tx, seconds, part)
             tx.run(FORGET, ids=ids).consume()
@@ -68,7 +68,7 @@ def forget(connection: Connection, workers: Sequence[str], seconds: float = HIST
 
 
 def ended(connection: Connection, seconds: float = HISTORY_SECONDS) -> list[str]:
-    """Return the ids of the proposals that ended so long ago."""
+    """Return the ids of the proposals that ended at least this many seconds ago."""
     rows = connection.read(lambda tx: tx.run(ENDED, milliseconds=round(1000 * seconds)).data())
     return [row["id"] for row in rows]
 

@@ -1,8 +1,8 @@
-"""Completion: the one way in which a proposal gets its result.
+"""Completion: the only code that gives a proposal its result.
 
 A result may come from the worker that holds the proposal, from a worker that has lost it, from a rung, or together with
 the proposal itself. Each of them is a `ProposalResult`, and one statement writes any number of them: the proposal's
-state and whatever follows from it, the Evaluation, and its relationships.
+state and the properties that depend on it, the Evaluation, and its relationships.
 
     (:Proposal {state: COMPLETE | PRUNED}) -[:RESULTED_IN]-> (:Evaluation) -[:OF]-> (:Architecture)
                                                                    ├-[:ON]-> (:Task)
@@ -22,8 +22,8 @@ from archive.store.records import Result, State
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
 
-# This goes through the study node, which many transactions write to: a row that is missed is counted below
-# (`archive.database.statements`).
+# The path leads through the study node, which many transactions write to. A missing row is noticed by the count of the
+# next statement (`archive.database.statements`).
 TASKS = """
 UNWIND $studies AS name
 MATCH (s:Study {name: name})
@@ -58,7 +58,7 @@ CREATE (e)-[:ON]->(t)
 RETURN count(*) AS written, collect(p.id) AS done
 """
 
-# The proposal went on from a rung, and has a result already.
+# A promoted proposal has the result of its earlier rung already.
 COMPLETE_AGAIN = f"""
 UNWIND $rows AS row
 MATCH (p:Proposal {{id: row.id}})
@@ -71,7 +71,7 @@ SET e += row.properties, e.created = timestamp()
 RETURN count(*) AS written
 """
 
-# A user may have deleted the result of a rung.
+# A user may have deleted the evaluation of a rung.
 RECORDED = """
 UNWIND $ids AS id
 MATCH (e:Evaluation {id: id})
@@ -95,10 +95,10 @@ class ProposalResult:
     """The result of a proposal.
 
     Attributes:
-        id: Of the proposal, and of its evaluation.
+        id: Id of the proposal and of its evaluation.
         state: The proposal's new state.
         result: The result.
-        changes: Further properties of the proposal to set; None removes one. Its curve always goes.
+        changes: Further properties of the proposal to set; None removes one. Its curve is always removed.
         finished: Time of the result, in milliseconds of the server's clock; None for now.
         again: Whether the proposal may have a result of an earlier rung, which this one replaces.
         holder: Token of the claim that has to hold the proposal; None where the caller has created or locked it.
@@ -116,10 +116,10 @@ class ProposalResult:
 
 
 def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
-    """Store the results of proposals that the caller has created or locked, and that may have a result now.
+    """Store the results of proposals that the caller has created or locked, and has found ready for a result.
 
     Raises:
-        IncompleteWriteError: Something that belongs to a proposal was not found.
+        IncompleteWriteError: A node that belongs to a proposal was not found.
     """
     candidates = sorted(one.id for one in results if one.again)
     recorded = set(tx.run(RECORDED, ids=candidates).single(strict=True)["ids"]) if candidates else set()
@@ -133,7 +133,7 @@ def complete(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> None:
 
 
 def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> int:
-    """Store in one step the results of those proposals that their holders still hold; return how many those are.
+    """Store in one step the results of those proposals that their workers still hold, and return their number.
 
     The other proposals stay as they are. So do proposals whose reports had curves that the result lacks.
     """
@@ -144,7 +144,7 @@ def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> 
 
 
 def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
-    """Store where the weights of evaluations are, as far as any were kept."""
+    """Store the addresses of the weights that were kept."""
     saved = [{"id": one.id, **vars(one.result.checkpoint)} for one in results if one.result.checkpoint]
     if saved:
         write_all(tx, CHECKPOINT, saved)

@@ -1,13 +1,13 @@
-"""What happened to the proposals of a study, in the order of time: who suggested, who tried, what came of it.
+"""Event log of a study: suggestions, attempts and outcomes of its proposals, in the order of time.
 
     proposed ──> claimed ──> complete | pruned                       with the value
                     ├──────> failed                                  with the reason and the end of the trial's log
-                    ├──────> lost | returned ──> claimed ──> …       another worker's turn
+                    ├──────> lost | returned ──> claimed ──> …       claimed by another worker
                     └──────> pruned ──> promoted ──> claimed ──> …   from one rung to the next
                     (`archive.queue.successive_halving`)
     cancelled | failed ──> retried ──> claimed ──> …                 at a user's wish (`archive.queue.cancellation`)
 
-Every claim is a `CLAIMED` relationship, which also says how it ended when it gave no result. All times are the
+Every claim is a `CLAIMED` relationship, which also holds how it ended if it gave no result. All times are the
 server's.
 """
 
@@ -57,8 +57,8 @@ RETURN p.id AS id, w.id AS worker, c.token AS token, c.at AS at, c.ended AS ende
 ORDER BY id, at
 """
 
-# What is open, what counts towards the budget, and what time it is for the server.
-STANDING = """
+# Numbers of open and of evaluated proposals, the budget, and the server's time.
+PROGRESS = """
 MATCH (s:Study {name: $study})
 OPTIONAL MATCH (s)-[:PROPOSED]->(p:Proposal)
 WHERE $id IS NULL OR p.id = $id
@@ -68,25 +68,25 @@ RETURN s.budget AS budget, timestamp() AS now,
 """
 
 OVERLAP = 60_000
-"""Milliseconds that two looks have in common: what is committed late bears the time at which it began."""
+"""Milliseconds by which two reads overlap: a late commit bears the time at which its transaction began."""
 
 STUDY = "MATCH (s:Study) RETURN s.name AS name ORDER BY s.created, name"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing that happened.
+    """One event.
 
     Attributes:
-        at: When, in milliseconds since 1970 by the server's clock; None where it is not on record.
+        at: Time in milliseconds since 1970, by the server's clock; None where it is not on record.
         proposal: Id of the proposal.
         number: Its number in the study.
         event: What happened.
-        who: The agent that proposed, or the worker that did the rest.
-        details: What else is known: of a proposal its architecture, acquisition and basis; of a claim the attempt;
+        who: Id of the agent that proposed, or of the worker of all other events.
+        details: Further properties: of a proposal its architecture, acquisition and basis; of a claim the attempt;
             of a failure the reason; of a result value, epochs, seconds and device,
             or the evaluation that it repeats.
-        log: The end of the trial's own log, of a failure that left one.
+        log: End of the trial's log, for a failure that left one.
     """
 
     at: int | None
@@ -99,7 +99,7 @@ class Entry:
 
 
 def read(connection: Connection, study: str, proposal: str | None = None) -> list[Entry]:
-    """Return what happened in a study, or to one proposal of it, the oldest first.
+    """Return the events of a study, or of one proposal of it, the oldest first.
 
     Raises:
         UnknownNameError: There is no such study, or no such proposal in it.
@@ -110,8 +110,8 @@ def read(connection: Connection, study: str, proposal: str | None = None) -> lis
     return entries
 
 
-class Follower:
-    """Reads what is new in a study, or about one proposal of it, at each look; only what has changed is read again.
+class EventFollower:
+    """Incremental reader of the events of a study, or of one proposal; each call reads only changed proposals.
 
     Args:
         connection: The way to the archive.
@@ -119,31 +119,31 @@ class Follower:
         proposal: Id of the one proposal that is followed.
 
     Attributes:
-        done: Whether nothing more can come: all has ended, and the budget is spent.
+        done: Whether no event can follow: all proposals have ended, and the budget is spent.
     """
 
     def __init__(self, connection: Connection, study: str, proposal: str | None = None) -> None:
-        """Begin with nothing seen."""
+        """Begin before the first event."""
         self.done = False
         self._connection, self._study, self._proposal = connection, study, proposal
         self._since: int | None = None
         self._seen: set[tuple[int | None, str, str]] = set()
 
     def look(self) -> list[Entry]:
-        """Return what has happened since the last look, the oldest first; at the first one, everything.
+        """Return the events since the last call, the oldest first; the first call returns all.
 
         Raises:
             UnknownNameError: There is no such study, or no such proposal in it.
         """
-        # Asked first: what ends between the two questions is still told.
+        # This query comes first, so that a proposal that ends between the two queries is still reported.
         at = {"study": self._study, "id": self._proposal}
-        standing = self._connection.read(lambda tx: tx.run(STANDING, at).single())
+        progress = self._connection.read(lambda tx: tx.run(PROGRESS, at).single())
         entries = _entries(self._connection, self._study, self._proposal, self._since)
-        if standing is None or (self._since is None and not entries):
+        if progress is None or (self._since is None and not entries):
             _check_names(self._connection, self._study, self._proposal)
-        if standing is not None:
-            self.done = not standing["open"] and bool(self._proposal or standing["evaluated"] >= standing["budget"])
-            self._since = standing["now"] - OVERLAP
+        if progress is not None:
+            self.done = not progress["open"] and bool(self._proposal or progress["evaluated"] >= progress["budget"])
+            self._since = progress["now"] - OVERLAP
         new = [entry for entry in entries if (entry.at, entry.proposal, entry.event) not in self._seen]
         self._seen |= {(entry.at, entry.proposal, entry.event) for entry in new}
         return new
@@ -157,7 +157,7 @@ def _entries(connection: Connection, study: str, proposal: str | None, since: in
     proposals, claims = connection.read(work)
     held = {id_: list(rows) for id_, rows in groupby(claims, key=lambda row: str(row["id"]))}
     entries = [entry for row in proposals for entry in _of_proposal(row, held.get(row["id"], []))]
-    # Stable: what has one time stays in the order in which it can only have happened.
+    # The sort is stable: events of equal time keep their causal order.
     return sorted(entries, key=lambda entry: (entry.at is None, entry.at or 0))
 
 
@@ -195,11 +195,11 @@ def _of_proposal(row: Row, claims: list[dict[str, Any]]) -> list[Entry]:
             entries.append(entry(claim["ended"], claim["outcome"], claim["worker"], end, claim["log"]))
         if claim["promoted"] is not None:
             entries.append(entry(claim["promoted"], "promoted", None, {"rung": claim["rung"] + 2}))
-        # What was handed back had cost nothing, and what was promoted begins its count anew.
+        # A returned claim costs no attempt, and a promotion resets the count.
         attempt = 1 if claim["promoted"] is not None else attempt + (claim["outcome"] != "returned")
     at_rung = row["state"] == "PRUNED" and any(claim["outcome"] == "pruned" for claim in claims)
     if row["state"] in ("COMPLETE", "PRUNED") and not at_rung:
-        # A worker that had lost its lease may still have been the first with a result.
+        # The first result may have come from a worker that had lost its lease.
         who = next(
             (claim["worker"] for claim in claims if row["token"] is not None and claim["token"] == row["token"]),
             row["worker"],
@@ -207,7 +207,7 @@ def _of_proposal(row: Row, claims: list[dict[str, Any]]) -> list[Entry]:
         result = {name: row[name] for name in ("value", "epochs", "seconds", "device", "answered_from")}
         entries.append(entry(row["finished"], row["state"].lower(), who, result))
     elif given_up:
-        # One transaction notes both ends, the claim's a moment after the proposal's.
+        # One transaction records both ends, the claim's a moment after the proposal's.
         last = max([row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])])
         entries.append(entry(last, "failed", row["worker"], {"reason": row["reason"]}))
     return entries

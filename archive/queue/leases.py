@@ -1,4 +1,4 @@
-"""Leases: how one proposal is held by one worker at a time, and what becomes of it.
+"""Leases: the exclusive, time-limited hold of a worker on a proposal, and the states that it can lead to.
 
     WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again:
     `archive.queue.successive_halving`)
@@ -6,13 +6,14 @@
        +-- lose, while --+-- lose, at the limit --> FAILED
            attempts are left
 
-A proposal is locked by writing to it before its state is tested: on Neo4j, which reads what is committed at the
-moment of each read, the write waits for other writers; on the embedded server it makes a concurrent change
-a conflict at commit, and the loser starts again. What becomes of a locked proposal is a `Change`, decided here without
-the database; any number of them is written by one statement. What decides is the server's clock, never the caller's.
+A transaction writes to a proposal before it tests the state, which locks the proposal. On Neo4j, where each read sees
+the latest commits, the write waits for other writers. On ArcadeDB a concurrent change becomes a conflict at commit, and
+the later transaction runs again. The new state of a locked proposal is a `Change`, decided here without the database;
+one statement writes any number of them. Only the server's clock decides, never the caller's.
 
-A lease that has run out is noted first, and ends when a third of its length later it is still not renewed: after an
-outage of the server all leases have run out, and whoever comes back first must not take what the others still train.
+An expired lease is first marked as suspected, and ends if it is still not renewed a third of its duration later. After
+an outage of the server all leases have expired, and the first worker to return must not take proposals that others are
+still training.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 LOG_LENGTH = 4000
-"""Most characters of a trial's log that are kept with the attempt that failed."""
+"""Maximum number of characters of a trial's log that are kept with a failed attempt."""
 
 LOCK = """
 UNWIND $ids AS id
@@ -66,7 +67,7 @@ SET p += row.properties, p.lease_until = timestamp() + row.properties.lease, p.s
 RETURN count(*) AS renewed
 """
 
-# Each step starts from what is bound: in one pattern, the embedded server visits the claims of all workers.
+# Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
 PART = """
 UNWIND $parted AS parted
 MATCH (p:Proposal {id: parted.id})
@@ -79,14 +80,14 @@ SET c.ended = timestamp(), c.outcome = parted.outcome, c.reason = parted.reason,
 
 @dataclass(frozen=True)
 class Change:
-    """What becomes of a locked proposal.
+    """A change of a locked proposal.
 
     Attributes:
-        id: Of the proposal.
-        properties: To be set; None removes one.
-        lease: Milliseconds that the lease lasts from now on; None leaves its end as it is.
-        suspect: Whether the lease has run out, and its end is near.
-        parted: How a claim ended without a result: its token, `outcome`, `reason` and `log`.
+        id: Id of the proposal.
+        properties: Properties to set; None removes one.
+        lease: New duration of the lease in milliseconds, from now on; None leaves its end as it is.
+        suspect: Whether to mark the lease as expired but not ended yet.
+        parted: End of a claim without a result: its token, `outcome`, `reason` and `log`.
     """
 
     id: str
@@ -97,7 +98,7 @@ class Change:
 
 
 def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
-    """Lock proposals, in one order for all callers, and return what they say; those that do not exist are left out."""
+    """Lock proposals, in one order for all callers, and return their properties by id; missing ids are left out."""
     return {row["id"]: row.data() for row in tx.run(LOCK, ids=sorted(set(ids)))}
 
 
@@ -115,13 +116,13 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
 
 
 def after(row: Row, change: Change) -> Row:
-    """Return what a locked proposal says after a change."""
+    """Return the properties of a locked proposal after a change."""
     kept = {name for name in row["keys"] if change.properties.get(name, "") is not None}
     return {**row, **change.properties, "keys": [*kept, *(change.properties.keys() - kept)]}
 
 
 def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -> Change:
-    """Lengthen a lease, noting the curve so far.
+    """Renew a lease, and store the curve so far.
 
     Raises:
         LeaseLostError: The token does not hold the proposal.
@@ -131,7 +132,7 @@ def renew(row: Row, token: str, milliseconds: int, curve: Curve | None = None) -
 
 
 def renew_held(tx: ManagedTransaction, renewals: Iterable[tuple[str, str, int, Curve | None]]) -> int:
-    """Do the same at once to all of these that are held: (id, token, milliseconds, curve); return how many are."""
+    """Renew the leases that are held among (id, token, milliseconds, curve), in one statement; return their number."""
     rows = [
         {"id": id_, "token": token, "properties": _renewed(milliseconds, curve)}
         for id_, token, milliseconds, curve in sorted(renewals, key=lambda renewal: renewal[0])
@@ -146,18 +147,18 @@ def _renewed(milliseconds: int, curve: Curve | None) -> dict[str, Any]:
 def finish(row: Row, token: str, state: State) -> Change:
     """Return the change of a proposal that gets its result (`archive.queue.completion`).
 
-    The result is taken from a worker that has lost its lease, too. The curve moves to the evaluation.
+    A worker that has lost its lease may deliver the result, too. The curve moves to the evaluation.
     """
     return Change(row["id"], {"state": state.value, "token": token, "reason": None, **without_curve(row)})
 
 
 def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str | None = None) -> Change | None:
-    """Note why the holder could not finish; None where it is noted already.
+    """Return the change of a proposal that its worker could not finish; None if it is recorded already.
 
     Raises:
         LeaseLostError: Another token holds the proposal, or has finished it.
     """
-    # What lost or failed keeps the last holder's token, so a repeated call is known as such.
+    # A lost or failed proposal keeps the token of its last worker, which identifies a repeated call.
     if row["token"] == token and row["state"] in (State.WAITING, given_up(row)):
         return None
     _check_holder(row, token)
@@ -167,7 +168,7 @@ def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str
 
 
 def release(row: Row, token: str) -> Change | None:
-    """Put the holder's proposal back into the queue as if it had never been claimed; None where it is there already.
+    """Return the change that puts a proposal back into the queue without an attempt; None if it is there already.
 
     Raises:
         LeaseLostError: Another token holds the proposal, or has finished it.
@@ -179,17 +180,17 @@ def release(row: Row, token: str) -> Change | None:
 
 
 def expire(row: Row, limit: int) -> Change | None:
-    """End a lease that ran out long enough ago; note that it did, before; None where it has not."""
+    """Return the change that marks an expired lease, or ends a marked one; None if neither is due."""
     if row["state"] != State.RUNNING or (row["late"] or 0) <= 0:
         return None
     grace, suspected = row["grace"], row["suspected"]
     if grace and (suspected is None or suspected < grace):
         return Change(row["id"], suspect=True) if suspected is None else None
-    return _lose(row, limit, f"its lease expired without a word from worker {row['worker']}", "lost", None)
+    return _lose(row, limit, f"its lease expired without a report from worker {row['worker']}", "lost", None)
 
 
 def given_up(row: Row) -> State:
-    """Return how a proposal ends that is not tried again: a result of an earlier rung is kept."""
+    """Return the final state of a proposal that is not tried again; the result of an earlier rung is kept."""
     return State.PRUNED if row["rung_values"] else State.FAILED
 
 
@@ -199,7 +200,7 @@ def without_curve(row: Row) -> dict[str, None]:
 
 
 def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> Change:
-    """Take a proposal from its holder: back to the queue, or FAILED once `limit` attempts are lost."""
+    """Return the change that takes a proposal from its worker: WAITING, or FAILED once `limit` attempts are lost."""
     attempts = row["attempts"] + 1
     end = attempts >= limit
     text = f"{reason}; given up after {attempts} attempts" if end else reason
@@ -209,7 +210,7 @@ def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> C
 def _leave(
     row: Row, attempts: int, state: State, reason: str | None, parted: tuple[str, str | None, str | None]
 ) -> Change:
-    # The curve of a failed trial stays, as the trace of what went wrong; a new attempt starts a new one.
+    # The curve of a failed trial stays for diagnosis; a new attempt starts a new curve.
     cleared = without_curve(row) if state is State.WAITING else {}
     outcome, why, log = parted
     return Change(

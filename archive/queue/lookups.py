@@ -1,4 +1,4 @@
-"""Proposals as they stand, of a study or by id, and how soon they are wanted."""
+"""Reading of proposals, by study or by id, and setting of their priority."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ RETURN p.id AS id
 
 def of_study(connection: Connection, study: str, states: Iterable[State] | None = None) -> list[Proposal]:
     """Return the proposals of a study by number, all or those in some states."""
-    wanted = None if states is None else [state.value for state in states]
-    rows = connection.read(lambda tx: tx.run(LIST, study=study, states=wanted).data())
+    names = None if states is None else [state.value for state in states]
+    rows = connection.read(lambda tx: tx.run(LIST, study=study, states=names).data())
     return [proposal_from(row["proposal"]) for row in rows]
 
 

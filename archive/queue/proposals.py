@@ -1,8 +1,13 @@
 """Proposals: from an agent's suggestion, through a worker's lease, to a result or the reason of a failure.
 
-Agents and trainers meet here and nowhere else. Every call is one retryable transaction, and a repetition of the same
-call changes nothing more: `create` and `claim` carry a token for that, the others name the state that they lead to.
-A lost lease does not lose a result: the first result to arrive is kept.
+Agents and trainers meet here and nowhere else. Concurrency rules of the queue:
+
+- Every call is one retryable, idempotent transaction. `create` and `claim` carry a token that identifies a repetition;
+  the other calls name the state that they lead to.
+- Additions to a study lock the study first (`archive.queue.admission`), proposals are locked in the order of their ids
+  (`archive.queue.leases`), and studies before proposals (`archive.queue.successive_halving`).
+- Exactly one worker holds a proposal, as its token proves. Only the server's clock decides about leases.
+- A lost lease does not lose a result: the first result to arrive is kept (`archive.queue.completion`).
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ from archive.architecture.graph import Architecture
 from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
 from archive.queue import cancellation, claims, lookups, updates, workers
-from archive.queue.admission import Request, Suggestion, admit
+from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.store import participants, studies
 from archive.store.architectures import Architectures
@@ -31,19 +36,19 @@ if TYPE_CHECKING:
 
     from archive.database.connection import Connection
 
-__all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "Suggestion"]
+__all__ = ["Claim", "Proposal", "Proposals", "Result", "State", "SuggestionLike"]
 
 MAX_ATTEMPTS = 3
 LOST_SECONDS = 1.0  # minimum interval between searches for expired leases by a caller that polls
 
 
 class Proposals:
-    """Creates, leases and completes proposals. Safe to share between threads and, through the database, machines."""
+    """The work queue. Safe to share between threads and, through the database, machines."""
 
     def __init__(
         self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS
     ) -> None:
-        """Read and write through this connection; a proposal FAILS when `max_attempts` workers have lost it."""
+        """Read and write through this connection; after `max_attempts` lost attempts a proposal becomes FAILED."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
         self._studies: dict[str, Study] = {}
         self._lost_at: dict[str | None, float] = {}
@@ -52,7 +57,7 @@ class Proposals:
         self,
         study: str,
         agent_id: str,
-        suggestions: Sequence[Suggestion],
+        suggestions: Sequence[SuggestionLike],
         budget: int | None = None,
         *,
         outcomes: Sequence[Result | str | None] | None = None,
@@ -71,20 +76,20 @@ class Proposals:
         Args:
             study: Name of the study.
             agent_id: Return value of `register_agent`.
-            suggestions: Networks to evaluate; see `archive.queue.admission.Suggestion`.
-            budget: The caller's own limit on the study's proposals that have not failed, beside the study's.
+            suggestions: Networks to evaluate; see `archive.queue.admission.SuggestionLike`.
+            budget: The caller's limit on the study's proposals that have not failed, in addition to the study's.
             outcomes: For each suggestion, its result where that is known already (from a table, or from
                 `archive.queue.reuse`), or the reason why it failed; None for a suggestion that has to be evaluated.
             most: Number of suggestions to add at most, the first ones that are new; None for all.
             after: Number of proposals that the study must have; with another number, another search was faster, and
                 nothing is stored.
-            unique: Whether to leave out networks whose functional key the study has, whatever became of them.
-            token: Makes a call known as a repetition of an earlier one, whose proposals it then returns.
-            basis: The agent's knowledge when it suggested, JSON-able.
+            unique: Whether to leave out networks whose functional key the study has, in any state.
+            token: Identifies a repetition of an earlier call, whose proposals are then returned.
+            basis: The agent's knowledge when it made the suggestions, as JSON-compatible values.
             seconds: Time that the agent took to suggest.
 
         Returns:
-            The new proposals; fewer than asked for where the budget or a repeat forbids.
+            The new proposals; fewer than requested where the budget or a repeated network forbids more.
 
         Raises:
             UnknownNameError: There is no such study or agent.
@@ -105,13 +110,13 @@ class Proposals:
         return admit(self._connection, request, again=token is not None)
 
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
-        """Take the next proposal, of one study or of any; None when nothing waits.
+        """Claim the next proposal, of one study or of any; None when the queue is empty.
 
-        Exactly one of all callers gets a proposal. A proposal whose lease ran out is to be had again, until
+        Exactly one of all callers gets a proposal. A proposal with an expired lease can be claimed again, until
         `max_attempts` workers have lost it.
         """
-        wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
-        return next(iter(self._claim(wish)), None)
+        request = claims.ClaimRequest(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
+        return next(iter(self._claim(request)), None)
 
     def claim_many(
         self,
@@ -122,56 +127,57 @@ class Proposals:
         lease_seconds: float = LEASE_SECONDS,
         whole: bool = False,
     ) -> builtins.list[Claim]:
-        """Take several proposals in one transaction, by number, under one token; none when nothing waits.
+        """Claim several proposals in one transaction, by number, under one token; none when the queue is empty.
 
-        Never more than the worker's part of what waits, so that others who work on the same queue get theirs; with
-        `whole`, for who answers at once, as many as wait. See `archive.queue.claims.Wish` for what that leaves out.
+        The worker gets a fair share of the queue at most, so that other workers get theirs. With `whole`, for workers
+        that answer immediately, it may get all; `archive.queue.claims.ClaimRequest` states the price.
         """
-        wish = claims.Wish(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole)
-        return self._claim(wish) if most > 0 else []
+        request = claims.ClaimRequest(
+            worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole
+        )
+        return self._claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
-        """Store what a worker has to say of its proposals in one transaction; see `archive.queue.updates`.
+        """Store the notices of a worker in one transaction; see `archive.queue.updates`.
 
         Args:
             several: Reports, completions, failures and releases, of any proposals.
 
         Returns:
-            To each notice, True where it stands, False where another's result was first, or why it was refused
-            (`LeaseLostError`, `UnknownNameError`).
+            For each notice, True if it was stored, False if another worker's result was first, or the error that
+            refuses it (`LeaseLostError`, `UnknownNameError`).
 
         Raises:
-            UsageError: The lists of a curve differ in length; then nothing is stored.
+            UsageError: The lists of a curve differ in length; nothing is stored then.
         """
         updates.check(several)
         work, alone = partial(updates.settle, notices=several, limit=self._limit), len(several) > LONG
         return self._connection.write(work, alone=alone) if several else []
 
     def heartbeat(self, id_: str, token: str, lease_seconds: float = LEASE_SECONDS) -> None:
-        """Lengthen a lease from now on.
+        """Renew a lease from now on.
 
         Raises:
-            LeaseLostError: The proposal is another worker's, back in the queue, or done.
+            LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has ended.
         """
         self._settle(Report(id_, token, None, lease_seconds))
 
     def report(self, id_: str, token: str, curve: Curve, lease_seconds: float = LEASE_SECONDS) -> None:
-        """Store the whole curve so far, one value a metric and epoch, and lengthen the lease.
+        """Store the whole curve so far, one value a metric and epoch, and renew the lease.
 
         Raises:
-            LeaseLostError: The proposal is another worker's, back in the queue, or done.
+            LeaseLostError: Another worker holds the proposal, it is back in the queue, or it has ended.
             UsageError: The lists of the curve differ in length.
         """
         self._settle(Report(id_, token, curve, lease_seconds))
 
     def complete(self, id_: str, token: str, result: Result, *, pruned: bool = False) -> bool:
-        """Store a result: evaluation, curve, metrics and checkpoint in one transaction with the proposal's state.
+        """Store a result: evaluation, curve, metrics and weights in one transaction with the proposal's state.
 
-        A result is taken from a worker that has lost its lease too, and for a proposal given up as FAILED, unless
-        there is a result already.
+        Without an earlier result, a worker that has lost its lease may deliver one, too, even for a FAILED proposal.
 
         Returns:
-            Whether the result on record is this worker's; False when another's was first.
+            Whether the result on record is this worker's; False if another worker's was first.
         """
         return self._settle(Completion(id_, token, result, pruned))
 
@@ -179,20 +185,20 @@ class Proposals:
         """Store why training failed; with `retry`, let another worker try while attempts are left.
 
         Raises:
-            LeaseLostError: The proposal is another worker's, or done.
+            LeaseLostError: Another worker holds the proposal, or it has ended.
         """
         self._settle(Failure(id_, token, reason, retry, log))
 
     def release(self, id_: str, token: str) -> None:
-        """Hand a proposal back untried: a worker that leaves in order costs it no attempt.
+        """Return a proposal to the queue; an orderly departure of a worker costs it no attempt.
 
         Raises:
-            LeaseLostError: The proposal is another worker's, or done.
+            LeaseLostError: Another worker holds the proposal, or it has ended.
         """
         self._settle(Release(id_, token))
 
     def prioritise(self, id_: str, priority: float) -> None:
-        """Set the priority of a proposal: larger is claimed first, and agents' own have 0.
+        """Set the priority of a proposal: larger is claimed first; proposals of agents have 0.
 
         Raises:
             UnknownNameError: There is no such proposal.
@@ -218,9 +224,9 @@ class Proposals:
         return cancellation.retry(self._connection, [id_])[0]
 
     def expire(self, study: str | None = None) -> int:
-        """Put proposals whose lease ran out back into the queue, and return how many there were.
+        """Put proposals with an expired lease back into the queue, and return their number.
 
-        `claim` does as much; this is for a study that no worker serves any more.
+        `claim` does the same; this method is for a study that no worker serves any more.
         """
         ids = self._connection.read(lambda tx: claims.expired(tx, study))
         return self._connection.write(lambda tx: claims.expire(tx, ids, self._limit)) if ids else 0
@@ -235,51 +241,51 @@ class Proposals:
         Raises:
             UnknownNameError: There is no such proposal.
         """
-        found = lookups.of_ids(self._connection, [id_])
-        if not found:
+        proposals = lookups.of_ids(self._connection, [id_])
+        if not proposals:
             raise UnknownNameError("proposal", id_, ())
-        return found[0]
+        return proposals[0]
 
     def pending(self, study: str) -> builtins.list[tuple[Proposal, Architecture]]:
-        """Return what waits or runs, with the architectures, for agents that must not propose it again."""
-        found = self.list(study, [State.WAITING, State.RUNNING])
-        networks = self._architectures.get_many(proposal.architecture_key for proposal in found)
-        return [(proposal, networks[proposal.architecture_key]) for proposal in found]
+        """Return waiting and running proposals with their architectures, which agents must not propose again."""
+        proposals = self.list(study, [State.WAITING, State.RUNNING])
+        networks = self._architectures.get_many(proposal.architecture_key for proposal in proposals)
+        return [(proposal, networks[proposal.architecture_key]) for proposal in proposals]
 
     def register_agent(self, kind: str, config: Mapping[str, Any], version: str) -> str:
-        """Store what an agent is and return its id, the same for the same kind, configuration and version."""
+        """Store an agent and return its id, the same for the same kind, configuration and version."""
         return participants.register_agent(self._connection, kind, config, version)
 
     def register_worker(self, worker: str, host: str | None = None, device: str | None = None) -> None:
-        """Store a worker, or what is new about it."""
+        """Store a worker, or its changed properties."""
         workers.beat(self._connection, worker, host=host, device=device)
 
     def worker_heartbeat(self, worker: str) -> None:
         """Store that a worker is alive, whether or not it holds a proposal."""
         workers.beat(self._connection, worker)
 
-    def _claim(self, wish: claims.Wish) -> builtins.list[Claim]:
-        many, runs, seen = wish.count > LONG, count(), None
+    def _claim(self, request: claims.ClaimRequest) -> builtins.list[Claim]:
+        many, runs, seen = request.count > LONG, count(), None
         if many:
-            # Callers that claim many poll often and usually find nothing: a cheap read comes first.
-            lost = time.monotonic() - self._lost_at.get(wish.study, -math.inf) > LOST_SECONDS
-            seen = self._connection.read(lambda tx: claims.look(tx, wish, lost=lost))
-            if wish.whole and lost and not seen.waiting:
-                self._lost_at[wish.study] = time.monotonic()
+            # Batch claimers poll often and usually find nothing, so a cheap read comes first.
+            lost = time.monotonic() - self._lost_at.get(request.study, -math.inf) > LOST_SECONDS
+            seen = self._connection.read(lambda tx: claims.look(tx, request, lost=lost))
+            if request.whole and lost and not seen.waiting:
+                self._lost_at[request.study] = time.monotonic()
             if not seen:
                 return []
 
         def work(tx: ManagedTransaction) -> builtins.list[claims.Taken]:
-            # A second run means that the first one's acknowledgement may be what was lost.
+            # A second run may mean that the first one was committed and only its acknowledgement was lost.
             repeated = next(runs) > 0
-            return claims.claim(tx, wish, again=repeated, seen=None if repeated else seen)
+            return claims.claim(tx, request, again=repeated, seen=None if repeated else seen)
 
-        # Callers that claim many collide: all of them want the head of the queue.
+        # Batch claims collide, because all of them take the head of the queue.
         taken = self._connection.write(work, lane="claims" if many else None)
-        # The leases of those that cannot be read here run out.
+        # Proposals with unreadable networks are left out; their leases expire.
         networks = self._architectures.get_readable(one.proposal.architecture_key for one in taken)
         return [
-            Claim(one.proposal, network, self._study(one.proposal.study, one.study_created), wish.token)
+            Claim(one.proposal, network, self._study(one.proposal.study, one.study_created), request.token)
             for one in taken
             if (network := networks.get(one.proposal.architecture_key)) is not None
         ]
@@ -291,8 +297,8 @@ class Proposals:
         return answer
 
     def _study(self, name: str, created: int | None) -> Study:
-        # What a claim tells of a study never changes, but for the budget, which is no worker's concern. A study of the
-        # same name that was made later, in an archive that was emptied or replaced meanwhile, is another one.
+        # A study never changes except for its budget, which workers do not need. A later time of creation means another
+        # study of the same name, in an archive that was emptied or replaced.
         study = self._studies.get(name)
         if study is None or study.created != created:
             study = self._studies[name] = studies.read(self._connection, name)

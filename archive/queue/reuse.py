@@ -1,13 +1,14 @@
-"""Known architectures are answered, not trained again: across studies, on the same task and under the same protocol.
+"""Reuse of known results: an architecture with a result for the same task and protocol is not trained again.
 
     suggestion ── functional key, hyperparameters ──> a finished evaluation of any study, or an imported one
-        │ there is none                                   │ the first on record
+        │ none                                            │ the first on record
         v                                                 v
     Proposal WAITING                                  Proposal COMPLETE, with an Evaluation {answered_from, seconds: 0}
 
-An answer is an evaluation of the study like any other, with metrics, curve and weights of the one that it repeats, and
-says so: `answered_from` is that one's id, and its cost is 0 seconds. What is itself an answer, was pruned, was trained
-on a part of the protocol or lacks the study's objective answers nothing. Where noise matters, ask for another training.
+A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
+`answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
+trained with a part of the protocol or without the study's objective are not reused. Where noise matters, request
+another training.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from archive.queue.admission import Suggestion
+from archive.queue.admission import SuggestionLike
 from archive.store.evaluations import task_id
 from archive.store.properties import CURVE, METRIC, from_json, to_json, with_prefix
 from archive.store.records import Checkpoint, Result, State, Study
@@ -25,7 +26,7 @@ from archive.store.records import Checkpoint, Result, State, Study
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
-# From the key's few architectures outwards: begun at the task, it would visit all that was ever measured.
+# The query starts from the few architectures of a key: from the task, it would scan all evaluations of the task.
 KNOWN = """
 UNWIND $keys AS key
 MATCH (a:Architecture {functional_key: key})
@@ -50,50 +51,49 @@ RETURN count(e) AS answered
 """
 
 
-class Answers:
-    """Finds the known results of suggestions; `Proposals.create` adds both to a study."""
+class ReusedResults:
+    """Lookup of known results for suggestions; `Proposals.create` adds both to a study."""
 
     def __init__(self, connection: Connection) -> None:
         """Read and write through this connection."""
         self._connection = connection
 
-    def known(self, study: Study, suggestions: Sequence[Suggestion]) -> list[Result | None]:
-        """Return what the archive knows of each suggestion, None where nothing, in their order.
+    def known(self, study: Study, suggestions: Sequence[SuggestionLike]) -> list[Result | None]:
+        """Return the known result of each suggestion, in their order; None where there is none.
 
         Args:
-            study: Whose task, protocol and objective count.
+            study: Study whose task, protocol and objective apply.
             suggestions: Networks with their hyperparameters.
         """
         keys = sorted({suggestion.architecture.functional_key for suggestion in suggestions})
         at = task_id(study.task, study.protocol)
         rows = self._connection.read(lambda tx: tx.run(KNOWN, keys=keys, task=at).data()) if keys else []
-        found: dict[tuple[str, str], tuple[str, Result]] = {}
+        known: dict[tuple[str, str], tuple[str, Result]] = {}
         for row in rows:
             result = _result(row, study.objective)
             if result is not None:
                 settings = to_json(from_json(row["hyperparameters"]))
-                found.setdefault((row["key"], settings), (row["architecture"], result))
-        return [_answer(found, suggestion) for suggestion in suggestions]
+                known.setdefault((row["key"], settings), (row["architecture"], result))
+        return [_reused(known, suggestion) for suggestion in suggestions]
 
     def count(self, study: str) -> int:
-        """Return how many evaluations of a study were answered from the archive."""
+        """Return how many evaluations of a study reuse a known result."""
         return int(self._connection.read(lambda tx: tx.run(COUNT, study=study).single(strict=True)["answered"]))
 
 
-def _answer(found: Mapping[tuple[str, str], tuple[str, Result]], suggestion: Suggestion) -> Result | None:
+def _reused(known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: SuggestionLike) -> Result | None:
     if getattr(suggestion, "fidelity", None) is not None:
         return None
     hyperparameters = to_json(getattr(suggestion, "hyperparameters", None) or {})
-    known = found.get((suggestion.architecture.functional_key, hyperparameters))
-    if known is None:
+    key, result = known.get((suggestion.architecture.functional_key, hyperparameters), ("", None))
+    if result is None:
         return None
-    # Weights are laid out by layers: those of a network with other dead layers are not this one's.
-    same = known[0] == suggestion.architecture.key
-    return known[1] if same else replace(known[1], checkpoint=None)
+    # Weights are stored by layer, so those of a network with other dead layers do not fit.
+    return result if key == suggestion.architecture.key else replace(result, checkpoint=None)
 
 
 def _result(row: Mapping[str, Any], objective: str) -> Result | None:
-    """Return what an evaluation says of the objective; None where it says nothing, or not of the whole protocol."""
+    """Return an evaluation as a result for an objective; None if it lacks the objective, or a part of the protocol."""
     node = row["evaluation"]
     metrics = with_prefix(METRIC, node)
     value = node["value"] if row["objective"] == objective else metrics.get(objective)

@@ -1,12 +1,12 @@
-"""Notices: what a worker has to say of the proposals that it holds, any number of them in one transaction.
+"""Notices of a worker about the proposals that it holds, any number of them in one transaction.
 
-    Report        the curve so far, or only that it still trains: the lease begins anew
+    Report        the curve so far, or only a heartbeat: renews the lease
     Completion    the result
-    Failure       why there is none
-    Release       it goes back into the queue as if it had never been claimed
+    Failure       the reason why there is no result
+    Release       the return to the queue without an attempt
 
-Each is answered for itself: whether the result on record is the sender's, or why the notice was refused. The same
-notices again change nothing more.
+Each notice gets a separate answer: whether the result on record is the sender's, or the error that refuses the notice.
+Repeated notices change nothing more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
 from archive.queue import leases, successive_halving
 from archive.queue.completion import ProposalResult, complete, complete_held
 from archive.queue.leases import Change, Row
-from archive.queue.successive_halving import Ended
+from archive.queue.successive_halving import RungResult
 from archive.store.properties import curve_properties, result_properties, study_of
 from archive.store.records import Curve, Result, State
 
@@ -31,7 +31,7 @@ LEASE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A trial goes on; `curve` is all of it so far, one value a metric and epoch, None where nothing is new."""
+    """A trial is running; `curve` is the whole curve so far, one value a metric and epoch, None if nothing is new."""
 
     id: str
     token: str
@@ -44,13 +44,13 @@ class Completion:
     """A trial has its result.
 
     Attributes:
-        id: Of the proposal.
-        token: Of the claim.
-        result: What was found.
-        pruned: Whether the training could go on: at a rung, it may.
-        rung: The rung that it was trained to, in a study that has some; None for a training of the whole.
+        id: Id of the proposal.
+        token: Token of the claim.
+        result: The result.
+        pruned: Whether the training stopped before its end; at a rung, it may continue.
+        rung: Index of the rung that it was trained to, in a study with rungs; None for a whole training.
         architecture: Key of the network that was trained; None where the sender does not know. In an archive that
-            was made anew, the id may be another network's.
+            was emptied and filled again, the id may belong to another network.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A trial has none; with `retry`, another worker may try while attempts are left. `log` is its own log's end."""
+    """A trial has failed; with `retry`, another worker may try while attempts are left. `log` is the end of its log."""
 
     id: str
     token: str
@@ -74,7 +74,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A trial was not finished, through no fault of its own."""
+    """A trial was not finished, for a reason outside the trial."""
 
     id: str
     token: str
@@ -85,7 +85,7 @@ Answer = bool | ArchiveError
 
 
 def check(notices: Sequence[Notice]) -> None:
-    """See that the notices can be stored, before anything is.
+    """Check that all notices can be stored, before any is.
 
     Raises:
         UsageError: The lists of a curve differ in length.
@@ -102,19 +102,19 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
 
     Args:
         tx: The transaction.
-        notices: What to store.
-        limit: How many workers may lose a proposal.
+        notices: The notices.
+        limit: Number of workers that may lose a proposal.
     """
     if _at_once(tx, notices):
         return [True] * len(notices)
-    # Senders that hold their proposal no longer get an answer of their own.
-    racing = successive_halving.lock(
+    # Senders that no longer hold their proposal get separate answers.
+    rungs = successive_halving.lock(
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
     answers: list[Answer] = []
     changes: list[Change] = []
-    ended: list[Ended] = []
+    ended: list[RungResult] = []
     results: list[ProposalResult] = []
     for notice in notices:
         answer, change = _decide(rows.get(notice.id), notice, limit)
@@ -123,7 +123,7 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
             continue
         if isinstance(notice, Completion):
             one = _ended(rows[notice.id], notice)
-            change = one.change(change, racing.get(_study(notice)))
+            change = one.change(change, rungs.get(_study(notice)))
             ended.append(one)
             results.append(
                 ProposalResult(one.id, _state(notice), one.result, change.properties, again=bool(one.before))
@@ -134,13 +134,13 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
     leases.apply(tx, changes)
     complete(tx, results)
     successive_halving.pause(tx, ended)
-    for study in sorted({_study(one) for one in ended} & racing.keys()):
-        successive_halving.promote(tx, study, *racing[study])
+    for study in sorted({_study(one) for one in ended} & rungs.keys()):
+        successive_halving.promote(tx, study, *rungs[study])
     return answers
 
 
 def _at_once(tx: ManagedTransaction, notices: Sequence[Notice]) -> bool:
-    """Store what can be stored in one step; False where that was not all, which does no harm to say again."""
+    """Store reports, or results, in one statement; False if some were not stored, and all may be sent again."""
     reports = [one for one in notices if isinstance(one, Report)]
     if len(reports) == len(notices):
         renewals = ((one.id, one.token, milliseconds(one.lease_seconds), one.curve) for one in reports)
@@ -177,8 +177,8 @@ def _change(row: Row, notice: Notice, limit: int) -> Change | None:
             return leases.renew(row, notice.token, milliseconds(notice.lease_seconds), notice.curve)
         case Completion():
             if notice.architecture not in (None, row["architecture"]):
-                raise LeaseLostError(notice.id, "it is of another network here")
-            # The first result stays, and one is taken from a worker that has lost its lease, too.
+                raise LeaseLostError(notice.id, "it belongs to another network here")
+            # The first result stays. A worker that has lost its lease may deliver it, too.
             return None if _has_result(row, notice) else leases.finish(row, notice.token, _state(notice))
         case Failure():
             return leases.fail(row, notice.token, notice.reason, limit, retry=notice.retry, log=notice.log)
@@ -190,16 +190,16 @@ def _has_result(row: Row, notice: Completion) -> bool:
     state = State(row["state"])
     if notice.rung is None or state is State.COMPLETE:
         return state.evaluated
-    # One that comes late may find the proposal promoted, and on its way to a rung that it does not speak of.
+    # A late result may find the proposal promoted, and training to a later rung.
     return len(row["rung_values"] or ()) > notice.rung
 
 
-def _ended(row: Row, notice: Completion) -> Ended:
+def _ended(row: Row, notice: Completion) -> RungResult:
     result, before = replace(notice.result, partial=notice.pruned), tuple(row["rung_values"] or ())
-    return Ended(notice.id, notice.token, notice.rung, result, before)
+    return RungResult(notice.id, notice.token, notice.rung, result, before)
 
 
-def _study(notice: Completion | Ended) -> str:
+def _study(notice: Completion | RungResult) -> str:
     return study_of(notice.id)
 
 

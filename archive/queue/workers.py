@@ -1,13 +1,13 @@
-"""Workers: trainers and other evaluators, their heartbeats, and the trials that each of them runs.
+"""Workers: trainers and other evaluators, their heartbeats and their running trials.
 
 | state   | meaning                                                                               |
 |---------|---------------------------------------------------------------------------------------|
-| working | a recent heartbeat, and proposals that it holds                                       |
+| working | a recent heartbeat, and claimed proposals                                             |
 | idle    | a recent heartbeat, and no proposal                                                   |
-| stale   | silent without having left: killed, hung or cut off; its leases expire by themselves  |
-| left    | ended in order                                                                        |
+| stale   | unresponsive without having left: killed, hung or cut off; its leases expire          |
+| left    | ended in an orderly way                                                               |
 
-Every span of time is measured by the server's clock, so that machines with different clocks are treated alike.
+All durations are measured by the server's clock, so that machines with different clocks are treated alike.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 WorkerState = Literal["working", "idle", "stale", "left"]
 
 STALE_SECONDS = 60.0
-"""Silence after which a worker counts as stale: it is heard of every few seconds while all is well."""
+"""Time without a heartbeat after which a worker counts as stale; a healthy one sends one every few seconds."""
 RECENT_SECONDS = 86_400.0
-"""Workers that have been silent for longer are history, and not shown unless asked for."""
+"""Time without a heartbeat after which a worker is not listed by default."""
 
 BEAT = """
 MERGE (w:Worker {id: $id})
@@ -59,16 +59,16 @@ ORDER BY p.started, p.id
 
 @dataclass(frozen=True)
 class RunningTrial:
-    """What a worker has in its hands.
+    """A claimed proposal of a worker.
 
     Attributes:
         proposal: Id of the proposal.
-        study: Its study.
-        architecture_key: The network.
-        attempt: 1 for the first.
+        study: Name of the study.
+        architecture_key: Key of the architecture.
+        attempt: Number of the attempt, from 1.
         epochs: Epochs reported so far.
-        seconds: Since it was claimed.
-        lease_seconds: Until its lease ends; negative when it has.
+        seconds: Time since the claim.
+        lease_seconds: Time until the lease ends; negative once it has ended.
     """
 
     proposal: str
@@ -82,19 +82,19 @@ class RunningTrial:
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """One trainer, as the archive knows it.
+    """Status of a worker.
 
     Attributes:
-        id: Unique among workers.
-        state: See the module.
-        host: Machine.
-        pid: Process on that machine.
-        device: What it trains on.
-        slots: Trials it runs at a time.
-        study: The one study that it serves; None means any.
-        seconds: Since it arrived; None where that is not on record.
-        silent_seconds: Since it was last heard of.
-        trials: What it runs, the oldest first.
+        id: Unique id.
+        state: State, as described at the head of the module.
+        host: Name of its machine.
+        pid: Process id on that machine.
+        device: Device for training.
+        slots: Number of trials at a time.
+        study: The one study that it serves; None for any study.
+        seconds: Time since its start; None where that is not on record.
+        silent_seconds: Time since the last heartbeat.
+        trials: Running trials, the oldest first.
     """
 
     id: str
@@ -110,34 +110,34 @@ class WorkerStatus:
 
     @property
     def alive(self) -> bool:
-        """Whether it is at work, or ready to be."""
+        """Whether it is working or idle."""
         return self.state in ("working", "idle")
 
 
 def beat(connection: Connection, worker: str, **properties: str | None) -> None:
-    """Store that a worker is alive, with its properties as far as they are given."""
+    """Store a heartbeat of a worker, with any further properties."""
     connection.write(lambda tx: tx.run(BEAT, id=worker, properties=properties).consume())
 
 
 def arrive(connection: Connection, worker: str, **properties: str | int | None) -> None:
-    """Store that a worker begins, with what it says of itself."""
+    """Store the start of a worker, with its properties."""
     connection.write(lambda tx: tx.run(ARRIVE, id=worker, properties=properties).consume())
 
 
 def leave(connection: Connection, worker: str) -> None:
-    """Store that a worker ends in order, so that its silence worries nobody."""
+    """Store the orderly end of a worker, so that it does not become stale."""
     connection.write(lambda tx: tx.run(LEAVE, id=worker).consume())
 
 
 def statuses(
     connection: Connection, *, stale_seconds: float = STALE_SECONDS, recent_seconds: float = RECENT_SECONDS
 ) -> list[WorkerStatus]:
-    """Return the workers heard of within `recent_seconds`, in the order of their arrival.
+    """Return the workers with a heartbeat within `recent_seconds`, in the order of their start.
 
     Args:
         connection: The way to the archive.
-        stale_seconds: Silence after which a worker is stale.
-        recent_seconds: Silence after which it is left out.
+        stale_seconds: Time without a heartbeat after which a worker is stale.
+        recent_seconds: Time without a heartbeat after which it is left out.
     """
     milliseconds = round(1000 * recent_seconds)
 

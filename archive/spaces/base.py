@@ -104,17 +104,17 @@ class Space(ABC):
     def slots(architecture: Architecture) -> Mapping[str, str] | None:
         """Return the operation of each slot of a member by the slot's name, `NONE` for an empty one.
 
-        A space has slots where all its networks are operations in the same places: the adjacency encodings then compare
-        places, not matrices. None where it has none.
+        A space has slots if all its networks are operations in the same places; adjacency encodings then compare
+        places, not matrices. None for other spaces.
 
         Raises:
-            InvalidArchitectureError: The space has slots, and this is no member.
+            InvalidArchitectureError: The space has slots, and the architecture is no member.
         """
         return None
 
     @property
     def is_cell(self) -> bool:
-        """Whether the networks are cells, whose layers have no units. Agents choose their distances by it."""
+        """Whether the networks are cells: layers without units. Agents choose their distances by this property."""
         return vocabulary(self.name).cells
 
     def decisions(self) -> Decisions | None:

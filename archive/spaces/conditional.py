@@ -1,4 +1,4 @@
-"""Hyperparameters that exist only where others have given values: the domain of the Arc kernel.
+"""Conditional hyperparameters, which exist only for some values of others: the domain of the Arc kernel.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014).
 
@@ -9,7 +9,7 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
 | l_i, u_i | bounds of a real parameter, on the scale it is compared on (linear or log)    | scalars   |
 | code     | (x_i - l_i) / (u_i - l_i), or the position of a choice; NaN where delta_i is false | (n, D) |
 
-A configuration may carry values of parameters that do not exist in it: they are ignored everywhere.
+Values of parameters that do not exist in a configuration are ignored everywhere.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Configuration = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition on one other parameter: that it exists, and that its value is large enough or one of some.
+    """Condition on another parameter: it exists, and its value is large enough or one of a list.
 
     Attributes:
         parameter: Name of the other parameter.
-        at_least: Least value; None where `one_of` is given.
-        one_of: The values that will do; empty where `at_least` is given.
+        at_least: Minimum value; None with `one_of`.
+        one_of: Accepted values; empty with `at_least`.
     """
 
     parameter: str
@@ -44,12 +44,12 @@ class When:
     one_of: tuple[Value, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that it says one thing."""
+        """Check that exactly one of the two is set."""
         if (self.at_least is None) == (not self.one_of):
             raise SettingsError(f"a condition needs at_least or one_of, and not both, got {self}")
 
     def holds(self, value: Value) -> bool:
-        """Return whether a value will do."""
+        """Return whether a value meets the condition."""
         if self.at_least is not None:
             return float(value) >= self.at_least
         return value in self.one_of
@@ -60,11 +60,11 @@ class Real:
     """A number between bounds.
 
     Attributes:
-        name: Its name.
-        low: Least value.
-        high: Greatest value.
-        log: Whether equal ratios, rather than equal differences, are equally far apart.
-        integer: Whether only whole numbers will do.
+        name: Name of the parameter.
+        low: Minimum value.
+        high: Maximum value.
+        log: Whether the scale is logarithmic.
+        integer: Whether values are whole numbers.
         when: Conditions, all of which must hold for the parameter to exist.
     """
 
@@ -85,7 +85,7 @@ class Real:
             raise SettingsError(f"{self.name} needs whole bounds, got {self.low} and {self.high}")
 
     def check(self, value: Value) -> None:
-        """Refuse what is no number between the bounds.
+        """Check that a value is a number between the bounds.
 
         Raises:
             UsageError: It is not.
@@ -101,12 +101,12 @@ class Real:
         return (x - low) / (high - low)
 
     def decode(self, code: float) -> Value:
-        """Return the value, rounded to a whole number where that is asked for, of a code in [0, 1]."""
+        """Return the value of a code in [0, 1], rounded for a parameter of whole numbers."""
         if self.log:
             x = math.exp(math.log(self.low) + code * (math.log(self.high) - math.log(self.low)))
         else:
             x = self.low + code * (self.high - self.low)
-        # Rounding must not carry a value across its bound.
+        # Rounding must not move a value beyond a bound.
         x = min(max(x, self.low), self.high)
         return round(x) if self.integer else x
 
@@ -122,8 +122,8 @@ class Categorical:
     """One of several choices without an order.
 
     Attributes:
-        name: Its name.
-        choices: The choices, two or more.
+        name: Name of the parameter.
+        choices: Two or more choices.
         when: Conditions, all of which must hold for the parameter to exist.
     """
 
@@ -137,7 +137,7 @@ class Categorical:
             raise SettingsError(f"{self.name} needs two or more distinct choices, got {self.choices}")
 
     def check(self, value: Value) -> None:
-        """Refuse what is no choice.
+        """Check that a value is one of the choices.
 
         Raises:
             UsageError: It is not.
@@ -161,11 +161,11 @@ class Conditional:
     """A set of configurations. Immutable.
 
     Args:
-        parameters: Each with conditions on parameters that stand before it only, so that none depends on itself.
+        parameters: Parameters with conditions on earlier ones only, so that none depends on itself.
 
     Raises:
         SettingsError: There are no parameters, a name is given twice, or a condition names no earlier parameter, or
-            compares what has no order.
+            sets a minimum for choices, which have no order.
     """
 
     def __init__(self, parameters: Sequence[Parameter]) -> None:
@@ -195,23 +195,23 @@ class Conditional:
         return tuple(parameter.name for parameter in self.parameters)
 
     def existing(self, configuration: Configuration) -> dict[str, Value]:
-        """Return the parameters that exist in a configuration, with their values: what two equal ones share.
+        """Return the parameters that exist in a configuration with their values; these are equal for equal ones.
 
         Raises:
-            UsageError: One of them has no value, or one it cannot have.
-            UnknownNameError: The configuration names no parameter of this set.
+            UsageError: One of them has no value, or an invalid one.
+            UnknownNameError: The configuration has a name that is no parameter of this set.
         """
         for name in configuration:
             if name not in self.names:
                 raise UnknownNameError("parameter", name, self.names)
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for parameter in self.parameters:
-            if _exists(parameter, found):
+            if _exists(parameter, values):
                 if parameter.name not in configuration:
                     raise UsageError(f"{parameter.name} exists in this configuration and needs a value, got none")
                 parameter.check(configuration[parameter.name])
-                found[parameter.name] = configuration[parameter.name]
-        return found
+                values[parameter.name] = configuration[parameter.name]
+        return values
 
     def encode(self, configurations: Sequence[Configuration]) -> Floats:
         """Return the codes of n configurations: (n, D) float64, NaN where a parameter does not exist.
@@ -221,10 +221,10 @@ class Conditional:
         """
         codes = np.full((len(configurations), len(self.parameters)), np.nan)
         for row, configuration in zip(codes, configurations, strict=True):
-            found = self.existing(configuration)
+            values = self.existing(configuration)
             for at, parameter in enumerate(self.parameters):
-                if parameter.name in found:
-                    row[at] = parameter.encode(found[parameter.name])
+                if parameter.name in values:
+                    row[at] = parameter.encode(values[parameter.name])
         return codes
 
     def sample(self, rng: np.random.Generator) -> dict[str, Value]:
@@ -232,24 +232,24 @@ class Conditional:
         return self._complete({}, rng)
 
     def mutate(self, configuration: Configuration, rng: np.random.Generator) -> dict[str, Value]:
-        """Draw one parameter anew; those that come to exist are drawn too, those that cease to are dropped."""
-        found = self.existing(configuration)
-        name = list(found)[int(rng.integers(len(found)))]
+        """Draw one parameter again; parameters that begin to exist are drawn, those that cease to exist are removed."""
+        values = self.existing(configuration)
+        name = list(values)[int(rng.integers(len(values)))]
         parameter = self.parameters[self.names.index(name)]
-        return self._complete({**found, name: parameter.sample(rng)}, rng)
+        return self._complete({**values, name: parameter.sample(rng)}, rng)
 
-    def _complete(self, given: Configuration, rng: np.random.Generator) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+    def _complete(self, fixed: Configuration, rng: np.random.Generator) -> dict[str, Value]:
+        values: dict[str, Value] = {}
         for parameter in self.parameters:
-            if _exists(parameter, found):
-                found[parameter.name] = given[parameter.name] if parameter.name in given else parameter.sample(rng)
-        return found
+            if _exists(parameter, values):
+                values[parameter.name] = fixed[parameter.name] if parameter.name in fixed else parameter.sample(rng)
+        return values
 
 
 def perceptrons(max_depth: int = 5) -> Conditional:
     """Return the paper's experiment: networks of 0 to `max_depth` hidden layers and how each layer is trained.
 
-    Beside the depth there are 4 parameters for each hidden layer (learning rate, bound of the L2 norm of a unit's
+    Besides the depth there are 4 parameters for each hidden layer (learning rate, bound of the L2 norm of a unit's
     weights, dropout rate, units), 2 for the output layer and the dropout rate of the input: 23 for 5 layers. The paper
     gives their kinds and their number, not their bounds; those here are ours.
 
@@ -275,8 +275,8 @@ def perceptrons(max_depth: int = 5) -> Conditional:
     return Conditional(parameters)
 
 
-def _exists(parameter: Parameter, found: Mapping[str, Any]) -> bool:
-    return all(c.parameter in found and c.holds(found[c.parameter]) for c in parameter.when)
+def _exists(parameter: Parameter, values: Mapping[str, Any]) -> bool:
+    return all(c.parameter in values and c.holds(values[c.parameter]) for c in parameter.when)
 
 
 def _check_condition(name: str, condition: When, earlier: Mapping[str, Parameter]) -> None:

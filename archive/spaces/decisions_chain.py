@@ -1,7 +1,7 @@
 """Chains of layers as decisions: the feed-forward networks that TreeBO searches (NASBOT, appendix C.1).
 
-How many layers comes first, then each layer's operation and units. Units are decided on among powers of two within the
-space's limits; a network with others is described by the nearest. Networks with branches are described by nothing.
+The first decision is the number of layers, followed by each layer's operation and units. Units are powers of two within
+the space's limits; other units are encoded as the nearest of these. Networks with branches have no encoding.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Chain(Decisions):
         self.decisions = tuple(self._decisions())
 
     def needed(self, made: Sequence[int]) -> bool:
-        """A layer beyond the depth is not decided on, nor are the units of an operation that has none."""
+        """Return whether the decision exists: not for layers beyond the depth, or units of an operation without."""
         at = len(made)
         if at < 2:
             return at == 0 or bool(self.head)
@@ -60,7 +60,7 @@ class Chain(Decisions):
         return layer <= made[0] and (not of_units or self._has_units(made[-1]))
 
     def encode(self, architecture: Architecture) -> Vector | None:
-        """Return the layers of a chain; units that are no choice count as the nearest that is."""
+        """Return the decisions of a chain; other units are encoded as the nearest choice."""
         last = len(architecture.layers) - 1
         if architecture.edges != tuple((u, u + 1) for u in range(last)) or not self.space.contains(architecture):
             return None

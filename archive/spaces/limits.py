@@ -1,4 +1,4 @@
-"""The domain of NASBOT's searches (appendix B.1): what a network may at most be, whatever its operations are."""
+"""Limits of NASBOT's search spaces (appendix B.1): sizes of a network, independent of its operations."""
 
 from __future__ import annotations
 

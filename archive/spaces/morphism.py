@@ -1,22 +1,23 @@
-"""Network morphisms: operations that grow a network and can leave the function that it computes as it is.
+"""Network morphisms: operations that grow a network and can preserve the function that it computes.
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow, Shlens: Net2Net
-(2016). Here they are pure functions of graphs; each says from which weights the child computes what its parent does.
+(2016). Here they are pure functions of graphs; the table has the weights with which the child computes its parent's
+function.
 
-| operation     | paper            | what it does                                       | weights that change nothing |
+| operation     | paper            | effect                                             | function-preserving weights |
 |---------------|------------------|----------------------------------------------------|-----------------------------|
-| `deepen`      | deep(G, u)       | a layer after u, as wide as what comes out of u    | the identity                |
-| `widen`       | wide(G, u)       | more units in u                                    | copies of units, shared out |
-| `skip_add`    | add(G, u, v)     | a residual block after u, which adds what enters   | a last convolution of zeros |
-| `skip_concat` | concat(G, u, v)  | an edge from u to v, which concatenates            | zeros for what is new at v  |
+| `deepen`      | deep(G, u)       | a layer after u, as wide as the output of u        | the identity                |
+| `widen`       | wide(G, u)       | more units in u                                    | copies of units, divided    |
+| `skip_add`    | add(G, u, v)     | a residual block after u, which adds its input     | a last convolution of zeros |
+| `skip_concat` | concat(G, u, v)  | an edge from u to v, which concatenates            | zeros for new inputs of v   |
 
-A layer with several parents concatenates them, and only residual blocks add; so an additive connection is a block of
-its own, and where the vocabulary has none (`mlp`) there is no `skip_add`. As the paper says of the network level,
-what a layer emits changes what others take in: the effective area. Graphs leave input sizes to be inferred, so an
-operation changes no layer but the one it names; `effective_area` lists those whose weights must follow.
+A layer with several parents concatenates them, and only residual blocks add. So an additive connection is a separate
+block, and there is no `skip_add` in a vocabulary without such blocks (`mlp`). As in the paper's network level, the
+output of a layer changes the input of others: the effective area. Graphs contain no input sizes, so an operation
+changes only the layer that it names; `effective_area` lists the layers with other weights to adapt.
 
-The identity survives an activation only where values are never negative (all of `cnn` but the input; relu, crelu,
-logistic and softplus of `mlp`). After the others of `mlp` the new layer is a crelu, which keeps both signs.
+The identity passes an activation unchanged only if values are never negative (all of `cnn` but the input; relu, crelu,
+logistic and softplus of `mlp`). After the other operations of `mlp` the new layer is a crelu, which keeps both signs.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Choice = partial[Architecture]
 
 
 def deepen(architecture: Architecture, layer: int, op: str) -> Architecture:
-    """Put a layer after another one; it takes over all of its outgoing edges.
+    """Insert a layer after another one; it gets all of its outgoing edges.
 
     Args:
         architecture: The network.
@@ -48,15 +49,15 @@ def deepen(architecture: Architecture, layer: int, op: str) -> Architecture:
     """
     if op not in deepenings(architecture, layer):
         allowed = ", ".join(deepenings(architecture, layer)) or "no operation"
-        raise InvalidArchitectureError(f"{op} cannot pass on what comes out of this layer, but {allowed}", layer)
+        raise InvalidArchitectureError(f"{op} cannot be the identity on the output of this layer, but {allowed}", layer)
     return _inserted(architecture, layer, op)
 
 
 def widen(architecture: Architecture, layer: int, units: int | None = None) -> Architecture:
-    """Give a layer more units, twice as many by default.
+    """Increase the units of a layer, twice as many by default.
 
     Raises:
-        InvalidArchitectureError: It has no units of its own, or `units` is no more than it has.
+        InvalidArchitectureError: The layer has no units, or has `units` or more already.
     """
     old = architecture.layers[layer]
     if old.units is None:
@@ -70,7 +71,7 @@ def widen(architecture: Architecture, layer: int, units: int | None = None) -> A
 
 
 def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
-    """Put a residual block after a layer: what comes out of the layer is added to what two convolutions make of it.
+    """Insert a residual block after a layer: the output of the layer plus that of two convolutions of it.
 
     Args:
         architecture: The network.
@@ -78,24 +79,24 @@ def skip_add(architecture: Architecture, layer: int, op: str) -> Architecture:
         op: The block, one of `additions`.
 
     Raises:
-        InvalidArchitectureError: What comes out of the layer is no image, or may be negative.
+        InvalidArchitectureError: The output of the layer is no image, or may be negative.
     """
     if op not in additions(architecture, layer):
-        raise InvalidArchitectureError(f"{op} cannot add up what comes out of this layer", layer)
+        raise InvalidArchitectureError(f"{op} cannot add the output of this layer", layer)
     return _inserted(architecture, layer, op)
 
 
 def skip_concat(architecture: Architecture, tail: int, head: int) -> Architecture:
-    """Connect two layers; average pools make image sizes meet (`archive.spaces.modifiers.apply.skip`).
+    """Connect two layers; average pools match their image sizes (`archive.spaces.modifiers.apply.skip`).
 
     Raises:
-        InvalidArchitectureError: They are connected already, or not in order, or image sizes cannot be made to meet.
+        InvalidArchitectureError: They are connected already, or not in order, or pools cannot match the image sizes.
     """
     return apply.skip(architecture, tail, head)
 
 
 def deepenings(architecture: Architecture, layer: int) -> tuple[str, ...]:
-    """Return the operations that `deepen` can put after a layer."""
+    """Return the operations that `deepen` can insert after a layer."""
     words = vocabulary(architecture.space)
     if not words.decisions or widths(architecture)[layer] is None:
         return ()
@@ -107,7 +108,7 @@ def deepenings(architecture: Architecture, layer: int) -> tuple[str, ...]:
 
 
 def additions(architecture: Architecture, layer: int) -> tuple[str, ...]:
-    """Return the residual blocks that `skip_add` can put after a layer."""
+    """Return the residual blocks that `skip_add` can insert after a layer."""
     words = vocabulary(architecture.space)
     if not words.images or architecture.levels[layer] is None or widths(architecture)[layer] is None:
         return ()
@@ -115,7 +116,7 @@ def additions(architecture: Architecture, layer: int) -> tuple[str, ...]:
 
 
 def widths(architecture: Architecture) -> tuple[int | None, ...]:
-    """Return how many channels or features each layer emits; None where that depends on the input, and for the ends."""
+    """Return the output channels or features of each layer; None if they depend on the input, or for the ends."""
     words = vocabulary(architecture.space)
     found: list[int | None] = []
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
@@ -131,7 +132,7 @@ def widths(architecture: Architecture) -> tuple[int | None, ...]:
 
 
 def effective_area(architecture: Architecture, layer: int) -> tuple[int, ...]:
-    """Return the layers with weights that see more inputs when a layer emits more: its children, behind any pools."""
+    """Return the layers with weights and more inputs after a layer is widened: its children, behind any pools."""
     words = vocabulary(architecture.space)
     found: set[int] = set()
     stack = [layer]
@@ -146,10 +147,10 @@ def effective_area(architecture: Architecture, layer: int) -> tuple[int, ...]:
 
 
 def choices(architecture: Architecture) -> dict[str, list[Choice]]:
-    """Return what each operation can be applied to: calls that return the child, by the operation's name.
+    """Return the legal applications of each operation by its name, as functions that return the child.
 
-    Operations without any are left out. A call may still raise `InvalidArchitectureError` (image sizes), and what it
-    returns may exceed the limits of a space.
+    Operations without any are omitted. A function may still raise `InvalidArchitectureError` (image sizes), and the
+    child may exceed the limits of a space.
     """
     layers = range(len(architecture.layers))
     every: dict[str, list[Choice]] = {

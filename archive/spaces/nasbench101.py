@@ -32,10 +32,10 @@ class NasBench101(CellSpace):
     vertices = _MAX_VERTICES
 
     def validate(self, architecture: Architecture) -> None:
-        """Check the table's limits, and that nothing is cut off.
+        """Check the table's limits, and that every vertex is connected.
 
         Raises:
-            InvalidArchitectureError: The table does not hold this cell; the message says why.
+            InvalidArchitectureError: The table does not contain this cell; the message gives the reason.
         """
         check_space(self.name, architecture)
         if len(architecture.layers) > _MAX_VERTICES:
@@ -50,7 +50,7 @@ class NasBench101(CellSpace):
                 raise InvalidArchitectureError("a vertex of a cell lies on a path from input to output", u)
 
     def sample(self, rng: np.random.Generator) -> Architecture:
-        """Return a cell by drawing matrices and labels uniformly until one, without what is cut off, is a member."""
+        """Draw matrices and labels uniformly until one is a member after removal of disconnected vertices."""
         n = _MAX_VERTICES
         while True:
             matrix = np.triu(rng.integers(2, size=(n, n)), 1).tolist()

@@ -24,7 +24,7 @@ _EDGES = len(_SLOTS)
 
 @final
 class NasBench201(CellSpace):
-    """The cells that NAS-Bench-201 tabulates, those included that connect nothing."""
+    """The cells that NAS-Bench-201 tabulates, including those without a path from input to output."""
 
     name = "nasbench201"
     vertices = _EDGES + 2
@@ -39,10 +39,10 @@ class NasBench201(CellSpace):
         return {f"{tail}-{head}": operation for (tail, head), operation in zip(_SLOTS, operations, strict=True)}
 
     def validate(self, architecture: Architecture) -> None:
-        """Check that some string of the table describes the architecture.
+        """Check that a string of the table describes the architecture.
 
         Raises:
-            InvalidArchitectureError: None does.
+            InvalidArchitectureError: No string does.
         """
         check_space(self.name, architecture)
         self.slots(architecture)
@@ -56,13 +56,13 @@ class NasBench201(CellSpace):
         return EdgeDecisions(self)
 
     def sample(self, rng: np.random.Generator) -> Architecture:
-        """Return the cell of six operations drawn uniformly."""
+        """Return a cell of six operations drawn uniformly."""
         return _cell([_CHOICES[i] for i in rng.integers(len(_CHOICES), size=_EDGES)])
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
         """Change the operation of one edge, drawn uniformly until a network of another `functional_key` results.
 
-        Another operation on an edge that is cut off makes another string of the table, and the same network.
+        Another operation on a dead edge gives another string of the table, but the same network.
         """
         operations = _operations(architecture)
         while True:
@@ -72,7 +72,7 @@ class NasBench201(CellSpace):
                 return Mutation(child, ("swap_label",))
 
     def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
-        """Yield what another operation on one edge makes of a cell."""
+        """Yield the cells with another operation on one edge."""
         operations = _operations(architecture)
         seen = {architecture.key}
         for edge in range(_EDGES):

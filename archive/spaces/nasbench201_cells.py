@@ -1,20 +1,21 @@
-"""All networks of the space `nasbench201`, and which of them each string of the table describes.
+"""List of all networks of the space `nasbench201`, and the network of each string of the table.
 
-The package carries both as arrays, since finding them takes seconds: `CELLS` has the arrays of `architecture.packing`
-for the cells, without `functional_keys`, which are the keys, with the keys as bytes, and three more.
+The package contains both as arrays, because their computation takes seconds. The file `CELLS` has the arrays of
+`architecture.packing` for the cells, with the keys as bytes and without `functional_keys`, which equal the keys, and
+three more:
 
 | array     | content                                                                   | shape       | type   |
 |-----------|---------------------------------------------------------------------------|-------------|--------|
-| `strings` | of each cell, the number of its string: the first one that describes it   | (8,765,)    | int16  |
-| `classes` | of each string, the number of the cell that is left without dead edges    | (15,625,)   | int16  |
-| `sizes`   | of each string, layers and edges of its network, dead ones included       | (15,625, 2) | uint8  |
+| `strings` | for each cell, the number of the first string that describes it           | (8,765,)    | int16  |
+| `classes` | for each string, the number of its cell without dead edges                | (15,625,)   | int16  |
+| `sizes`   | for each string, layers and edges of its network, dead ones included      | (15,625, 2) | uint8  |
 
-Strings are numbered as `strings` lists them. After a change of how networks are read or identified, write the file
+Strings are numbered as `strings` lists them. After a change to the parsing or the keys of networks, write the file
 again:
 
     python -m archive.spaces.nasbench201_cells
 
-A file that is missing or unreadable, or that disagrees with the code, costs the seconds.
+If the file is missing or unreadable, or disagrees with the code, the arrays are computed.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ _KEY_BYTES = 16
 def cells() -> tuple[Architecture, ...]:
     """Return the 8,765 cells without dead edges, one of each network, in the order of their strings.
 
-    The 15,625 strings of the table describe 14,125 networks, and each of these is one of the cells once its dead edges
-    are dropped.
+    The 15,625 strings of the table describe 14,125 networks, and each of these is one of the cells after removal of its
+    dead edges.
     """
     return packing.unpack(_SPACE, _arrays())
 
 
 @cache
 def described() -> Mapping[tuple[str, ...], Described]:
-    """Return what each string of the table describes, by the string as the only member of a tuple."""
+    """Return the network of each string of the table; the string is the only member of its key, a tuple."""
     arrays, keys = _arrays(), packing.texts(_arrays()["keys"])
     first = dict(enumerate(arrays["strings"].tolist()))
     rows = zip(strings(), arrays["classes"].tolist(), arrays["sizes"].tolist(), strict=True)
@@ -95,7 +96,7 @@ def write(file: Path = CELLS) -> None:
 
 
 def read(file: Path = CELLS) -> Arrays | None:
-    """Return what `listed` computes, from the file; None where it cannot be read or disagrees with the code."""
+    """Return the arrays of `listed` from the file; None if it is unreadable or disagrees with the code."""
     try:
         with file.open("rb") as opened:
             content = np.load(opened, allow_pickle=False)
@@ -117,7 +118,7 @@ def _arrays() -> Arrays:
 
 
 def _built(text: str, cell: int, is_first: bool) -> Architecture:
-    """Return the network of a string; where it is the cell or a relabelling of it, the key is known."""
+    """Return the network of a string; if it is the cell or a relabelling of it, the key is known."""
     same = cells()[cell]
     if is_first:
         return same

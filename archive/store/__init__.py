@@ -1,4 +1,4 @@
 """Nodes and relationships of the archive: schema, records, architectures, studies, results, distances, weights.
 
-Imports the database, and architectures and spaces below it.
+Imports the database, and the packages architecture and spaces below it.
 """

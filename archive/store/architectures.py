@@ -1,8 +1,8 @@
-"""The architectures of the archive: one node a network, one a layer, however many agents find it.
+"""Architectures in the archive: one node a network and one a layer, however many agents propose the network.
 
-An architecture is stored in its canonical order, in one transaction with all its layers and edges: a node that
-exists is whole. The node says the same again as one text (`archive.architecture.compact`), for whoever wants the whole
-network. Nothing about its graph ever changes afterwards, so readers keep what they have read.
+An architecture is stored in its canonical order, in one transaction with all its layers and edges, so an existing node
+is complete. A property of the node holds the whole network as one text (`archive.architecture.compact`), for readers of
+whole networks. The graph of a stored architecture never changes, so readers may cache it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-# Measured: beyond a few hundred a transaction gains nothing, and its locks and memory last longer.
+# Measured: larger batches are not faster, and hold locks and memory for longer.
 BATCH = 250
 READ_BATCH = 5000
-# About 1.5 kB each: the history of a large archive is read once, not for every proposal.
-KEPT = 250_000
+# Maximum number of cached architectures, about 1.5 kB each: a large history is read once, not for every proposal.
+CACHED = 250_000
 
 ADD = """
 UNWIND $rows AS row
@@ -57,7 +57,7 @@ RETURN a.key AS key
 READ = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})
-RETURN collect([a.key, a.space, a.functional_key, a.code]) AS found
+RETURN collect([a.key, a.space, a.functional_key, a.code]) AS rows
 """
 
 FIND = """
@@ -84,68 +84,68 @@ RETURN properties(a) AS properties,
 
 
 class Architectures:
-    """Adds, finds and reads architectures. Safe to share between threads."""
+    """Writer and reader of architectures. Safe to share between threads."""
 
     def __init__(self, connection: Connection) -> None:
         """Read and write through this connection."""
         self._connection = connection
-        self._kept: OrderedDict[str, Architecture] = OrderedDict()
+        self._cached: OrderedDict[str, Architecture] = OrderedDict()
         self._guard = Lock()
 
     def add(self, architectures: Iterable[Architecture]) -> int:
-        """Store architectures with their layers and edges; those that are there already stay as they are.
+        """Store architectures with their layers and edges; existing ones do not change.
 
-        Each batch is a transaction of its own, so an interrupted call has stored whole architectures, and the
-        same call again stores the rest.
+        Each batch is one transaction, so an interrupted call has stored whole architectures, and repeating the call
+        stores the rest.
 
         Returns:
-            How many networks the call named, isomorphic ones counted once.
+            Number of networks in the call, isomorphic ones counted once.
         """
-        found = {architecture.key: architecture for architecture in architectures}
-        for keys in batched(sorted(found), BATCH):
-            part = [found[key] for key in keys]
+        by_key = {architecture.key: architecture for architecture in architectures}
+        for keys in batched(sorted(by_key), BATCH):
+            part = [by_key[key] for key in keys]
             self._connection.write(partial(store, architectures=part), alone=True)
-        return len(found)
+        return len(by_key)
 
     def get(self, key: str) -> Architecture:
         """Return the architecture of a key, in canonical order.
 
         Raises:
-            UnknownNameError: The archive has none of this key.
+            UnknownNameError: The archive has no architecture with this key.
         """
-        found = self.get_many([key])
-        if key not in found:
+        networks = self.get_many([key])
+        if key not in networks:
             raise UnknownNameError("architecture", key, self._beginning_with(key[:4]), "the archive has none yet")
-        return found[key]
+        return networks[key]
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Architecture]:
-        """Return the architectures of those keys that exist, in one read for each 5,000 not read before."""
-        wanted = list(dict.fromkeys(keys))
+        """Return the architectures of the existing keys, in one read for each 5,000 that are not cached."""
+        requested = list(dict.fromkeys(keys))
         with self._guard:
-            found = {key: self._kept[key] for key in wanted if key in self._kept}
-        for part in batched([key for key in wanted if key not in found], READ_BATCH):
+            networks = {key: self._cached[key] for key in requested if key in self._cached}
+        for part in batched([key for key in requested if key not in networks], READ_BATCH):
             read = self._connection.read(partial(load, keys=part))
-            found.update(read)
-            self._keep(read)
-        return found
+            networks.update(read)
+            self._cache(read)
+        return networks
 
     def get_readable(self, keys: Iterable[str]) -> dict[str, Architecture]:
-        """Return those that can be read here, where not every space may be installed.
+        """Return the architectures that this process can read, which may lack a plug-in space.
 
         Raises:
-            UsageError: None of them can.
+            UsageError: It can read none of them.
         """
-        wanted = list(keys)
+        requested = list(keys)
         try:
-            return self.get_many(wanted)
+            return self.get_many(requested)
         except UsageError:
-            found: dict[str, Architecture] = {}
-            for key in wanted:
+            networks: dict[str, Architecture] = {}
+            for key in requested:
                 with suppress(UsageError):
-                    found[key] = self.get(key)
-            if not found:
+                    networks[key] = self.get(key)
+            if not networks:
                 raise
-            return found
+            return networks
 
     def find(self, prefix: str) -> str:
         """Return the one key that begins with a prefix.
@@ -168,7 +168,7 @@ class Architectures:
         """Return a node's properties with the keys of its morph `parents` and `children`.
 
         Raises:
-            UnknownNameError: The archive has none of this key.
+            UnknownNameError: The archive has no architecture with this key.
         """
         row = self._connection.read(lambda tx: tx.run(DETAILS, key=key).single())
         if row is None:
@@ -177,7 +177,7 @@ class Architectures:
         return {**properties, "parents": sorted(row["parents"]), "children": sorted(row["children"])}
 
     def record_morph(self, parent: Architecture, child: Architecture, operations: Sequence[str]) -> None:
-        """Store both and note that these operations turned one into the other; the first note of a pair stays."""
+        """Store two architectures and the operations from parent to child; the first operations of a pair stay."""
 
         def work(tx: ManagedTransaction) -> None:
             store(tx, [parent, child])
@@ -189,11 +189,11 @@ class Architectures:
         rows = self._connection.read(lambda tx: tx.run(FIND, prefix=prefix, limit=20).data())
         return [row["key"] for row in rows]
 
-    def _keep(self, read: Mapping[str, Architecture]) -> None:
+    def _cache(self, read: Mapping[str, Architecture]) -> None:
         with self._guard:
-            self._kept.update(read)
-            while len(self._kept) > KEPT:
-                self._kept.popitem(last=False)
+            self._cached.update(read)
+            while len(self._cached) > CACHED:
+                self._cached.popitem(last=False)
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
@@ -204,37 +204,37 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def prepare(architectures: Iterable[Architecture]) -> None:
-    """Work out what it takes to store them, which nobody else is to wait for within a transaction."""
+    """Compute canonical forms in advance, so that a transaction and those waiting for it are not delayed."""
     for architecture in architectures:
         _ = architecture.canonical
 
 
 def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None:
-    """Store architectures within a transaction, skipping those that are there.
+    """Store architectures within a transaction, skipping existing ones.
 
-    Where another transaction stores one of them at the same moment, this one has to run again: keys are unique.
+    If another transaction stores one of them at the same time, this one has to run again, because keys are unique.
     """
-    found = {architecture.key: architecture for architecture in architectures}
-    there = known(tx, found)
-    rows = [_row(found[key].canonical) for key in sorted(found) if key not in there]
+    by_key = {architecture.key: architecture for architecture in architectures}
+    existing = known(tx, by_key)
+    rows = [_row(by_key[key].canonical) for key in sorted(by_key) if key not in existing]
     if rows:
         tx.run(ADD, rows=rows).consume()
 
 
 def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
-    """Return those of these keys that are stored, within a transaction."""
+    """Return the stored ones among these keys, within a transaction."""
     return {row["key"] for row in tx.run(KNOWN, keys=list(keys))}
 
 
 def load(tx: ManagedTransaction, keys: Sequence[str]) -> dict[str, Architecture]:
     """Read architectures within a transaction, by key."""
-    # One list: the driver takes longer over a row than over what is in it.
-    rows = tx.run(READ, keys=list(keys)).single(strict=True)["found"]
+    # One list, because the driver spends more time on a row than on its content.
+    rows = tx.run(READ, keys=list(keys)).single(strict=True)["rows"]
     return {row[0]: compact.decode(*row) for row in rows}
 
 
 def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]]]) -> None:
-    """Note within a transaction what turned parents into children: (parent key, child key, operations)."""
+    """Store morphisms within a transaction: (parent key, child key, operations)."""
     named = sorted((parent, child, list(operations)) for parent, child, operations in morphs if parent != child)
     rows = [{"parent": parent, "child": child, "operations": operations} for parent, child, operations in named]
     if rows:

@@ -1,4 +1,4 @@
-"""Costs of networks, on their nodes: known from outside, and never changed once they are there."""
+"""Costs of networks on their nodes: imported values that never change once they are stored."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ SET a.params = coalesce(a.params, row.params), a.flops = coalesce(a.flops, row.f
 
 
 def add(tx: ManagedTransaction, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Store `params` and `flops` of networks, by `key`, where they have none yet."""
+    """Store `params` and `flops` of networks by `key`, for those without such values."""
     tx.run(SET, rows=rows).consume()

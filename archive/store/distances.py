@@ -1,7 +1,7 @@
-"""Pairwise distances: one `DISTANCE` relationship an unordered pair, from the smaller key to the larger.
+"""Pairwise distances: one `DISTANCE` relationship for each unordered pair, from the smaller key to the larger.
 
-Each kind of distance is one property, a number or a list of numbers (OTMANN keeps one for each nu_str). Whoever
-writes a pair first locks the architecture of the smaller key, so that two writers cannot both find the pair missing.
+Each kind of distance is one property, a number or a list of numbers (OTMANN has one for each nu_str). A writer first
+locks the architecture with the smaller key, so that two writers cannot both find the pair missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PRESENT = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b)
 USING INDEX SEEK a:Architecture(key)
-WHERE $wanted[b.key] IS NOT NULL
+WHERE $neighbours[b.key] IS NOT NULL
 RETURN key, b.key AS other
 """
 
@@ -60,36 +60,36 @@ RETURN count(d) AS written
 READ = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
-WHERE $wanted[b.key] IS NOT NULL AND d[$property] IS NOT NULL
-RETURN key, collect(b.key) AS others, collect(d[$property]) AS found
+WHERE $neighbours[b.key] IS NOT NULL AND d[$property] IS NOT NULL
+RETURN key, collect(b.key) AS others, collect(d[$property]) AS distances
 """
 
 
-# The pairs of a few architectures, from whichever end.
+# The pairs of a few architectures, from either end.
 READ_ROWS = """
 UNWIND $keys AS key
 MATCH (a:Architecture {key: key})-[d:DISTANCE]-(b:Architecture)
-WHERE $wanted[b.key] IS NOT NULL AND d[$property] IS NOT NULL
-RETURN key, collect(b.key) AS others, collect(d[$property]) AS found
+WHERE $neighbours[b.key] IS NOT NULL AND d[$property] IS NOT NULL
+RETURN key, collect(b.key) AS others, collect(d[$property]) AS distances
 """
 
 
 class Distances:
-    """Stores and reads distances between architectures of the archive."""
+    """Writer and reader of distances between architectures of the archive."""
 
     def __init__(self, connection: Connection) -> None:
         """Read and write through this connection."""
         self._connection = connection
 
     def store(self, pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> None:
-        """Store distances of pairs of keys; what is there of the same kind is replaced.
+        """Store distances of pairs of keys; existing values of the same kind are replaced.
 
-        Both architectures of a pair must be in the archive. Each batch is one transaction; the same call again, or
-        another process with the same pairs, adds no second relationship.
+        Both architectures of a pair must be in the archive. Each batch is one transaction. Neither a repeated call nor
+        another process with the same pairs adds a second relationship.
 
         Args:
             pairs: n unordered pairs of different keys.
-            values: Kind of distance (`"otmann"`) to its values, (n,) or (n, components).
+            values: Values by kind of distance (`"otmann"`), (n,) or (n, components).
 
         Raises:
             UsageError: A pair joins an architecture to itself, a shape does not fit, or an architecture is missing.
@@ -108,20 +108,20 @@ class Distances:
             (n, n), or (components, n, n) for a distance with components: symmetric, 0 on the diagonal, NaN where
             nothing is stored.
         """
-        wanted = sorted(set(keys))
-        at = {key: place for place, key in enumerate(wanted)}
-        found = self._read(wanted, kind)
-        inner = np.shape(found[0][2]) if found else ()
-        full = np.full((len(wanted), len(wanted), *inner), np.nan)
-        full[np.arange(len(wanted)), np.arange(len(wanted))] = 0.0
-        if found:
-            rows, columns = ([at[key] for key in ends] for ends in list(zip(*found, strict=True))[:2])
-            full[rows, columns] = full[columns, rows] = np.array([value for _, _, value in found])
+        distinct = sorted(set(keys))
+        at = {key: place for place, key in enumerate(distinct)}
+        stored = self._read(distinct, kind)
+        inner = np.shape(stored[0][2]) if stored else ()
+        full = np.full((len(distinct), len(distinct), *inner), np.nan)
+        full[np.arange(len(distinct)), np.arange(len(distinct))] = 0.0
+        if stored:
+            rows, columns = ([at[key] for key in ends] for ends in list(zip(*stored, strict=True))[:2])
+            full[rows, columns] = full[columns, rows] = np.array([value for _, _, value in stored])
         order = [at[key] for key in keys]
         return np.moveaxis(full[np.ix_(order, order)], (0, 1), (-2, -1))
 
     def rows(self, first: Sequence[str], second: Sequence[str], kind: str) -> NDArray[np.float64]:
-        """Return the distances of some architectures from others: a row each, for one relationship a pair.
+        """Return the distances from some architectures to others, one row for each of the former.
 
         Args:
             first: m different keys.
@@ -129,15 +129,15 @@ class Distances:
             kind: Kind of distance.
 
         Returns:
-            (m, n), or (components, m, n): 0 where both keys are the same, NaN where nothing is stored.
+            (m, n), or (components, m, n): 0 where both keys are equal, NaN where nothing is stored.
         """
         row, column = ({key: at for at, key in enumerate(keys)} for keys in (first, second))
-        found = self._read(list(first), kind, READ_ROWS, second)
-        inner = np.shape(found[0][2]) if found else ()
+        stored = self._read(list(first), kind, READ_ROWS, second)
+        inner = np.shape(stored[0][2]) if stored else ()
         block = np.full((len(first), len(second), *inner), np.nan)
-        if found:
-            at = [row[a] for a, _, _ in found], [column[b] for _, b, _ in found]
-            block[at] = np.array([value for _, _, value in found])
+        if stored:
+            at = [row[a] for a, _, _ in stored], [column[b] for _, b, _ in stored]
+            block[at] = np.array([value for _, _, value in stored])
         same = [(row[key], column[key]) for key in row.keys() & column.keys()]
         for place in same:
             block[place] = 0.0
@@ -146,26 +146,28 @@ class Distances:
     def _read(
         self, keys: Sequence[str], kind: str, query: LiteralString = READ, others: Iterable[str] | None = None
     ) -> list[tuple[str, str, Any]]:
-        # A parameter map is looked up in constant time; `IN $list` would be searched for each pair.
-        wanted = dict.fromkeys(keys if others is None else others, True)
-        found: list[tuple[str, str, Any]] = []
+        # A map, because a lookup takes constant time; `IN $list` would search the list for each pair.
+        neighbours = dict.fromkeys(keys if others is None else others, True)
+        stored: list[tuple[str, str, Any]] = []
         for part in batched(keys, KEYS):
-            for row in self._connection.read(partial(_present, query=query, keys=part, wanted=wanted, kind=kind)):
-                found += [(row["key"], *pair) for pair in zip(row["others"], row["found"], strict=True)]
-        return found
+            for row in self._connection.read(
+                partial(_present, query=query, keys=part, neighbours=neighbours, kind=kind)
+            ):
+                stored += [(row["key"], *pair) for pair in zip(row["others"], row["distances"], strict=True)]
+        return stored
 
 
 def _present(
-    tx: ManagedTransaction, query: LiteralString, keys: Sequence[str], wanted: Mapping[str, bool], kind: str
+    tx: ManagedTransaction, query: LiteralString, keys: Sequence[str], neighbours: Mapping[str, bool], kind: str
 ) -> list[dict[str, Any]]:
-    return tx.run(query, keys=keys, wanted=wanted, property=kind).data()
+    return tx.run(query, keys=keys, neighbours=neighbours, property=kind).data()
 
 
 def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, dict[str, Any]]:
     """Return the properties of each pair, smaller key first."""
     columns = {}
-    for kind, given in values.items():
-        column = np.asarray(given, dtype=np.float64)
+    for kind, numbers in values.items():
+        column = np.asarray(numbers, dtype=np.float64)
         if column.ndim not in (1, 2) or len(column) != len(pairs):
             raise UsageError(f"{kind} must have the shape ({len(pairs)},) or ({len(pairs)}, c), got {column.shape}")
         columns[kind] = column.tolist()
@@ -180,10 +182,10 @@ def _rows(pairs: Sequence[Pair], values: Mapping[str, ArrayLike]) -> dict[Pair, 
 def _write(tx: ManagedTransaction, rows: Mapping[Pair, Mapping[str, Any]]) -> None:
     keys = sorted({a for a, _ in rows})
     lock(tx, "Architecture", keys)
-    wanted = dict.fromkeys((b for _, b in rows), True)
-    there = {(row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, wanted=wanted)}
-    written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in there})
-    written += _put(tx, UPDATE, {pair: row for pair, row in rows.items() if pair in there})
+    neighbours = dict.fromkeys((b for _, b in rows), True)
+    existing = {(row["key"], row["other"]) for row in tx.run(PRESENT, keys=keys, neighbours=neighbours)}
+    written = _put(tx, CREATE, {pair: row for pair, row in rows.items() if pair not in existing})
+    written += _put(tx, UPDATE, {pair: row for pair, row in rows.items() if pair in existing})
     if written < len(rows):
         ends = {key for pair in rows for key in pair}
         absent = ", ".join(sorted(ends - architectures.known(tx, ends))[:3])

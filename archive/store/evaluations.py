@@ -64,12 +64,12 @@ CREATE (e)-[:ON]->(t)
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What studies found, as arrays of n evaluations, by study and number.
+    """Results of studies as arrays of n evaluations, by study and number.
 
     Attributes:
-        studies: (n,) names.
-        numbers: (n,) int64, of the proposals.
-        architectures: (n,) keys.
+        studies: (n,) names of the studies.
+        numbers: (n,) int64, numbers of the proposals.
+        architectures: (n,) keys of the architectures.
         values: (n,) float64, the objective in the task's own unit.
         scores: (n,) float64, the values with their sign such that larger is better.
     """
@@ -82,49 +82,49 @@ class Observed:
 
 
 class Evaluations:
-    """Reads results with their architectures, and imports those of others."""
+    """Reader of evaluations with their architectures, and writer of imported ones."""
 
     def __init__(self, connection: Connection, architectures: Architectures) -> None:
-        """Read and write through this connection; `architectures` keeps what was read before."""
+        """Read and write through this connection; `architectures` caches networks."""
         self._connection = connection
         self._architectures = architectures
 
     @gc_pause.paused()
     def of_studies(self, names: Sequence[str]) -> list[Evaluation]:
         """Return the evaluations of these studies, by study and number."""
-        found = result_columns.read(self._connection, names, _WHOLE)
-        return self._with_networks([row for one in found for row in _rows_of(one, _WHOLE)])
+        results = result_columns.read(self._connection, names, _WHOLE)
+        return self._with_networks([row for one in results for row in _rows_of(one, _WHOLE)])
 
     @gc_pause.paused()
     def to_learn_from(self, names: Sequence[str], objective: str) -> list[Evaluation]:
-        """Return the evaluations of these studies by study and number, with only what a search agent learns from.
+        """Return the evaluations of these studies by study and number, with only the properties that agents use.
 
-        They lack metrics, seconds, seed and device. Where any of them is partial, all have the curve of the objective,
-        else none has a curve.
+        They lack metrics, seconds, seed and device. If any of them is partial, all have the curve of the objective;
+        otherwise none has a curve.
         """
         columns = [*_WHOLE[:-1], *_SCALARS]
-        found = result_columns.read(self._connection, names, columns)
-        if any(partial for one in found for partial in one.columns["partial"]):
+        results = result_columns.read(self._connection, names, columns)
+        if any(partial for one in results for partial in one.columns["partial"]):
             columns.append(CURVE + objective)
-            found = result_columns.read(self._connection, names, columns)
-        rows = [row for one in found for row in _rows_of(one, columns)]
+            results = result_columns.read(self._connection, names, columns)
+        rows = [row for one in results for row in _rows_of(one, columns)]
         for row in rows:
             row["evaluation"] = {name: row[name] for name in columns[4:] if row[name] is not None}
         return self._with_networks(rows)
 
     def observed(self, names: Sequence[str]) -> Observed:
-        """Return what these studies found, without the networks themselves."""
-        # The trainer reads no history: it is not to wait for numpy.
+        """Return the results of these studies, without the networks."""
+        # Imported lazily: the trainer never calls this and should not pay for importing numpy.
         import numpy as np
 
-        found = result_columns.read(self._connection, names, ["architecture", "value"])
-        sizes = [len(one.columns["number"]) for one in found]
-        signs = [-1.0 if one.direction == "minimise" else 1.0 for one in found]
+        results = result_columns.read(self._connection, names, ["architecture", "value"])
+        sizes = [len(one.columns["number"]) for one in results]
+        signs = [-1.0 if one.direction == "minimise" else 1.0 for one in results]
         numbers, keys, values = (
-            [value for one in found for value in one.columns[name]] for name in ("number", "architecture", "value")
+            [value for one in results for value in one.columns[name]] for name in ("number", "architecture", "value")
         )
         return Observed(
-            np.repeat(np.array([one.study for one in found], np.str_), sizes),
+            np.repeat(np.array([one.study for one in results], np.str_), sizes),
             np.array(numbers, np.int64),
             np.array(keys, np.str_),
             np.array(values, np.float64),
@@ -143,14 +143,14 @@ class Evaluations:
         *,
         direction: Direction | None = None,
     ) -> None:
-        """Import results: (id, architecture key, result); the architectures must be there.
+        """Import results: (id, architecture key, result); the architectures must be stored already.
 
-        An id that is there already is left as it is. Each batch is one transaction, so an interrupted
-        import goes on where it stopped.
+        An evaluation with an existing id does not change. Each batch is one transaction, so repeating an interrupted
+        import continues it.
 
         Args:
             task: Name of the task.
-            protocol: How it was measured.
+            protocol: Name of the training protocol.
             rows: The results.
             direction: Whether larger or smaller values are better; None leaves it to the task's other results.
 
@@ -171,14 +171,14 @@ class Evaluations:
 
     def _with_networks(self, rows: Sequence[Mapping[str, Any]]) -> list[Evaluation]:
         networks = self._architectures.get_many(row["architecture"] for row in rows)
-        # A user may have deleted a network by Cypher; an Evaluation has one.
+        # A user may have deleted the network of an evaluation by Cypher; such an evaluation is left out.
         return [evaluation_from(row, networks[row["architecture"]]) for row in rows if row["architecture"] in networks]
 
 
-def _rows_of(found: StudyResults, columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Return one row an evaluation of a study, by number."""
-    study = {name: getattr(found, name) for name in ("study", "direction", "task", "protocol")}
-    rows = zip(*(found.columns[name] for name in columns), strict=True)
+def _rows_of(results: StudyResults, columns: Sequence[str]) -> list[dict[str, Any]]:
+    """Return one row for each evaluation of a study, by number."""
+    study = {name: getattr(results, name) for name in ("study", "direction", "task", "protocol")}
+    rows = zip(*(results.columns[name] for name in columns), strict=True)
     return [{**study, **dict(zip(columns, row, strict=True))} for row in rows]
 
 

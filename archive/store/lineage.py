@@ -1,12 +1,12 @@
-"""Which architectures came from which, and whose trained weights an architecture can begin with.
+"""Lineage of architectures: their ancestors, and the trained weights that they can inherit.
 
     (ancestor:Architecture) -[:MORPHED_INTO {operations}]-> … -> (architecture)
         ^
         └── (:Evaluation) -[:SAVED]-> (:Checkpoint)          (:Evaluation) -[:ON]-> (:Task)
 
-Agents note what they turned into what when they propose it (`Suggestion.parent`); who lets a network inherit weights
-notes that, too (`Architectures.record_morph`). An architecture may have several parents, and mutations that undo each
-other make circles: what is looked at is the shortest way, of a bounded number of steps.
+A proposal records the parent of its network (`Suggestion.parent`), and a trainer records the parent whose weights it
+uses (`Architectures.record_morph`). An architecture may have several parents, and mutations that undo each other make
+circles. Only shortest paths of a bounded number of steps count.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from archive.database.connection import Connection
 
 HOPS = 6
-"""Most steps of the way to an ancestor: relatives that are further off share little, and ways multiply."""
+"""Maximum number of steps to an ancestor: more distant relatives share little, and the number of paths multiplies."""
 
-# One generation at a time: a path of variable length is followed along each of its ways, and these multiply.
+# One generation at a time: a path pattern of variable length would follow each of a multiplying number of paths.
 WITH_WEIGHTS = """
 UNWIND $keys AS key
 MATCH (child:Architecture {key: key})
@@ -57,7 +57,7 @@ PRESENT = "MATCH (c:Checkpoint {uri: $uri}) RETURN c.uri AS uri"
 
 @dataclass(frozen=True)
 class Descent:
-    """One step of a lineage: these operations turned the parent into the child, both named by their keys."""
+    """One step of a lineage: keys of parent and child, and the operations between them."""
 
     parent: str
     child: str
@@ -66,14 +66,14 @@ class Descent:
 
 @dataclass(frozen=True)
 class Ancestor:
-    """An ancestor whose weights are kept.
+    """An ancestor with stored weights.
 
     Attributes:
-        architecture: Its key.
-        hops: Steps from it to the architecture that was asked about.
+        architecture: Key of the ancestor.
+        hops: Number of steps from the ancestor to the requested architecture.
         evaluation: Id of the evaluation that saved the weights.
-        value: What that evaluation found, in the task's own unit.
-        protocol: By which it was trained.
+        value: Objective of that evaluation, in the task's own unit.
+        protocol: Training protocol of that evaluation.
         checkpoint: The weights.
     """
 
@@ -86,10 +86,10 @@ class Ancestor:
 
 
 class Lineage:
-    """Reads where architectures came from."""
+    """Reader of lineages."""
 
     def __init__(self, connection: Connection, architectures: Architectures) -> None:
-        """Read and write through this connection; `architectures` knows which there are."""
+        """Read and write through this connection; `architectures` finds keys."""
         self._connection = connection
         self._architectures = architectures
 
@@ -97,64 +97,64 @@ class Lineage:
         """Return the steps that led to an architecture, the last one first; each step once.
 
         Args:
-            key: Of the architecture, or its beginning; one without parents has no lineage.
-            hops: How many generations to go back.
+            key: Key of the architecture, or its beginning; without parents, there is no lineage.
+            hops: Number of generations.
 
         Raises:
             UnknownNameError: The archive has no such architecture.
-            UsageError: Several keys begin so.
+            UsageError: Several keys have this beginning.
         """
         key = self._architectures.find(key)
-        found: dict[tuple[str, str], Descent] = {}
+        steps: dict[tuple[str, str], Descent] = {}
         generation, seen = [key], {key}
         for _ in range(hops):
             rows = self._rows(PARENTS, generation)
             for row in rows:
                 descent = Descent(row["parent"], row["child"], tuple(row["operations"] or ()))
-                found.setdefault((descent.parent, descent.child), descent)
+                steps.setdefault((descent.parent, descent.child), descent)
             generation = sorted({row["parent"] for row in rows} - seen)
             seen.update(generation)
-        return list(found.values())
+        return list(steps.values())
 
     def with_weights(
         self, key: str, task: str, protocols: Sequence[str], *, maximise: bool = True, limit: int = 16
     ) -> list[Ancestor]:
-        """Return ancestors whose weights are kept, the nearest first, among equally near ones the best.
+        """Return ancestors with stored weights, the nearest first, and the best first among equally near ones.
 
-        One query for each generation, up to the first ones that are enough.
+        One query for each generation, until there are enough.
 
         Args:
-            key: Of an architecture.
-            task: Name of the task that the weights must have learned.
-            protocols: By any of which they may have learned it.
+            key: Key of an architecture.
+            task: Name of the task that the weights were trained for.
+            protocols: Accepted training protocols.
             maximise: Whether a larger value is better.
-            limit: Most to return.
+            limit: Maximum number of ancestors.
         """
         tasks = {task_id(task, protocol) for protocol in protocols}
-        found: list[Ancestor] = []
+        nearest: list[Ancestor] = []
         generation, seen = [key], {key}
         for hops in range(1, HOPS + 1):
             rows = self._rows(WITH_WEIGHTS, generation)
             rows = [row for row in rows if row["architecture"] not in seen]
-            found += sorted(
+            nearest += sorted(
                 (one for row in rows for one in _ancestors(row, hops, tasks)),
                 key=lambda one: (one.value != one.value, -one.value if maximise else one.value, one.evaluation),
             )
             generation = sorted(row["architecture"] for row in rows)
             seen.update(generation)
-            if len(found) >= limit or not generation:
+            if len(nearest) >= limit or not generation:
                 break
-        return found[:limit]
+        return nearest[:limit]
 
     def reserve(self, checkpoint: Checkpoint) -> bool:
-        """Note that weights are about to be used, which keeps them from being collected for a while.
+        """Mark weights as about to be used, which protects them from garbage collection for a while.
 
         Returns:
-            Whether they are still there.
+            Whether they still exist.
         """
 
         def work(tx: ManagedTransaction) -> bool:
-            # Who waited for the lock of one who deletes them still has a row to return: look again.
+            # A statement that waited for a deleting transaction may still return a row, so a second one checks.
             tx.run(RESERVE, uri=checkpoint.uri).consume()
             return tx.run(PRESENT, uri=checkpoint.uri).single() is not None
 
@@ -166,15 +166,15 @@ class Lineage:
 
 def ancestors(tx: ManagedTransaction, keys: Sequence[str], hops: int = HOPS) -> set[str]:
     """Return the keys of all ancestors of these architectures within a transaction, one query for each generation."""
-    found: set[str] = set()
+    reached: set[str] = set()
     generation = sorted(set(keys))
     for _ in range(hops):
         if not generation:
             break
         rows = tx.run(PARENTS, keys=generation)
-        generation = sorted({row["parent"] for row in rows} - found)
-        found.update(generation)
-    return found
+        generation = sorted({row["parent"] for row in rows} - reached)
+        reached.update(generation)
+    return reached
 
 
 def _ancestors(row: dict[str, Any], hops: int, tasks: set[str]) -> Iterator[Ancestor]:

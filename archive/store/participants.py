@@ -18,7 +18,7 @@ ON CREATE SET a.kind = $kind, a.config = $config, a.version = $version, a.create
 
 
 def register_agent(connection: Connection, kind: str, config: Mapping[str, Any], version: str) -> str:
-    """Store what an agent is and return its id, the same for the same kind, configuration and version."""
+    """Store an agent and return its id, the same for the same kind, configuration and version."""
     text = to_json(config)
     at = {"id": agent_id(kind, text, version), "kind": kind, "config": text, "version": version}
     connection.write(lambda tx: tx.run(AGENT, at).consume())
@@ -26,6 +26,6 @@ def register_agent(connection: Connection, kind: str, config: Mapping[str, Any],
 
 
 def agent_id(kind: str, config: str, version: str) -> str:
-    """Return the id of an agent, its configuration as the text that is stored."""
+    """Return the id of an agent; `config` is the stored text of its configuration."""
     digest = hashlib.blake2b(f"{kind}\n{version}\n{config}".encode(), digest_size=6).hexdigest()
     return f"{kind}-{digest}"

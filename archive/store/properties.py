@@ -1,7 +1,7 @@
-"""How records are written as properties of nodes, and read back.
+"""Conversion between records and properties of nodes.
 
-Nested settings are JSON text in the database; a learning curve is a set of parallel list properties
-`curve_<metric>`, final metrics are flat properties `metric_<name>`, so that a Cypher query can read each by name.
+Nested settings are JSON text in the database. A learning curve is a set of parallel list properties `curve_<metric>`,
+and final metrics are flat properties `metric_<name>`, so that a Cypher query can read each by name.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def study_of(id_: str) -> str:
 def plain(result: neo4j.Result) -> list[dict[str, Any]]:
     """Return the rows of a query whose values are numbers, text, lists and maps.
 
-    `neo4j.Result.data` looks through every list and map for nodes, which takes longer than all else.
+    Faster than `neo4j.Result.data`, which searches every list and map for nodes.
     """
     columns = result.keys()
     return [dict(zip(columns, row.values(), strict=True)) for row in result]
 
 
 def to_json(settings: Mapping[str, Any]) -> str:
-    """Return settings as the text that is stored, equal for equal settings."""
+    """Return the stored text of settings, equal for equal settings."""
     return json.dumps(settings, sort_keys=True, default=_plain)
 
 
 def from_json(text: str | None) -> dict[str, Any]:
-    """Return settings from the text that is stored; nothing stored is no settings."""
-    # Most have none, and a history has a hundred thousand of them.
+    """Return settings from their stored text; empty if there is none."""
+    # Shortcut for the most frequent text: a history has a hundred thousand of them.
     return json.loads(text) if text and text != "{}" else {}
 
 
@@ -95,7 +95,7 @@ def with_prefix(prefix: str, properties: Row) -> dict[str, Any]:
 
 
 def study_from(row: Row) -> Study:
-    """Make a Study of its node's properties and `task`, `protocol`, `space`, `space_config`."""
+    """Return a Study from the properties of its node and `task`, `protocol`, `space`, `space_config`."""
     node = row["study"]
     return Study(
         name=node["name"],
@@ -119,7 +119,7 @@ _AS_STORED = (
 
 
 def proposal_from(node: Row) -> Proposal:
-    """Make a Proposal of its node's properties."""
+    """Return a Proposal from the properties of its node."""
     stored: dict[str, Any] = {name: node.get(name) for name in _AS_STORED}
     return Proposal(
         **stored,
@@ -135,9 +135,9 @@ def proposal_from(node: Row) -> Proposal:
 
 
 def evaluation_from(row: Row, architecture: Architecture) -> Evaluation:
-    """Make an Evaluation of its node's properties, its neighbours' names and its architecture."""
+    """Return an Evaluation from the properties of its node, the names of its neighbours and its architecture."""
     node = row["evaluation"]
-    # Both kinds of lists in one pass: a history has a hundred thousand of these.
+    # Curves and metrics in one pass, for speed: a history has a hundred thousand evaluations.
     named: dict[str, dict[str, Any]] = {METRIC: {}, CURVE: {}}
     for name in sorted(node):
         prefix, underscore, rest = name.partition("_")
@@ -177,5 +177,5 @@ def _floats(values: Sequence[float | None]) -> list[float]:
 
 
 def _plain(value: Any) -> Any:
-    """Turn numpy's scalars and arrays, tuples of them and paths into what JSON knows."""
+    """Convert numpy scalars and arrays, tuples of them and paths to JSON values."""
     return value.tolist() if hasattr(value, "tolist") else str(value)

@@ -1,7 +1,7 @@
-"""What the archive keeps, as frozen records: study, proposal, claim, result, evaluation, checkpoint.
+"""Frozen records of the archive: study, proposal, claim, result, evaluation, weights.
 
-A record is what one node of the graph says, with its neighbours' names; `archive.store.properties` turns one into the
-other. Times are milliseconds since 1970 by the server's clock.
+A record holds the properties of one node of the graph and the names of its neighbours; `archive.store.properties`
+converts between nodes and records. Times are milliseconds since 1970 by the server's clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Direction = Literal["maximise", "minimise"]
 
 
 class State(StrEnum):
-    """Where a proposal stands: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING.
+    """State of a proposal: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING.
 
     A cancelled proposal is FAILED with the reason `CANCELLED`; a retry makes WAITING of FAILED
     (`archive.queue.cancellation`).
@@ -32,7 +32,7 @@ class State(StrEnum):
 
     @property
     def evaluated(self) -> bool:
-        """Whether a result is on record: nothing may replace it."""
+        """Whether a result is on record, which no other may replace."""
         return self in (State.COMPLETE, State.PRUNED)
 
 
@@ -48,20 +48,20 @@ def is_cancelled(state: State, reason: str | None) -> bool:
 
 @dataclass(frozen=True)
 class Study:
-    """One search problem: what is evaluated, how it is measured, and how often at most.
+    """One search problem: space, task, training protocol, objective and budget.
 
     Attributes:
         name: Unique in the archive.
         task: Name of the task.
-        protocol: How the task is trained and measured (`"digits/1"`); values are comparable within one protocol.
-        space: Name of the space that architectures come from.
-        objective: Name of the metric that `Evaluation.value` is.
+        protocol: Training protocol of the task (`"digits/1"`); values are comparable within one protocol.
+        space: Name of the space of its architectures.
+        objective: Name of the metric in `Evaluation.value`.
         direction: Whether a larger or a smaller value is better.
-        budget: Most proposals, those that failed not counted.
-        config: Whatever else the search recorded about itself.
-        space_config: The limits of the space.
+        budget: Maximum number of proposals, failed ones not counted.
+        config: Further settings that the search recorded.
+        space_config: Settings of the space.
         seed: Seed of the study.
-        created: When it was made; None before.
+        created: Time of creation; None before.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Trained weights on disk: where, and what they must hash to."""
+    """Trained weights on disk: address, digest and size."""
 
     uri: str
     sha256: str
@@ -88,35 +88,36 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Proposal:
-    """One architecture that an agent wants evaluated in one study.
+    """One architecture that an agent proposed for evaluation in one study.
 
     Attributes:
         id: `study#number`.
         study: Name of the study.
-        number: From 0, in the order of the study.
-        state: Where it stands.
+        number: Number in the study, from 0.
+        state: State of the proposal.
         architecture_key: Key of the architecture.
-        functional_key: Its functional key; at most one proposal of each in a study.
+        functional_key: Functional key of the architecture; a study has at most one proposal with each.
         agent: Id of the agent that made it.
-        priority: Larger is claimed first.
-        acquisition: The agent's acquisition value, if it has one.
-        mean: The score that the agent's surrogate expects, if it has one: in units of the objective, larger is better,
-            so of the opposite sign where the study minimises.
+        priority: Priority in the queue; larger is claimed first.
+        acquisition: Acquisition value, if the agent has one.
+        mean: Score that the agent's surrogate predicts, if it has one: in units of the objective, larger is better,
+            so with the opposite sign if the study minimises.
         std: The surrogate's standard deviation of the score: half the width of the central 68 % of its prediction.
-        fidelity: Fraction of the full training that is asked for; None means all of it.
+        fidelity: Fraction of the full training; None means all of it.
         hyperparameters: Training settings that belong to this proposal.
-        attempts: How often a worker has lost it, or given it back.
-        rung: The rung that it has reached, or is on its way to, from 0 (`archive.queue.successive_halving`).
-        worker: Who holds it, or held it last.
-        lease_until: When the lease ends.
-        reason: Why it failed.
-        curve: Metric to values per epoch, while it runs.
-        created: When it was proposed.
-        started: When it was last claimed.
-        finished: When it was completed or failed.
-        based_on: What the agent knew when it suggested it; see `archive.agents.provenance`. Empty where no agent did.
-        seconds: Processor time of the call of the agent that suggested it, and all others of the call.
-        request: Token of the call that added it, and all others of the call.
+        attempts: Number of attempts that workers have lost.
+        rung: Index of the rung that it has reached, or is training to (`archive.queue.successive_halving`).
+        worker: Id of the worker that holds it, or held it last.
+        lease_until: End of the lease.
+        reason: Reason of the failure.
+        curve: Values per epoch of each metric, while it runs.
+        created: Time of the proposal.
+        started: Time of the last claim.
+        finished: Time of the result or failure.
+        based_on: Knowledge of the agent when it made the suggestion; see `archive.agents.provenance`. Empty without an
+            agent.
+        seconds: Processor time of the agent's call that suggested it, together with all others of that call.
+        request: Token of the call that added it, together with all others of that call.
     """
 
     id: str
@@ -153,7 +154,7 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Claim:
-    """A proposal that one worker holds, with all that training needs; `token` proves the lease."""
+    """A proposal that one worker holds, with everything that training needs; `token` proves the lease."""
 
     proposal: Proposal
     architecture: Architecture
@@ -168,20 +169,21 @@ class Claim:
 
 @dataclass(frozen=True)
 class Result:
-    """What training found.
+    """Result of a training.
 
     Attributes:
         value: The objective, in the task's own unit.
         metrics: Final metrics by name.
-        curve: Metric to one value per epoch; all lists of one length. `"epoch"` is 1, 2, … unless given.
+        curve: One value per epoch of each metric; all lists have one length. `"epoch"` is 1, 2, … unless given.
         epochs: Epochs trained; None means the length of the curve.
         seconds: Wall-clock time of the training.
         seed: Seed that the training used.
-        device: Where it ran.
+        device: Device of the training.
         environment: Versions and settings that the value may depend on.
-        checkpoint: The weights that were kept, if any.
-        answered_from: Id of the evaluation that this one repeats without a training; None where there was one.
-        partial: Whether the training could go on: `value` is that of `epochs` epochs, not of the whole protocol.
+        checkpoint: Stored weights, if any.
+        answered_from: Id of the evaluation whose result is reused; None after a training.
+        partial: Whether the training can continue: `value` was measured after `epochs` epochs, not at the end of the
+            protocol.
     """
 
     value: float
@@ -199,29 +201,30 @@ class Result:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A result on record, with its architecture.
+    """A stored result with its architecture.
 
     Attributes:
-        id: Id of the proposal that it came from, or the one it was imported under.
-        study: Name of the study; None where it was imported.
-        number: Number of the proposal; None where it was imported.
+        id: Id of its proposal, or of its import.
+        study: Name of the study; None for an imported result.
+        number: Number of the proposal; None for an imported result.
         task: Name of the task.
-        protocol: How it was measured.
+        protocol: Name of the training protocol.
         architecture: The network.
         value: The objective, in the task's own unit.
-        direction: Whether larger or smaller values are better: of the study, or of the task where it was imported.
+        direction: Whether larger or smaller values are better: direction of the study, or of the task of an imported
+            result.
         agent: Id of the agent that proposed it.
         metrics: Final metrics by name.
-        curve: Metric to one value per epoch.
+        curve: One value per epoch of each metric.
         epochs: Epochs trained.
         seconds: Wall-clock time of the training.
         seed: Seed that the training used.
-        device: Where it ran.
-        created: When it was recorded.
+        device: Device of the training.
+        created: Time of the record.
         hyperparameters: Training settings of its proposal that differ from the protocol.
-        answered_from: Id of the evaluation that it repeats without a training; None where there was one.
-        partial: Whether it paused at a rung, or was pruned: `value` is that of `epochs` epochs, not of the whole
-            protocol, and no equal of those that are.
+        answered_from: Id of the evaluation whose result is reused; None after a training.
+        partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs` epochs and is not
+            comparable with full-protocol values.
     """
 
     id: str
@@ -246,5 +249,5 @@ class Evaluation:
 
     @property
     def score(self) -> float:
-        """`value` with its sign such that larger is better: what agents maximise."""
+        """`value`, or its negative if the study minimises: agents maximise it."""
         return self.value if self.direction == "maximise" else -self.value

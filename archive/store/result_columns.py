@@ -3,11 +3,11 @@
     number, agent, architecture, mean, …          of the proposals
     value, seconds, metric_accuracy, …            of the evaluations
     space, network_params, operations, motifs     of the networks
-    evaluation, hyperparameters, code             whole evaluations and networks, as their nodes have them
+    evaluation, hyperparameters, code             whole evaluations and networks, as stored on their nodes
 
-Nothing is copied: a value that any client changes in the database is what the next call returns. Only the columns that
-are asked for are read, a thousand proposals in one list, since both servers and the driver take longer over a row than
-over what is in it: about 10 µs a result for a few numbers, 30 µs for a whole evaluation.
+Nothing is cached: the next call returns a value that any client has changed in the database. Only the requested columns
+are read, a thousand proposals in one list, because both servers and the driver spend more time on a row than on its
+content: about 10 µs a result for a few numbers, 30 µs for a whole evaluation.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ RETURN name AS study, s.direction AS direction, t.name AS task, t.protocol AS pr
 ORDER BY study
 """
 
-# By the property of proposals, not by way of the study: ArcadeDB may find no relationship of a node for an instant
-# while another transaction that writes to it commits, and everybody writes to studies.
+# Proposals are found by a property, not through the study node: ArcadeDB may see no relationships of a node for an
+# instant while another transaction commits a write to it, and all searches write to the node of their study.
 ROWS = """
 MATCH (p:Proposal {{study: $study}})
 USING INDEX SEEK p:Proposal(study)
@@ -66,12 +66,12 @@ class StudyResults:
     """Results of one study, by number.
 
     Attributes:
-        study: Its name.
-        direction: Whether it wants large values or small ones.
+        study: Name of the study.
+        direction: Whether larger or smaller values are better.
         task: Name of its task.
-        protocol: How that is measured.
-        columns: Of its n results: `number`, and the columns that were asked for.
-        others: The proposals without a result: `number`, `agent`, `functional_key`, `based_on` of each.
+        protocol: Name of its training protocol.
+        columns: `number` and the requested columns of its n results.
+        others: Proposals without a result: `number`, `agent`, `functional_key`, `based_on` of each.
     """
 
     study: str
@@ -85,12 +85,12 @@ class StudyResults:
 def read(
     connection: Connection, studies: Sequence[str], columns: Iterable[str], deadline: float = math.inf
 ) -> list[StudyResults]:
-    """Return the results of studies, by name; names that are no study's are left out.
+    """Return the results of studies, by name; unknown names are left out.
 
     Args:
-        connection: The archive.
-        studies: Names.
-        columns: Names of columns beside `number`; None stands where a result has no such property.
+        connection: Connection to the archive.
+        studies: Names of studies.
+        columns: Names of columns besides `number`; a result without such a property has None.
         deadline: Time of `time.monotonic` after which no further study is read.
 
     Raises:
@@ -122,7 +122,7 @@ def _study_results(tx: ManagedTransaction, about: Row, names: Sequence[str]) -> 
 
 
 def _query(names: Sequence[str]) -> str:
-    """Return the text that reads these columns."""
+    """Return the query that reads these columns."""
     expressions = [_expression(name) for name in names]
     of_network = any(expression.startswith("a.") for expression in expressions)
     return ROWS.format(network=OF_NETWORK if of_network else "", columns=", ".join([*expressions, "null"]))
@@ -141,7 +141,7 @@ def _expression(name: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    """Return the name of a property as Cypher takes any, such as that of a metric."""
+    """Return the name of a property in backticks, because the name of a metric may be any text."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -164,15 +164,15 @@ def operations(network: Architecture) -> list[str]:
 
 
 def motifs(network: Architecture) -> list[str]:
-    """Return what a network does beside two layers in a row: `one>two>`, or `one>two>past` by a layer of its own.
+    """Return the skips around two consecutive layers: `one>two>` for an edge, `one>two>past` for a layer.
 
-    An edge from what feeds the two to what they feed has no layer; `past` is the operation of one that is there.
+    The skip joins the layer before the two and the layer after them; `past` is the operation of the layer on it.
     """
     ops = [layer.op for layer in network.layers]
     heads: list[list[int]] = [[] for _ in ops]
     for tail, head in network.edges:
         heads[tail].append(head)
-    found = set()
+    skips = set()
     for feeds in heads:
         ways: dict[int, set[str]] = {head: {""} for head in feeds}
         for skip in feeds:
@@ -182,8 +182,8 @@ def motifs(network: Architecture) -> list[str]:
             for two in heads[one]:
                 for after in heads[two]:
                     if past := ways.get(after):
-                        found |= {(ops[one], ops[two], name) for name in past}
-    return sorted(">".join(names) for names in found)
+                        skips |= {(ops[one], ops[two], name) for name in past}
+    return sorted(">".join(names) for names in skips)
 
 
 def parts(text: str) -> list[str]:
@@ -192,9 +192,9 @@ def parts(text: str) -> list[str]:
 
 
 def joined(several: Iterable[Columns]) -> Columns:
-    """Return columns of the same names, one after the other."""
-    found: Columns = {}
+    """Return the concatenation of columns with the same names."""
+    concatenated: Columns = {}
     for columns in several:
         for name, column in columns.items():
-            found.setdefault(name, []).extend(column)
-    return found
+            concatenated.setdefault(name, []).extend(column)
+    return concatenated

@@ -1,15 +1,15 @@
-"""Which trained weights may be let go, and letting them go.
+"""Retention of trained weights: which may be deleted, and their removal from the store.
 
-Weights are kept when any of these holds:
+Weights are kept for any of these reasons:
 
-    best        they belong to one of the best evaluations of a study (the best `keep_best` that have weights)
-    in use      a waiting or running proposal is of their architecture, or of one that came from it
-                (`archive.store.lineage`), or names them: it may start from them
-    young       they were saved, or reserved by who starts from them, less than `grace_seconds` ago
+    best        they belong to one of the best evaluations of a study (the best `keep_best` with weights)
+    in use      a waiting or running proposal may start from them: its architecture is theirs or a descendant
+                (`archive.store.lineage`), or it names them
+    young       they were saved, or reserved for a training, less than `grace_seconds` ago
 
-Everything else may be let go. First the store forgets them, in a transaction that looks once more, then the files
-are removed (`archive.trainer.storage.weights_gc`): nobody finds weights that are not there. Who is about to use weights
-reserves them (`Lineage.reserve`), which conflicts with their being forgotten: one of the two comes first.
+All other weights may be deleted. First a transaction checks again and removes their nodes, then the files are removed
+(`archive.trainer.storage.weights_gc`), so no reader finds an address without a file. A trainer reserves weights before
+it uses them (`Lineage.reserve`). The reservation conflicts with the removal, so one of the two comes first.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ DIGESTS = "MATCH (c:Checkpoint) RETURN DISTINCT c.sha256 AS sha256"
 
 @dataclass(frozen=True)
 class Policy:
-    """What is kept.
+    """Settings of the retention.
 
     Attributes:
-        keep_best: Evaluations of each study, the best ones, whose weights stay.
-        grace_seconds: Age, by the server's clock, under which all weights stay.
+        keep_best: Number of the best evaluations of each study with protected weights.
+        grace_seconds: Age, by the server's clock, up to which all weights are protected.
     """
 
     keep_best: int = KEEP_BEST
     grace_seconds: float = GRACE_SECONDS
 
     def __post_init__(self) -> None:
-        """Refuse numbers that cannot be meant."""
+        """Validate the settings."""
         if self.keep_best < 0:
             raise UsageError(f"keep_best must be >= 0, got {self.keep_best}")
         if not self.grace_seconds >= 0:
@@ -79,12 +79,12 @@ class Policy:
 
 @dataclass(frozen=True)
 class Holding:
-    """Weights, and why they are kept.
+    """Stored weights with the reason for keeping them.
 
     Attributes:
-        checkpoint: Where they are.
-        evaluations: Ids of the evaluations that saved them; none where their study was deleted.
-        reason: `best`, `in use` or `young`; empty when they may be let go.
+        checkpoint: Address and digest of the weights.
+        evaluations: Ids of the evaluations that saved them; none if their study was deleted.
+        reason: `best`, `in use` or `young`; empty if they may be deleted.
     """
 
     checkpoint: Checkpoint
@@ -93,18 +93,18 @@ class Holding:
 
 
 class Retention:
-    """Decides about weights, and forgets them."""
+    """Selection of the weights to keep, and removal of others from the store."""
 
     def __init__(self, connection: Connection) -> None:
         """Read and write through this connection."""
         self._connection = connection
 
     def holdings(self, policy: Policy, under: str) -> list[Holding]:
-        """Return all weights whose address begins with `under`, by address, each with what it is kept for."""
+        """Return all weights with an address that begins with `under`, by address, with the reason to keep each."""
         return self._connection.read(lambda tx: _holdings(tx, policy, under))
 
     def forget(self, policy: Policy, uris: Sequence[str]) -> list[str]:
-        """Forget weights that may be let go, and return their addresses; those that may not, any more, stay."""
+        """Remove weights from the store, and return their addresses; weights that must be kept by now stay."""
 
         def work(tx: ManagedTransaction) -> list[str]:
             lock(tx, "Checkpoint", uris)
@@ -116,27 +116,27 @@ class Retention:
         return self._connection.write(work) if uris else []
 
     def digests(self) -> set[str]:
-        """Return the SHA-256 of all weights, wherever they are."""
+        """Return the SHA-256 of all weights at any address."""
         return {row["sha256"] for row in self._connection.read(lambda tx: tx.run(DIGESTS).data())}
 
 
 def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holding]:
-    # The best of a study are those of all places, whichever one is asked about.
+    # All weights are read, because the best of a study may be at any address.
     rows = tx.run(EVERY, grace=round(1000 * policy.grace_seconds)).data()
     own = [row["key"] for row in tx.run(UNDER_WAY)]
     used = {*own, *ancestors(tx, own)}
     best = _best(rows, policy.keep_best)
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_uri: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["uri"].startswith(under):
-            found.setdefault(row["uri"], []).append(row)
+            by_uri.setdefault(row["uri"], []).append(row)
     return [
         Holding(
             Checkpoint(uri, rows[0]["sha256"], rows[0]["bytes"]),
             tuple(row["evaluation"] for row in rows if row["evaluation"] is not None),
             _reason(uri, rows, best, used),
         )
-        for uri, rows in found.items()
+        for uri, rows in by_uri.items()
     ]
 
 
@@ -153,9 +153,9 @@ def _best(rows: Iterable[dict[str, Any]], count: int) -> set[str]:
     for row in rows:
         if row["study"] is not None and row["value"] == row["value"]:
             studies.setdefault(row["study"], []).append(row)
-    found: set[str] = set()
+    best: set[str] = set()
     for own in studies.values():
         sign = -1.0 if own[0]["direction"] == "maximise" else 1.0
         ranked = sorted(own, key=lambda row: (sign * row["value"], row["evaluation"]))
-        found.update(row["uri"] for row in ranked[:count])
-    return found
+        best.update(row["uri"] for row in ranked[:count])
+    return best

@@ -4,7 +4,7 @@ Each migration has a version and is applied once; a (:SchemaMigration {version, 
 statement may run twice, so that two processes may migrate at the same time and an interrupted migration runs again.
 A released migration is never edited: a correction is the next migration.
 
-The forms of a statement that differ between servers live here, with one exception. The statements of a trial's
+Differences between the servers' dialects are confined to this module, with one exception: the statements of a trial's
 transactions name their index, `USING INDEX SEEK`. Until Neo4j has gathered statistics it assumes that indexes are empty
 and prefers scans, and it keeps the plan of a statement that follows a write for as long as it runs: a statement without
 the hint that was planned in a new archive may scan for years. ArcadeDB ignores the hint.
@@ -42,11 +42,11 @@ class Migration(NamedTuple):
     """One step of the schema.
 
     Attributes:
-        version: Larger than that of the migration before.
+        version: Number, larger than that of the migration before.
         name: Summary of the step.
         unique: Properties that identify a node: `(label, property)`.
-        indexed: Properties that nodes are looked up by: `(label, property)`.
-        dropped: Uniqueness constraints of earlier migrations that nothing needs any more: `(label, property)`.
+        indexed: Properties for the lookup of nodes: `(label, property)`.
+        dropped: Obsolete uniqueness constraints of earlier migrations: `(label, property)`.
         relationships: Types of relationship that the step introduces.
         convert: Changes data that an earlier release wrote; runs after the rest, and may run again.
     """
@@ -96,10 +96,10 @@ MIGRATIONS = (BASELINE,)
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
-    """Bring the archive to the schema of this release; return at once where it has that schema already.
+    """Migrate the archive to the schema of this release; return immediately if it has that schema already.
 
     Args:
-        connection: To the archive.
+        connection: Connection to the archive.
         migrations: All migrations of the release, by version; the first one makes an empty database an archive.
 
     Raises:
@@ -133,8 +133,8 @@ def version(connection: Connection) -> int:
 
 
 def _apply_patiently(connection: Connection, migration: Migration) -> None:
-    # Two processes that define the same constraints at once may fail in ways of the server's own (Neo4j: an
-    # "unexpected error", beside deadlocks). The repetition finds the other process's work done.
+    # Two processes that define the same constraints at once may fail with server-specific errors (Neo4j: an "unexpected
+    # error", besides deadlocks). The repetition finds the constraints of the other process.
     for attempt in range(_ATTEMPTS):
         try:
             return _apply(connection, migration)

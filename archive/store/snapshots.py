@@ -1,6 +1,6 @@
-"""Snapshots of a study: what a live view shows, read without whole curves of finished trials.
+"""Snapshots of a study for live views, read without the whole curves of finished trials.
 
-A `Follower` reads snapshots of one study again and again: it keeps what is COMPLETE, and looks up all else by id.
+A `SnapshotFollower` reads snapshots of one study repeatedly: it caches COMPLETE proposals, and reads all others by id.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ USING INDEX SEEK p:Proposal(id)
 """
 
 REREAD_SECONDS = 5.0
-"""A follower reads all of a study again after so many seconds at least."""
+"""Minimum time between two reads of the whole study by a follower."""
 
-# The next free number is unknown after a load or a user's query (`archive.queue.admission`).
+# The next free number is null after a load or a user's query (`archive.queue.admission`).
 EXTENT = """
 MATCH (s:Study {name: $name})
 USING INDEX SEEK s:Study(name)
@@ -67,24 +67,24 @@ class ProposalView:
     """One proposal in a live view.
 
     Attributes:
-        id: Its id.
-        number: Its number in the study.
-        state: Where it stands.
+        id: Id of the proposal.
+        number: Number in the study.
+        state: State of the proposal.
         architecture_key: Key of the architecture.
         agent: Id of the agent that made it.
-        acquisition: The agent's acquisition value.
-        mean: The score that the surrogate expects, larger is better.
-        std: The surrogate's standard deviation of it.
+        acquisition: Acquisition value.
+        mean: Score that the surrogate predicts, larger is better.
+        std: Standard deviation of the prediction.
         epochs: Epochs trained so far.
-        metrics: The last epoch's metrics while it runs, the final ones afterwards.
-        value: The objective, once it is known.
+        metrics: Metrics of the last epoch while it runs, final ones afterwards.
+        value: Objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
-        attempts: How often a worker has lost it.
-        rung: The rung that it has reached, or is on its way to, from 0 (`archive.queue.successive_halving`).
-        worker: Who holds it, or held it last.
-        reason: Why it failed, or why it is tried again.
-        started: When it was last claimed.
-        finished: When it was completed or failed.
+        attempts: Number of attempts that workers have lost.
+        rung: Index of the rung that it has reached, or is training to (`archive.queue.successive_halving`).
+        worker: Id of the worker that holds it, or held it last.
+        reason: Reason of the failure, or of the next attempt.
+        started: Time of the last claim.
+        finished: Time of the result or failure.
     """
 
     id: str
@@ -114,7 +114,7 @@ class ProposalView:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A study, its proposals by number, how many are in each state, and the best evaluated one so far."""
+    """A study with its proposals by number, their count in each state, and the incumbent."""
 
     study: Study
     proposals: tuple[ProposalView, ...]
@@ -144,22 +144,22 @@ def read_snapshot(connection: Connection, study: Study) -> Snapshot:
     return _snapshot(study, map(_view, rows))
 
 
-class Follower:
-    """Reads one study again and again, at a cost that hardly grows with what is COMPLETE.
+class SnapshotFollower:
+    """Incremental reader of one study, at a cost that hardly grows with the number of COMPLETE proposals.
 
-    A complete proposal is kept once two looks in a row have found it the same: one alone may come between the writes
-    of another transaction. What may change it counts up `Study.rewritten`, in the same transaction: the load of a
-    dump, and a user's query that writes (`archive.database.user_query`). Then all is read again, as it is from time to
-    time in any case, since another client of the database counts nothing.
+    A complete proposal is cached after two identical reads, because ArcadeDB may expose a commit half-way. Only the
+    load of a dump and a user's query that writes (`archive.database.user_query`) change complete proposals, and both
+    increase `Study.rewritten` in the same transaction; the whole study is read again then. It is also read again
+    periodically, because other clients of the database do not increase that counter.
 
     Args:
-        connection: The archive.
-        name: Of the study.
-        clock: Returns the time in seconds.
+        connection: Connection to the archive.
+        name: Name of the study.
+        clock: Function that returns the time in seconds.
     """
 
     def __init__(self, connection: Connection, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """Know nothing yet."""
+        """Start without cached proposals."""
         self._connection, self._name, self._clock = connection, name, clock
         self._seen: dict[int, ProposalView] = {}
         self._kept: dict[int, ProposalView] = {}
@@ -167,11 +167,11 @@ class Follower:
         self._due = -math.inf
 
     def snapshot(self, study: Study) -> Snapshot:
-        """Return how the study stands now; `study` is its record, as it was just read."""
+        """Return the current snapshot; `study` is its record, as it was just read."""
         begin = self._clock()
         rows, kept, self._rewritten = self._connection.read(self._read)
         if not kept:
-            # Reading all of it takes a twentieth of the time at most.
+            # Reads of the whole study take at most a twentieth of the time.
             self._due = self._clock() + max(REREAD_SECONDS, 20 * (self._clock() - begin))
         views = {**kept, **{view.number: view for view in map(_view, rows)}}
         self._kept = {
@@ -183,7 +183,7 @@ class Follower:
         return _snapshot(study, (views[number] for number in sorted(views)))
 
     def _read(self, tx: ManagedTransaction) -> tuple[list[dict[str, Any]], dict[int, ProposalView], int | None]:
-        """Return rows, the proposals that they leave out, and `Study.rewritten`."""
+        """Return rows, the cached proposals that they omit, and `Study.rewritten`."""
         extent = tx.run(EXTENT, name=self._name).single()
         free, rewritten = (None, None) if extent is None else (extent["next"], extent["rewritten"])
         stale = rewritten != self._rewritten or self._clock() >= self._due
@@ -214,7 +214,7 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
         state=State(row["state"]),
         rung=row["rung"] or 0,
         architecture_key=row["architecture"],
-        # One that goes on from a rung has a result, and a curve that grows beyond it.
+        # A promoted proposal has the result of its last rung, and a longer curve.
         epochs=max(row["epochs"] or 0, epochs[-1] if epochs else 0),
         metrics={name: values[-1] for name, values in curve.items() if values} or final,
     )
@@ -222,7 +222,7 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
     known, sign = _comparable(views), _sign(study)
-    # The first of equal values: later ones have not improved on it.
+    # The first of equal values, because a later one is no improvement.
     return max(known, key=lambda view: sign * (view.value or 0.0), default=None)
 
 

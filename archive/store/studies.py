@@ -1,4 +1,4 @@
-"""Studies: what is searched for, what was found, and what a new search may start from."""
+"""Studies: creation, lists, histories, warm starts, live views and deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archive.store.architectures import Architectures
 from archive.store.evaluations import Evaluations, Observed
 from archive.store.properties import study_from
 from archive.store.records import Evaluation, State, Study
-from archive.store.snapshots import Follower, Snapshot, read_snapshot
+from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
 from archive.store.study_deletion import Deletion
 
 if TYPE_CHECKING:
@@ -69,11 +69,11 @@ MERGE (s)-[:WARM_STARTED_FROM]->(from)
 
 @dataclass(frozen=True)
 class StudySummary:
-    """A study with how far it is.
+    """A study with its progress.
 
     Attributes:
         study: The study.
-        counts: Proposals in each state.
+        counts: Number of proposals in each state.
         best: Best value so far, in the task's own unit; None before the first.
     """
 
@@ -83,25 +83,25 @@ class StudySummary:
 
 
 class Studies:
-    """Creates, lists and reads studies."""
+    """Writer and reader of studies."""
 
     def __init__(self, connection: Connection, architectures: Architectures) -> None:
-        """Read and write through this connection; `architectures` keeps what was read before."""
+        """Read and write through this connection; `architectures` caches networks."""
         self._connection = connection
         self._evaluations = Evaluations(connection, architectures)
 
     def create(self, study: Study) -> Study:
-        """Store a study, or find the one of this name, and return what is stored.
+        """Store a study unless one of its name exists, and return the stored one.
 
-        A study that exists keeps its budget, seed and configuration.
+        An existing study keeps its budget, seed and configuration.
 
         Raises:
             StudyConflictError: It exists with another task, protocol, space, objective or direction, or with other
                 settings of the space.
-            UsageError: The name is empty or holds a `#`, or the direction is none.
+            UsageError: The name is empty or contains a `#`, or the direction is invalid.
         """
         study_creation.check(study)
-        # What is there is looked at first, so that a conflict changes nothing.
+        # An existing study is compared first, so that a conflict changes nothing.
         if not _read(self._connection, study.name):
             self._connection.write(partial(study_creation.create, study=study))
         stored = self.get(study.name)
@@ -112,7 +112,7 @@ class Studies:
         """Return a study.
 
         Raises:
-            UnknownNameError: There is none of this name.
+            UnknownNameError: There is no study of this name.
         """
         return read(self._connection, name)
 
@@ -130,7 +130,7 @@ class Studies:
         return [_summary(study, [row for row in counts if row["name"] == study.name]) for study in studies]
 
     def set_budget(self, name: str, budget: int) -> None:
-        """Set the total number of proposals, those that failed not counted.
+        """Set the maximum number of proposals, failed ones not counted.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -140,14 +140,14 @@ class Studies:
             raise UnknownNameError("study", name, self.names(), "the archive has none yet")
 
     def warm_start(self, study: str, sources: Sequence[str]) -> builtins.list[str]:
-        """Let a study start from the results of others, and return the names of all its sources.
+        """Add source studies to a study, and return the names of all its source studies.
 
         Args:
             study: Name of the study that starts warm.
-            sources: Names of other studies.
+            sources: Names of the source studies.
 
         Raises:
-            UnknownNameError: A name is not that of another study.
+            UnknownNameError: A source is unknown, or the study itself.
         """
         self.get(study)
         names = [name for name in self.names() if name != study]
@@ -164,7 +164,7 @@ class Studies:
         return self.sources(study)
 
     def sources(self, name: str) -> builtins.list[str]:
-        """Return the names of the studies that a study started warm from."""
+        """Return the names of the source studies of a study."""
         return [row["name"] for row in self._connection.read(lambda tx: tx.run(SOURCES, name=name).data())]
 
     def evaluations(
@@ -175,43 +175,43 @@ class Studies:
         space: str | None = None,
         protocol: str | None = None,
     ) -> builtins.list[Evaluation]:
-        """Return evaluations with their architectures, of these studies or of all; imported ones in the latter case.
+        """Return evaluations with their architectures: of some studies, or all including imported ones.
 
         Args:
-            names: One name or several; None for every evaluation of the archive.
-            task: Only those of this task.
-            space: Only architectures of this space.
-            protocol: Only those measured in this way.
+            names: Names of studies, or one name; None for every evaluation of the archive.
+            task: Name of a task; None for all.
+            space: Name of a space; None for all.
+            protocol: Name of a training protocol; None for all.
         """
         if names is None:
             return self._evaluations.of_task(task, space, protocol)
-        found = self._evaluations.of_studies([names] if isinstance(names, str) else list(names))
+        evaluations = self._evaluations.of_studies([names] if isinstance(names, str) else list(names))
         return [
             evaluation
-            for evaluation in found
+            for evaluation in evaluations
             if task in (None, evaluation.task)
             and protocol in (None, evaluation.protocol)
             and space in (None, evaluation.architecture.space)
         ]
 
     def observed(self, names: str | Sequence[str]) -> Observed:
-        """Return what studies found as arrays: keys and scores, without the networks; for long histories."""
+        """Return the results of studies as arrays of keys and scores, without the networks, for long histories."""
         return self._evaluations.observed([names] if isinstance(names, str) else list(names))
 
     def history(self, name: str) -> builtins.list[Evaluation]:
-        """Return what an agent learns from: a study's own evaluations, then those of its warm-start sources.
+        """Return the evaluations that an agent learns from: the study's, then those of its source studies.
 
-        They lack metrics, seconds, seed and device; only where one is partial do they have a curve, of the objective.
+        They lack metrics, seconds, seed and device. They have the curve of the objective only if one is partial.
 
         Raises:
             UnknownNameError: There is no study of this name.
         """
         objective, sources = self.get(name).objective, self.sources(name)
-        found = self._evaluations.to_learn_from([name, *sources], objective)
-        return sorted(found, key=lambda evaluation: evaluation.study != name)
+        evaluations = self._evaluations.to_learn_from([name, *sources], objective)
+        return sorted(evaluations, key=lambda evaluation: evaluation.study != name)
 
     def counts(self, name: str) -> Mapping[State, int]:
-        """Return how many proposals of a study are in each state.
+        """Return the number of proposals of a study in each state.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -223,7 +223,7 @@ class Studies:
         return {state: counts.get(state.value, 0) for state in State}
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return how a study stands now, for a live view: two round trips.
+        """Return the current snapshot of a study for a live view, in two round trips.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -231,16 +231,16 @@ class Studies:
         return read_snapshot(self._connection, self.get(name))
 
     def follow(self, name: str) -> Callable[[], Snapshot]:
-        """Return what returns snapshots of a study, for whoever looks often: the first one reads all of it.
+        """Return a function that reads snapshots incrementally; its first call reads the whole study.
 
         Raises:
-            UnknownNameError: At a call: there is no study of this name.
+            UnknownNameError: From the function: there is no study of this name.
         """
-        follower = Follower(self._connection, name)
+        follower = SnapshotFollower(self._connection, name)
         return lambda: follower.snapshot(self.get(name))
 
     def deletion(self, name: str) -> Deletion:
-        """Return what `delete` would remove of a study.
+        """Return the deletion that `delete` would make.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -248,7 +248,7 @@ class Studies:
         return study_deletion.plan(self._connection, self.get(name).name)
 
     def delete(self, name: str) -> Deletion:
-        """Delete a study with its proposals and results, and return what went; networks and distances stay.
+        """Delete a study with its proposals and results, and return the deletion; networks and distances stay.
 
         Raises:
             UnknownNameError: There is no study of this name.
@@ -260,13 +260,13 @@ def read(connection: Connection, name: str) -> Study:
     """Return a study.
 
     Raises:
-        UnknownNameError: There is none of this name.
+        UnknownNameError: There is no study of this name.
     """
-    found = _read(connection, name)
-    if not found:
+    studies = _read(connection, name)
+    if not studies:
         known = [study.name for study in _read(connection, None)]
         raise UnknownNameError("study", name, known, "the archive has none yet")
-    return found[0]
+    return studies[0]
 
 
 def _read(connection: Connection, name: str | None) -> list[Study]:

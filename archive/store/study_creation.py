@@ -1,4 +1,4 @@
-"""Creating a study: its node with its task and its space, and the conflicts with a study of the same name."""
+"""Creation of a study: its node with task and space, and conflicts with a study of the same name."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ CREATE (s)-[:IN]->(space)
 
 
 def check(study: Study) -> None:
-    """See that a study can be stored.
+    """Check that a study can be stored.
 
     Raises:
-        UsageError: The name is empty or holds a `#`, or the direction is none.
+        UsageError: The name is empty or contains a `#`, or the direction is invalid.
     """
     if not study.name or "#" in study.name:
         raise UsageError(f"a study needs a name without '#', got {study.name!r}")
@@ -45,13 +45,13 @@ def check(study: Study) -> None:
 
 
 def create(tx: ManagedTransaction, study: Study) -> None:
-    """Store a study within a transaction; one of the same name stays as it is."""
+    """Store a study within a transaction; an existing study of the same name does not change."""
     tx.run(CREATE, name=study.name, properties=_properties(study)).consume()
     tx.run(PLACE, rows=[_place(study)]).consume()
 
 
-def check_same(asked: Study, stored: Study) -> None:
-    """See that the study of a name is the one that is asked for.
+def check_same(requested: Study, stored: Study) -> None:
+    """Check that a stored study agrees with a requested one of the same name.
 
     Raises:
         StudyConflictError: It has another task, protocol, space, objective or direction, or other settings of its
@@ -60,13 +60,13 @@ def check_same(asked: Study, stored: Study) -> None:
     for at in fields(Study):
         if at.name not in ("task", "protocol", "space", "objective", "direction"):
             continue
-        there, wanted = getattr(stored, at.name), getattr(asked, at.name)
-        if there != wanted:
+        old, new = getattr(stored, at.name), getattr(requested, at.name)
+        if old != new:
             raise StudyConflictError(
-                f"study {asked.name!r} exists with {at.name} {there}, got {wanted}: choose another name for the study"
+                f"study {requested.name!r} exists with {at.name} {old}, got {new}: choose another name for the study"
             )
-    if to_json(asked.space_config) != to_json(stored.space_config):
-        _check_same_settings(asked.name, _settings(stored), _settings(asked))
+    if to_json(requested.space_config) != to_json(stored.space_config):
+        _check_same_settings(requested.name, _settings(stored), _settings(requested))
 
 
 def _properties(study: Study) -> dict[str, Any]:
@@ -93,18 +93,18 @@ def _place(study: Study) -> dict[str, Any]:
     }
 
 
-def _check_same_settings(name: str, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    for at in sorted(stored.keys() | asked.keys()):
-        there, wanted = (to_json(of[at]) if at in of else "its default" for of in (stored, asked))
-        if there != wanted:
+def _check_same_settings(name: str, stored: Mapping[str, Any], requested: Mapping[str, Any]) -> None:
+    for at in sorted(stored.keys() | requested.keys()):
+        old, new = (to_json(of[at]) if at in of else "its default" for of in (stored, requested))
+        if old != new:
             raise StudyConflictError(
-                f"study {name!r} exists with the space setting {at} = {there}, got {wanted}: "
+                f"study {name!r} exists with the space setting {at} = {old}, got {new}: "
                 "choose another name for the study"
             )
 
 
 def _settings(study: Study) -> Mapping[str, Any]:
-    """Return every setting of a study's space, defaults included; those on record where the space cannot be made."""
+    """Return every setting of a study's space with defaults; only the stored ones if the space is not installed."""
     from archive import spaces
 
     try:

@@ -1,14 +1,14 @@
-"""Deleting a study: its proposals and results go, what it shares with other studies stays.
+"""Deletion of a study with its proposals and results; data shared with other studies stay.
 
-    goes     the study, its proposals, their evaluations
-    stays    architectures with their costs, distances and morphisms, tasks, agents, workers, files of weights
+    deleted     the study, its proposals, their evaluations
+    kept        architectures with their costs, distances and morphisms, tasks, agents, workers, files of weights
 
-Files of weights that no evaluation names any more are left to `archive db gc`. A result of another study that repeats
-one of this study keeps its value; its `answered_from` says that the original was deleted, since a new study of the same
-name may give the id to another result.
+`archive db gc` removes files of weights that no evaluation names any more. A result of another study that reuses one of
+this study keeps its value. Its `answered_from` is marked as deleted, because a new study of the same name may give the
+id to another result.
 
-Deletion runs in batches. It is closed by a transaction that finds the study empty: what a search adds meanwhile goes,
-too. A deletion that was interrupted leaves the study with a budget of 0, and the same call goes on.
+Deletion runs in batches, and ends with a transaction that finds the study empty, so additions of a running search are
+deleted, too. An interrupted deletion leaves the study with a budget of 0, and repeating the call completes it.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ MARK_OF_DELETED = " (deleted)"
 
 @dataclass(frozen=True)
 class Deletion:
-    """What the deletion of a study removes and touches.
+    """Effects of the deletion of a study.
 
     Attributes:
-        study: Its name.
-        proposals: How many proposals go.
-        evaluations: How many results go.
-        running: How many of the proposals are being trained: their results will be refused.
-        repeated: Results of other studies that repeat one of this study without a training; they stay.
-        learners: Studies that started warm from it; they keep their own results.
+        study: Name of the study.
+        proposals: Number of proposals to delete.
+        evaluations: Number of results to delete.
+        running: Number of proposals in training; their results will be refused.
+        repeated: Number of results of other studies that reuse one of this study; they stay.
+        learners: Studies with a warm start from this one; they keep their own results.
     """
 
     study: str
@@ -96,13 +96,13 @@ class Deletion:
 
 
 def plan(connection: Connection, study: str) -> Deletion:
-    """Return what the deletion of a study would remove."""
+    """Return the effects that the deletion of a study would have."""
     return connection.read(partial(_plan, study=study))
 
 
 def delete(connection: Connection, study: str) -> Deletion:
-    """Delete a study, and return what went."""
-    found = plan(connection, study)
+    """Delete a study, and return the effects."""
+    deletion = plan(connection, study)
     remove = partial(_batch, query=BATCH_OF_PROPOSALS, study=study)
     mark = partial(_batch, query=MARK, prefix=f"{study}#", mark=MARK_OF_DELETED)
     while True:
@@ -111,7 +111,7 @@ def delete(connection: Connection, study: str) -> Deletion:
             while connection.write(work, alone=True):
                 pass
         if connection.write(partial(_last, study=study), alone=True):
-            return found
+            return deletion
 
 
 def _plan(tx: ManagedTransaction, study: str) -> Deletion:
@@ -126,8 +126,8 @@ def _batch(tx: ManagedTransaction, query: str, **parameters: str) -> int:
 
 
 def _last(tx: ManagedTransaction, study: str) -> bool:
-    """Delete the node of an empty study; False where it still has a proposal."""
-    # The lock keeps out what a search may be adding at this moment.
+    """Delete the node of an empty study; return False if it still has a proposal."""
+    # The lock keeps out additions of a running search.
     tx.run(CLOSE, study=study).consume()
     tx.run(LAST, study=study).consume()
     left: int = tx.run(LEFT, study=study).single(strict=True)["left"]

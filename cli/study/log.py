@@ -72,7 +72,7 @@ def log(ctx: click.Context, name: str, proposal: str | None, follow: bool, as_js
             print_json({"study": name, "entries": [entry_item(entry) for entry in entries]})
             return
         writer = LogWriter(archive.connection.settings.home, one, as_json)
-        follower = event_log.Follower(archive.connection, name, one)
+        follower = event_log.EventFollower(archive.connection, name, one)
         writer.write(follower.look())
         while follow and not follower.done:
             time.sleep(PAUSE)

@@ -20,7 +20,7 @@ def small(monkeypatch):
 
 
 def test_every_figure_is_measured(small, tmp_path):
-    rows = [row for _, row in zip(range(20), store._made_up_table(), strict=False)]
+    rows = [row for _, row in zip(range(20), store._synthetic_table(), strict=False)]
     table = tmp_path / "table.csv.gz"
     with gzip.open(table, "wt") as file:
         writer = csv.DictWriter(file, list(rows[0]))
@@ -47,6 +47,6 @@ def test_a_table_that_is_not_there(tmp_path):
         store.measure(tmp_path / "none.csv")
 
 
-def test_the_made_up_table_has_every_cell():
-    cells = {row["arch_str"] for row in store._made_up_table()}
+def test_the_synthetic_table_has_every_cell():
+    cells = {row["arch_str"] for row in store._synthetic_table()}
     assert len(cells) == 15_625

@@ -1,4 +1,4 @@
-"""Columns of answers without rows: on each server those that the answer would have with rows."""
+"""Column names of empty results: on each server, those of an answer with rows."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ def test_no_rows_and_yet_columns(archive, cypher, columns):
         ("MATCH (n) CALL { RETURN 1 AS one } RETURN n.a + 1 , size([ 1,2 ])", ["n.a + 1", "size([ 1,2 ])"]),
     ],
 )
-def test_what_a_text_says_of_its_columns(cypher, columns):
+def test_column_names_from_the_text(cypher, columns):
     assert columns_of(cypher) == columns

@@ -1,4 +1,4 @@
-"""`connect`: by settings, by an address, by names of settings; anything else is told how."""
+"""`connect`: with settings, an address, or names of settings; clear errors for anything else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_address_may_come_first(archive, store_settings):
         assert found.studies.names() == []
 
 
-def test_what_is_neither_settings_nor_an_address_is_told_how():
+def test_other_arguments_get_an_error_with_the_way_out():
     with pytest.raises(SettingsError, match=r"not the address of a Neo4j server: '/tmp/archive'"):
         connect("/tmp/archive")
     with pytest.raises(UsageError, match="in a folder, home=FOLDER"):

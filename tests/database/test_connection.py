@@ -157,7 +157,7 @@ def test_work_is_run_again_after_a_passing_error(connection):
     assert connection.read(count) == {"n": 1, "total": 1}
 
 
-def test_work_that_passed_over_some_of_its_rows_is_run_again(connection):
+def test_work_that_skipped_rows_is_run_again(connection):
     runs = []
 
     def work(transaction):
@@ -213,7 +213,7 @@ def test_the_dialect_is_the_servers(connection, store_settings, address):
 # Outages
 
 
-def test_an_outage_is_ridden_out(connection, address):
+def test_work_survives_an_outage(connection, address):
     with through_proxy(address) as (proxy, relayed):
         relayed.write(add_once("before"))
         proxy.down()
@@ -284,7 +284,7 @@ def test_the_embedded_server_stopped_under_many_threads(home):
 # Errors that name the way out
 
 
-def test_nobody_answers(tmp_path):
+def test_no_server_answers(tmp_path):
     own = settings.load(home=tmp_path, uri="neo4j://127.0.0.1:1", password="p")
     with pytest.raises(StoreUnavailableError, match=r"neo4j://127.0.0.1:1.*ARCHIVE_DB") as caught:
         Connection.open(own)
@@ -391,7 +391,7 @@ def test_values_of_the_graph_are_plain(connection):
 @pytest.mark.parametrize(
     ("limit", "shown", "truncated"), [(1, 1, True), (9, 9, True), (10, 10, False), (11, 10, False)]
 )
-def test_a_limit_is_said_aloud(connection, limit, shown, truncated):
+def test_a_limit_is_reported(connection, limit, shown, truncated):
     result = run_query(connection, "UNWIND range(1, 10) AS n RETURN n", limit=limit)
     assert (len(result.rows), result.truncated) == (shown, truncated)
 

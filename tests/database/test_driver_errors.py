@@ -1,4 +1,4 @@
-"""Which of the driver's errors pass by themselves."""
+"""Transient errors of the driver."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ from archive.database import driver_errors
         (ClientError("Invalid input 'MATHC'"), False),
     ],
 )
-def test_what_another_transaction_took_away_is_tried_again(error, passing):
+def test_records_removed_by_another_transaction_are_retried(error, passing):
     assert driver_errors.is_passing(error) is passing

@@ -1,4 +1,4 @@
-"""Read-only means read-only: every way to write is tried on both servers, and nothing has changed after it."""
+"""Read-only queries: every form of a write is tried on both servers, and changes nothing."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_a_write_is_refused(cypher):
         require_read_only(cypher)
 
 
-def test_what_would_pass_the_guard_is_still_rolled_back(filled):
+def test_a_write_past_the_guard_is_rolled_back(filled):
     """The other two walls, without the guard in front of them.
 
     The embedded server commits the parts of `IN … TRANSACTIONS` even so: there the guard stands alone.

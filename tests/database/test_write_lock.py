@@ -1,4 +1,4 @@
-"""Turns: many at a time or one alone, between threads and processes, and nobody waits for ever."""
+"""Write lock: shared or exclusive turns, between threads and processes, with a bounded wait."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 from archive.database import write_lock
-from archive.database.write_lock import Turns
+from archive.database.write_lock import WriteLock
 from tests.support.stores import everywhere
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from archive.database.write_lock import Turns
-with Turns(Path(sys.argv[1])).turn(alone=True):
+from archive.database.write_lock import WriteLock
+with WriteLock(Path(sys.argv[1])).turn(alone=True):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -31,7 +31,7 @@ def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
     guard = threading.Lock()
 
     def work(number):
-        own = Turns(tmp_path)
+        own = WriteLock(tmp_path)
         for at in range(6):
             alone = (number + at) % 4 == 0
             with own.turn(alone=alone):
@@ -48,12 +48,12 @@ def test_short_turns_overlap_and_long_ones_do_not(tmp_path):
     assert most[0] > 1
 
 
-def test_those_of_one_lane_go_one_after_the_other_beside_all_others(tmp_path):
+def test_writers_of_one_lane_run_one_after_the_other_beside_all_others(tmp_path):
     inside, most, together = dict.fromkeys("ab-", 0), dict.fromkeys("ab-", 0), set()
     guard = threading.Lock()
 
     def work(number):
-        own, lane = Turns(tmp_path), "ab-"[number % 3]
+        own, lane = WriteLock(tmp_path), "ab-"[number % 3]
         for _ in range(6):
             with own.turn(alone=False, lane=None if lane == "-" else lane):
                 with guard:
@@ -70,7 +70,7 @@ def test_those_of_one_lane_go_one_after_the_other_beside_all_others(tmp_path):
     assert any(names.endswith("ab") for names in together)
 
 
-def test_whoever_is_killed_lets_go(tmp_path):
+def test_a_killed_process_releases_its_locks(tmp_path):
     with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         free = threading.Event()
@@ -83,13 +83,13 @@ def test_whoever_is_killed_lets_go(tmp_path):
 
 
 def enter(folder, free):
-    with Turns(folder).turn(alone=True):
+    with WriteLock(folder).turn(alone=True):
         free.set()
 
 
 def test_a_turn_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(write_lock, "PATIENCE_SECONDS", 0.05)
-    own = Turns(tmp_path)
+    own = WriteLock(tmp_path)
     with own.turn(alone=True), own.turn(alone=True), own.turn(alone=False):
         pass
 
@@ -97,7 +97,7 @@ def test_a_turn_that_never_ends_is_not_waited_for(tmp_path, monkeypatch):
 def test_a_turn_ends_though_a_process_that_was_forked_within_it_lives_on(tmp_path):
     if not Path("/proc/self/fd").is_dir():
         pytest.skip("needs /proc")
-    own = Turns(tmp_path)
+    own = WriteLock(tmp_path)
     with own.turn(alone=True):
         held = [int(name) for name in os.listdir("/proc/self/fd") if is_a_lock(name, tmp_path)]
         copies = [os.dup(handle) for handle in held]
@@ -114,6 +114,6 @@ def is_a_lock(name, folder):
     return os.path.lexists(path) and os.readlink(path).startswith(f"{folder}/turn.")
 
 
-def test_no_folder_no_turns(tmp_path):
-    with Turns(tmp_path / "missing").turn(alone=True):
+def test_a_missing_folder_does_not_block_writers(tmp_path):
+    with WriteLock(tmp_path / "missing").turn(alone=True):
         assert not (tmp_path / "missing").exists()

@@ -1,4 +1,4 @@
-"""A user's query that writes, on each server: it waits its turn beside other writers, and happens once."""
+"""A user's query that writes, on each server: in its turn, and only once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_query_whose_outcome_is_unknown_is_not_run_again(archive, monkeypatch)
 
     with monkeypatch.context() as patched:
         patched.setattr(archive.connection, "session", deaf)
-        with pytest.raises(StoreUnavailableError, match="look whether it was carried out"):
+        with pytest.raises(StoreUnavailableError, match="check whether it was executed"):
             archive.query(NOTE, {"at": 1}, write=True)
     assert notes(archive) == [1]
 

@@ -1,4 +1,4 @@
-"""Dumps on each server: what comes back is what there was, whatever the order, however often, on either server."""
+"""Dumps on each server: a load restores the archive, in any order, repeatedly, on either server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def whole(archive):
     }  # fmt: skip
 
 
-def test_what_is_loaded_is_what_was_there(archive, connection, file):
+def test_a_load_restores_what_was_dumped(archive, connection, file):
     networks = fill(archive)
     archive.studies.warm_start("one", ["one-source"])
     before, first = whole(archive), dumped(archive, file)
@@ -67,7 +67,7 @@ def test_what_is_loaded_is_what_was_there(archive, connection, file):
     assert dumped(archive, file) == first
 
 
-def test_a_loaded_study_goes_on(archive, connection, file):
+def test_a_loaded_study_can_be_continued(archive, connection, file):
     fill(archive)
     dumped(archive, file)
     wipe(connection)
@@ -214,7 +214,7 @@ def test_a_study_of_the_same_name_is_refused_and_can_be_renamed(archive, connect
         load(connection, file, rename={"one": "carl", "one-source": "dora", "three": "four"})
 
 
-def test_copies_that_went_on_apart_are_refused(archive, connection, tmp_path):
+def test_diverged_copies_of_a_study_are_refused(archive, connection, tmp_path):
     fill(archive)
     dumped(archive, tmp_path / "common")
     found = []
@@ -229,7 +229,7 @@ def test_copies_that_went_on_apart_are_refused(archive, connection, tmp_path):
     assert dumped(archive, tmp_path / "same") == found[1]
 
 
-def test_copies_that_searched_on_apart_are_told_how_to_be_loaded(archive, connection, tmp_path):
+def test_the_error_about_diverged_copies_names_the_way_out(archive, connection, tmp_path):
     evaluate(archive, [0.25, 0.5])
     common = dumped(archive, tmp_path / "common")
     for name, at in (("mine", 3), ("theirs", 5)):
@@ -240,7 +240,7 @@ def test_copies_that_searched_on_apart_are_told_how_to_be_loaded(archive, connec
         claim = archive.proposals.claim("worker", study="study")
         archive.proposals.complete(claim.id, claim.token, Result(0.75))
         dumped(archive, tmp_path / name)
-    message = r"study#00002 has the architecture .*copies of the study 'study' went on apart; .*--rename study=NEW"
+    message = r"study#00002 has the architecture .*copies of the study 'study' diverged; .*--rename study=NEW"
     with pytest.raises(StudyConflictError, match=message):
         load(connection, tmp_path / "mine")
     load(connection, tmp_path / "mine", rename={"study": "study-mine"})
@@ -250,7 +250,7 @@ def test_copies_that_searched_on_apart_are_told_how_to_be_loaded(archive, connec
     assert (found["study"][2], found["study-mine"][2]) == (cells(6)[5].key, cells(4)[3].key)
 
 
-def test_results_of_others_that_differ_have_no_study_to_rename(archive, connection, file):
+def test_differing_external_results_have_no_study_to_rename(archive, connection, file):
     id_ = "table:/tables/cells.csv#12345/table/1/0"
     archive.architectures.add(cells(1))
     results = Evaluations(connection, archive.architectures)
@@ -259,7 +259,7 @@ def test_results_of_others_that_differ_have_no_study_to_rename(archive, connecti
     wipe(connection)
     archive.architectures.add(cells(1))
     results.add("table", "table/1", [(id_, cells(1)[0].key, Result(0.25))])
-    with pytest.raises(StudyConflictError, match=r"0\.25 in the archive, 0\.5 in the file: it is a result of others"):
+    with pytest.raises(StudyConflictError, match=r"0\.25 in the archive, 0\.5 in the file: it is an external result"):
         load(connection, file)
 
 
@@ -275,10 +275,10 @@ def test_a_file_that_contradicts_the_archive_changes_nothing(archive, connection
     assert dumped(archive, file) == before
 
 
-def test_what_could_not_be_loaded_is_not_dumped(archive, connection, file):
+def test_a_record_that_could_not_be_loaded_is_not_dumped(archive, connection, file):
     fill(archive)
     run_query(connection, "MATCH (p:Proposal {number: 3}) SET p.hyperparameters = 'fast'", write=True)
-    with pytest.raises(UsageError, match="proposal has a property that cannot be: 'hyperparameters' = 'fast'"):
+    with pytest.raises(UsageError, match="proposal has an invalid property: 'hyperparameters' = 'fast'"):
         dumped(archive, file)
     assert not file.exists()
 

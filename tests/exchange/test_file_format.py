@@ -1,4 +1,4 @@
-"""The file of a dump: whole or not there, the same bytes again, and one clear line for whatever is wrong with it."""
+"""File format of a dump: atomic, reproducible, and one clear line for any fault."""
 
 from __future__ import annotations
 
@@ -206,8 +206,8 @@ FORGERIES = {
         lambda lines: of(lines, "evaluation").update(architecture=OTHER),
         "of another network",
     ),
-    "a proposal before its study": (lambda lines: lines.remove(of(lines, "study")), "names study 'one'"),
-    "a proposal of nobody": (lambda lines: of(lines, "agent").update(version="2"), "names agent"),
+    "a proposal before its study": (lambda lines: lines.remove(of(lines, "study")), "refers to study 'one'"),
+    "a proposal of nobody": (lambda lines: of(lines, "agent").update(version="2"), "refers to agent"),
     "a state that is none": (lambda lines: of(lines, "proposal")["properties"].update(state="RUNNING"), "state"),
     "a result of what failed": (
         lambda lines: of(lines, "proposal")["properties"].update(state="FAILED"),
@@ -253,7 +253,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
-def test_a_well_packed_lie_is_one_clear_line(path, forgery):
+def test_inconsistent_content_is_one_clear_line(path, forgery):
     change, message = FORGERIES[forgery]
     if forgery == "a line that is no object":
         text = gzip.decompress(path.read_bytes()).replace(b"\n", b"\n[1]\n", 1)
@@ -280,7 +280,7 @@ def test_a_well_packed_lie_is_one_clear_line(path, forgery):
     # A compressed text has the time in its head: it is no name that two processes agree on.
     ids=["empty", "plain", "nothing", "deep", "large number", "not a number", "not utf-8", "another"],
 )
-def test_what_is_no_dump(tmp_path, content, message):
+def test_a_file_of_another_kind_is_refused(tmp_path, content, message):
     file = tmp_path / "file"
     file.write_bytes(content)
     with pytest.raises(UsageError, match=message):
@@ -291,7 +291,7 @@ def test_what_follows_the_end_is_refused(path):
     content = path.read_bytes()
     for more in (gzip.compress(b'{"record": "agent"}\n'), content):
         path.write_bytes(content + more)
-        with pytest.raises(UsageError, match="goes on after its last line"):
+        with pytest.raises(UsageError, match="has lines after the one with its digest"):
             verify(path)
 
 
@@ -344,7 +344,7 @@ RECORDS = {
 
 @examples(5)
 @given(st.sampled_from(sorted(RECORDS)).flatmap(lambda kind: st.tuples(st.just(kind), *[RECORDS[kind]] * 3)))
-def test_merging_knows_no_order(drawn):
+def test_merging_is_commutative_and_associative(drawn):
     kind, a, b, c = drawn
 
     def both(one, other):
@@ -368,7 +368,7 @@ def test_merged_results_must_agree(first, second):
     if first == second:
         assert file_format.text_of(merged("evaluation", one, other)) == file_format.text_of(one)
     else:
-        with pytest.raises(ArchiveError, match="two copies of the study 'one' went on apart"):
+        with pytest.raises(ArchiveError, match="two copies of the study 'one' diverged"):
             merged("evaluation", one, other)
 
 

@@ -99,7 +99,7 @@ def test_the_compiled_checksum_is_the_plain_one(data):
         assert crc32c(data) == plain
 
 
-def test_each_training_is_a_finding(file):
+def test_each_training_is_one_result(file):
     first, second, third = findings(file, 108)
     assert first.architecture.key == codec.from_nasbench101(MATRIX, LABELS).key == second.architecture.key
     assert third.architecture.key != first.architecture.key
@@ -152,7 +152,7 @@ def test_every_altered_bit_is_noticed(tmp_path_factory, at, bit):
         (row(epochs=108).replace(METRICS, HUGE), "beyond 63 bits"),
     ],
 )  # fmt: skip
-def test_a_record_that_is_none(tmp_path, data, why):
+def test_an_invalid_record_is_refused(tmp_path, data, why):
     path = tmp_path / "file"
     path.write_bytes(framed(data))
     with pytest.raises(UsageError, match=why) as refused:
@@ -161,7 +161,7 @@ def test_a_record_that_is_none(tmp_path, data, why):
     assert str(path) in str(refused.value)
 
 
-def test_what_is_no_such_file(tmp_path, file):
+def test_a_file_of_another_format_is_refused(tmp_path, file):
     (tmp_path / "text").write_text("this is no tfrecord file at all")
     for path, why in (
         (tmp_path / "text", "no TFRecord"),

@@ -62,7 +62,7 @@ def file(request, tmp_path):
     return path
 
 
-def test_each_training_is_a_finding(file):
+def test_each_training_is_one_result(file):
     found = list(findings(file, read(file), "nb201-cifar10", 200))
     assert [each.id for each in found] == [
         f"nb201-cifar10/200/{index}/{seed}" for index in (0, 1) for seed in (777, 888)
@@ -113,7 +113,7 @@ def test_a_pickle_that_would_run_code_is_refused(tmp_path, function, protocol):
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_is_no_such_file(tmp_path):
+def test_a_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "file"
     with pytest.raises(UsageError, match="no such file"):
         read(path)

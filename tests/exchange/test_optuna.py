@@ -1,4 +1,4 @@
-"""Studies of Optuna on each server: every trial once, whatever became of it."""
+"""Studies of Optuna on each server: every finished trial once."""
 
 from __future__ import annotations
 

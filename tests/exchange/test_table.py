@@ -1,4 +1,4 @@
-"""Importing a table on each server: every network with every column, equal ones once, and again without harm."""
+"""Import of a table on each server: every network once with every column, also when repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every saved query on each server, against what plain Python makes of the same evaluations."""
+"""Every saved query on each server, compared with plain Python over the same evaluations."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_best_per_operation(archive, table):
 
 
 @pytest.mark.parametrize("direction", ["maximise", "minimise"])
-def test_what_is_best_is_what_the_studies_of_a_task_want(archive, networks, direction):
+def test_the_best_value_follows_the_direction_of_the_studies(archive, networks, direction):
     values = [0.5, 0.25, 0.75, 0.125]
     steps = [("random", Suggestion(network), value, {}) for network, value in zip(networks, values, strict=False)]
     evaluate(archive, "one", *steps, direction=direction)
@@ -100,7 +100,7 @@ def connection_rows(archive, query, values):
     return archive.query(query.cypher, values).rows
 
 
-def test_where_no_study_says_what_is_better_it_is_more(archive, table, networks):
+def test_without_a_direction_larger_is_better(archive, table, networks):
     highest, lowest = max(value for _, value, _ in table), min(value for _, value, _ in table)
     assert rows(archive.named("best-per-operation", task="table"))[0]["best"] == highest
     # Imported results of which the smallest are the best.
@@ -173,7 +173,7 @@ def test_lineage_and_operators(archive, networks, direction, sign):
     assert (gains["swap"]["largest_gain"], gains["swap"]["improved"]) == (0.25, 1)
 
 
-def test_the_lineage_of_a_network_that_came_from_nowhere(archive, networks):
+def test_the_lineage_of_a_network_without_parents(archive, networks):
     evaluate(archive, "one", ("random", Suggestion(networks[0]), 0.5, {}))
     (only,) = rows(archive.named("lineage", study="one"))
     assert (only["step"], only["architecture"], only["gain"]) == (0, networks[0].key, None)
@@ -304,7 +304,7 @@ def named_of(name, study_name="one"):
     return {each: given[each] for each in catalogue.get(name).parameters if each in given}
 
 
-def test_pages_are_the_whole(archive, table):
+def test_the_pages_of_an_answer_make_the_whole(archive, table):
     whole = archive.named("best-per-operation", task="table").rows
     pages = [
         saved.run(archive.connection, "best-per-operation", {"task": "table"}, limit=2, skip=skip)

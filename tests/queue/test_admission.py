@@ -1,4 +1,4 @@
-"""What an addition takes from the study's own counts is what counting would give, whoever else has written to it."""
+"""Counts of a study: an addition reads the same numbers that counting gives, whichever writer came before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to the proposals of a study: the contract of `archive.queue.event_log`, on each server."""
+"""Events of a study's proposals, on each server."""
 
 import pytest
 
@@ -73,14 +73,14 @@ def test_only_the_end_of_a_long_log_is_kept(archive, read):
     assert len(kept) <= 4000
 
 
-def test_a_lease_that_ran_out_is_told_with_the_worker_that_fell_silent(archive, read):
+def test_an_expired_lease_names_its_worker(archive, read):
     propose(archive, cells(1))
     claim(archive, "w", 0.002)
     wait_until(lambda: archive.proposals.expire("study"))
     held = claim(archive, "v")
     archive.proposals.release(held.id, held.token)
     assert told(read())[1:] == [(0, "claimed", "w"), (0, "lost", "w"), (0, "claimed", "v"), (0, "returned", "v")]
-    assert "without a word from worker w" in read()[2].details["reason"]
+    assert "without a report from worker w" in read()[2].details["reason"]
     assert read()[4].details == {"attempt": 2}
     claim(archive, "u")
     # Handed back is not tried: the store counts it as no attempt, either.
@@ -97,7 +97,7 @@ def test_a_proposal_that_was_lost_too_often_ends_with_its_failure(archive, read)
     assert read()[-1].at >= read()[-2].at
 
 
-def test_a_result_is_told_of_the_worker_that_it_came_from(archive, read):
+def test_a_result_names_its_worker(archive, read):
     propose(archive, cells(1))
     late = claim(archive, "late", 0.002)
     wait_until(lambda: archive.proposals.expire("study"))
@@ -129,7 +129,7 @@ def test_one_proposal_alone(archive, read):
     assert [entry.event for entry in read(held.id)] == ["proposed", "claimed"]
 
 
-def test_names_that_there_are_not(archive, read):
+def test_unknown_names(archive, read):
     with pytest.raises(UnknownNameError, match="unknown study 'study'"):
         read()
     propose(archive, cells(1))
@@ -145,7 +145,7 @@ def test_a_study_in_which_nothing_happened_yet(archive, read):
 def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     propose(archive, cells(3), budget=3)
     monkeypatch.setattr(event_log, "OVERLAP", 0)
-    follower = event_log.Follower(archive.connection, "study")
+    follower = event_log.EventFollower(archive.connection, "study")
     assert [entry.event for entry in follower.look()] == ["proposed"] * 3
     held = claim(archive, "w")
     told = wait_until(follower.look)
@@ -166,10 +166,10 @@ def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     wait_until(lambda: follower.look() is not None and follower.done)
 
 
-def test_following_what_is_not_there(archive):
+def test_following_an_unknown_study(archive):
     archive.studies.create(study())
     with pytest.raises(UnknownNameError, match="studi"):
-        event_log.Follower(archive.connection, "studi").look()
+        event_log.EventFollower(archive.connection, "studi").look()
     with pytest.raises(UnknownNameError, match="study#00007"):
-        event_log.Follower(archive.connection, "study", "study#00007").look()
-    assert event_log.Follower(archive.connection, "study").look() == []
+        event_log.EventFollower(archive.connection, "study", "study#00007").look()
+    assert event_log.EventFollower(archive.connection, "study").look() == []

@@ -141,7 +141,7 @@ def test_a_lease_that_ran_out_can_still_be_renewed_while_nobody_took_it(archive,
     assert archive.proposals.expire("study") == 0
 
 
-def test_an_expired_lease_is_to_be_had_again(archive, queue):
+def test_a_proposal_with_an_expired_lease_can_be_claimed_again(archive, queue):
     first = lost(archive)
     archive.proposals.report(first.id, first.token, {"loss": [1.0]}, MOMENT)
     wait_until(lambda: archive.proposals.expire("study"))

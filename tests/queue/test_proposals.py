@@ -1,4 +1,4 @@
-"""Proposals on each server: what is admitted to a study, and what the graph then says."""
+"""Proposals on each server: admission to a study, and the resulting graph."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_suggestion_needs_no_more_than_an_architecture(archive, agent):
     assert (made.acquisition, made.mean, made.hyperparameters, made.priority) == (None, None, {}, 0.0)
 
 
-def test_an_agent_is_known_by_what_it_is(archive):
+def test_an_agent_is_identified_by_kind_configuration_and_version(archive):
     first = archive.proposals.register_agent("nasbot", {"a": 1, "b": [2.5]}, "1")
     assert archive.proposals.register_agent("nasbot", {"b": [2.5], "a": 1}, "1") == first
     assert archive.proposals.register_agent("nasbot", {"a": 2, "b": [2.5]}, "1") != first
@@ -167,7 +167,7 @@ def test_pending_is_what_waits_or_runs(archive):
     assert [proposal.number for proposal in archive.proposals.list("study", [State.FAILED, State.RUNNING])] == [0, 1]
 
 
-def test_workers_are_heard_of(archive):
+def test_workers_are_registered(archive):
     archive.proposals.register_worker("one", host="here", device="cpu")
     archive.proposals.register_worker("two")
     archive.proposals.worker_heartbeat("one")

@@ -1,4 +1,4 @@
-"""Known architectures on each server: answered across studies, on the same task and protocol alone."""
+"""Reuse of known results on each server: across studies, for the same task and protocol only."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_answer_repeats_the_evaluation_and_points_to_it(archive, source):
     assert known(archive, suggest([first]))[0].answered_from == source.id
 
 
-def test_what_differs_is_not_answered(archive, source):
+def test_a_different_proposal_reuses_nothing(archive, source):
     cell = cells(1)[0]
     asked = suggest([cell])
     assert known(archive, asked)[0].value == 0.75
@@ -81,7 +81,7 @@ def test_what_differs_is_not_answered(archive, source):
     assert known(archive, []) == []
 
 
-def test_hyperparameters_have_answers_of_their_own(archive):
+def test_hyperparameters_are_part_of_the_reuse_key(archive):
     cell = cells(1)[0]
     archive.studies.create(study("source"))
     agent = archive.proposals.register_agent("arc", {}, "1")
@@ -92,7 +92,7 @@ def test_hyperparameters_have_answers_of_their_own(archive):
 
 
 @pytest.mark.parametrize("how", ["pruned", "nan", "failed", "running"])
-def test_what_has_no_whole_result_answers_nothing(archive, how):
+def test_partial_results_are_not_reused(archive, how):
     propose(archive, cells(1), "source")
     if how == "failed":
         claim = archive.proposals.claim("w", study="source")

@@ -1,4 +1,4 @@
-"""Rungs as numbers: where trainings pause, and who goes on."""
+"""Arithmetic of rungs: their epochs, and the promotions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive.errors import UsageError
-from archive.queue.successive_halving import Rungs, Standing, epochs_of, promotable
+from archive.queue.successive_halving import Rungs, RungStanding, epochs_of, promotable
 from archive.store.records import State, Study
 
 THREE = Rungs((2, 6, 18), 3)
 
 
 def standing(number, *values, rung=None, state=State.PRUNED):
-    return Standing(f"s#{number}", number, state, len(values) - 1 if rung is None else rung, values)
+    return RungStanding(f"s#{number}", number, state, len(values) - 1 if rung is None else rung, values)
 
 
 def numbers(chosen):
@@ -46,19 +46,19 @@ def test_rungs_end_with_the_whole_training():
         (lambda: Rungs.of({"rungs": {"epochs": [1, [2]], "reduction": 3}}), "must be epochs and a reduction"),
     ],
 )
-def test_what_are_no_rungs_is_said(make, said):
+def test_invalid_rungs_are_refused(make, said):
     with pytest.raises(UsageError, match=said):
         make()
 
 
-def test_the_best_third_goes_on():
+def test_the_best_third_is_promoted():
     paused = [standing(0, 0.5), standing(1, 0.9), standing(2, 0.7)]
     assert numbers(promotable(THREE, paused[:2], maximise=True)) == []
     assert numbers(promotable(THREE, paused, maximise=True)) == [1]
     assert numbers(promotable(THREE, paused, maximise=False)) == [0]
 
 
-def test_who_went_on_still_counts_at_the_rungs_below():
+def test_promoted_proposals_still_count_at_lower_rungs():
     gone = [standing(0, 0.9, rung=1, state=State.RUNNING), standing(1, 0.8), standing(2, 0.7)]
     assert promotable(THREE, gone, maximise=True) == []
     # A sixth result makes room for a second one.
@@ -71,7 +71,7 @@ def test_every_rung_promotes_its_own():
     assert numbers(promotable(THREE, upper, maximise=True)) == [1]
 
 
-def test_what_was_given_up_on_its_way_is_not_tried_again():
+def test_a_failed_promotion_is_not_repeated():
     lost = standing(0, 0.9, rung=1, state=State.PRUNED)
     assert promotable(THREE, [lost, standing(1, 0.5), standing(2, 0.4)], maximise=True) == []
 
@@ -92,7 +92,7 @@ def test_equal_values_and_those_that_are_none():
 def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves, reduction, maximise):
     """Algorithm 2, word for word: whoever is free asks for a job, and the top rungs are looked through first."""
     rungs, sign = Rungs((1, 2, 4), reduction), 1 if maximise else -1
-    ours: dict[int, Standing] = {}
+    ours: dict[int, RungStanding] = {}
     done: list[dict[int, float]] = [{}, {}, {}]
     promoted: list[set[int]] = [set(), set()]
     fresh = iter(range(len(curves)))
@@ -100,7 +100,7 @@ def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves,
     while True:
         theirs = _get_job(done, promoted, reduction, sign)
         if theirs is None and (number := next(fresh, None)) is not None:
-            theirs, ours[number] = (number, 0), Standing(str(number), number, State.WAITING, 0, ())
+            theirs, ours[number] = (number, 0), RungStanding(str(number), number, State.WAITING, 0, ())
             waiting.append(number)
         if theirs is None:
             assert not waiting
@@ -112,9 +112,9 @@ def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves,
         done[rung][number] = curves[number][rung]
         before = ours[number]
         state = State.PRUNED if rung < 2 else State.COMPLETE
-        ours[number] = Standing(str(number), number, state, rung, (*before.values, curves[number][rung]))
+        ours[number] = RungStanding(str(number), number, state, rung, (*before.values, curves[number][rung]))
         for one in promotable(rungs, ours.values(), maximise=maximise):
-            ours[one.number] = Standing(one.id, one.number, State.WAITING, one.rung + 1, one.values)
+            ours[one.number] = RungStanding(one.id, one.number, State.WAITING, one.rung + 1, one.values)
             waiting.append(one.number)
 
 

@@ -1,4 +1,4 @@
-"""Who goes on from a rung is decided once, in the transaction that stores a result: the contract on each server."""
+"""Promotions on each server: decided once, in the transaction that stores a result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def values(archive):
     return [one.value for one in archive.studies.evaluations("study")]
 
 
-def test_the_best_third_goes_on_before_new_ones_and_up_to_the_top(archive, race):
+def test_the_best_third_is_promoted_before_new_ones_and_up_to_the_top(archive, race):
     race(10)
     for value in (0.5, 0.9, 0.7):
         ends(archive, claim(archive), value)
@@ -151,7 +151,7 @@ def test_a_lost_promotion_waits_at_its_rung(archive, race):
         archive.proposals.report(held.id, held.token, {"loss": [1.0]})
 
 
-def test_what_is_told_without_a_rung_is_a_whole_training(archive, race):
+def test_a_result_without_a_rung_is_a_whole_training(archive, race):
     race(4)
     for value in (0.5, 0.9, 0.7):
         ends(archive, claim(archive), value)

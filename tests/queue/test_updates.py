@@ -1,4 +1,4 @@
-"""Many proposals in one transaction: claims that are shared out, notices that are each answered for themselves."""
+"""Many proposals in one transaction: shared claims, and notices with separate answers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_several_are_claimed_in_order_under_one_token(archive):
     assert count(archive.connection, "(:Worker {id: 'w'})-[:CLAIMED]->(:Proposal {state: 'RUNNING'})") == 8
 
 
-def test_nobody_takes_more_than_his_part(archive):
+def test_no_worker_takes_more_than_its_share(archive):
     propose(archive, cells(12))
     assert len(archive.proposals.claim_many("a", 2, study="study", lease_seconds=LONG)) == 2
     assert len(archive.proposals.claim_many("b", 9, study="study", lease_seconds=LONG)) == 5
@@ -45,7 +45,7 @@ def test_nobody_takes_more_than_his_part(archive):
     assert len(archive.proposals.claim_many("a", 9, study="study", lease_seconds=LONG)) == 1
 
 
-def test_who_answers_at_once_takes_all_that_waits_and_what_others_lost(archive):
+def test_a_table_worker_takes_the_whole_queue_and_expired_proposals(archive):
     propose(archive, cells(12))
     assert len(archive.proposals.claim_many("a", 2, study="study", lease_seconds=0.001)) == 2
     held = archive.proposals.claim_many("b", 8, study="study", lease_seconds=LONG, whole=True)
@@ -174,7 +174,7 @@ def test_a_result_of_another_network_is_refused(archive):
     assert [each.value for each in archive.studies.evaluations("study")] == [0.5]
 
 
-def test_what_cannot_be_stored_is_said_before_anything_is(archive):
+def test_an_invalid_notice_is_refused_before_anything_is_stored(archive):
     propose(archive, cells(2))
     a, b = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
     with pytest.raises(UsageError, match="one length"):

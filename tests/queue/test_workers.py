@@ -1,4 +1,4 @@
-"""Who trains, as the archive knows it: the contract of `archive.queue.workers`, on each server."""
+"""Status of workers on each server."""
 
 import time
 
@@ -18,11 +18,11 @@ def status(archive):
     return lambda **settings: {each.id: each for each in workers.statuses(archive.connection, **settings)}
 
 
-def test_an_archive_that_nobody_serves(status):
+def test_an_archive_without_workers(status):
     assert status() == {}
 
 
-def test_what_a_worker_says_of_itself_is_told(archive, status):
+def test_the_properties_of_a_worker_are_listed(archive, status):
     workers.arrive(archive.connection, "w", host="lab", pid=42, slots=3, study="study")
     archive.proposals.register_worker("w", "lab", "cuda:0 (H100)")
     found = status()["w"]
@@ -67,7 +67,7 @@ def test_silence_by_the_servers_clock_is_what_makes_a_worker_stale(archive, stat
     assert status(stale_seconds=LONG)["w"].state == "working"
 
 
-def test_who_says_good_bye_is_not_stale(archive, status):
+def test_a_worker_that_left_is_not_stale(archive, status):
     workers.arrive(archive.connection, "w")
     workers.leave(archive.connection, "w")
     wait_until(lambda: status(stale_seconds=0.01)["w"].silent_seconds > 0.02)
@@ -76,7 +76,7 @@ def test_who_says_good_bye_is_not_stale(archive, status):
     assert status()["w"].state == "idle"
 
 
-def test_those_who_fell_silent_long_ago_are_history(archive, status):
+def test_workers_without_a_recent_heartbeat_are_not_listed(archive, status):
     workers.arrive(archive.connection, "old")
     wait_until(lambda: status()["old"].silent_seconds > 0.3)
     workers.arrive(archive.connection, "new")
@@ -84,6 +84,6 @@ def test_those_who_fell_silent_long_ago_are_history(archive, status):
     assert list(status(recent_seconds=0.3)) == ["new"]
 
 
-def test_a_good_bye_of_nobody_makes_nobody(archive, status):
+def test_leaving_creates_no_worker(archive, status):
     workers.leave(archive.connection, "nobody")
     assert status() == {}

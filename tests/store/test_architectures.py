@@ -1,4 +1,4 @@
-"""Architectures on each server: whole, once, and what comes back is what went in."""
+"""Architectures on each server: complete, unique, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sizes_of(architectures):
         st.one_of(strategies.members("cnn"), strategies.members("mlp"), strategies.cells()), min_size=1, max_size=5
     )
 )
-def test_what_comes_back_is_the_canonical_form_of_what_went_in(connection, networks):
+def test_a_network_is_read_back_in_canonical_form(connection, networks):
     Architectures(connection).add(networks)
     found = Architectures(connection).get_many(network.key for network in networks)
     assert found == {network.key: network.canonical for network in networks}
@@ -60,7 +60,7 @@ def test_every_layer_and_every_edge_can_be_asked_for(archive):
     assert sorted(tuple(row) for row in edges) == list(canonical.edges)
 
 
-def test_the_node_says_what_the_network_is(archive):
+def test_properties_of_the_node(archive):
     network = cells(5)[-1]
     archive.architectures.add([network])
     details = archive.architectures.details(network.key)

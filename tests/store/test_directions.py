@@ -1,4 +1,4 @@
-"""Whether more is better: of a study, of its task, of imported results, through dumps; and the ids of tasks."""
+"""Directions of studies, tasks and imported results, also through dumps; ids of tasks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from archive import frames
 from archive.errors import StudyConflictError, UsageError
 from archive.exchange.dump import dump
-from archive.exchange.importers.external import Finding, add
+from archive.exchange.importers.external import ExternalResult, add
 from archive.exchange.load import load
 from archive.store.evaluations import Evaluations, task_id
 from archive.store.records import Result
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.every_server
 
 def imported(archive, task="latency", protocol="table/1", value=2.0, **options):
     network = cells(1)[0]
-    finding = Finding(f"{task}/{protocol}/{network.key}", network, Result(value))
+    finding = ExternalResult(f"{task}/{protocol}/{network.key}", network, Result(value))
     add(archive, task, protocol, [finding], **options)
 
 

@@ -1,4 +1,4 @@
-"""Distances on each server: one relationship a pair, whoever writes it and however often."""
+"""Distances on each server: one relationship a pair, with any number of writers and repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineages on each server: what came from what, and whose weights a network can begin with."""
+"""Lineages on each server: ancestors, and the weights to inherit from them."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_the_first_note_of_a_pair_stays(archive):
     assert count(archive.connection, "()-[:MORPHED_INTO]->()") == 1
 
 
-def test_what_is_reserved_must_be_there(archive):
+def test_only_existing_weights_can_be_reserved(archive):
     (a,) = cells(1)
     train(archive, a, 0.5, checkpoint=saved("a"))
     assert archive.lineage.reserve(saved("a"))

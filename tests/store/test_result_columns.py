@@ -1,4 +1,4 @@
-"""Columns of results on each server: they are what nodes say at that moment, whoever changed them."""
+"""Columns of results on each server: current values of the nodes, after writes by any client."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_deleted_results_are_gone_for_everything(archive):
 def test_a_result_whose_network_was_deleted_is_left_out(archive):
     networks = fill(archive)
     raw(archive, "MATCH (a:Architecture {key: $key}) DETACH DELETE a", key=networks[2].key)
-    archive.architectures._kept.clear()
+    archive.architectures._cached.clear()
     assert 2 not in [one.number for one in archive.studies.evaluations("one")]
 
 

@@ -1,4 +1,4 @@
-"""Results on each server: kept whole, once, and never thrown away."""
+"""Results on each server: complete, unique, and never lost."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_a_pruned_result_is_kept_as_such(archive, claim):
     assert archive.proposals.get(claim.id).state is State.PRUNED
 
 
-def test_numbers_that_are_none(archive, claim):
+def test_values_that_are_not_finite(archive, claim):
     result = Result(math.nan, {"loss": math.inf}, {"loss": [1.0, math.inf], "epoch": [5, 10]})
     archive.proposals.complete(claim.id, claim.token, result)
     (found,) = evaluations(archive)

@@ -1,4 +1,4 @@
-"""Retention on each server: which weights are kept, and that those which anyone needs are never forgotten."""
+"""Retention on each server: protected weights are never removed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_best_of_each_study_stay(archive):
     assert reasons(archive, Policy(2, 0)) == ["", "best", "best", "", "best", "", "best"]
 
 
-def test_the_young_stay(archive):
+def test_young_weights_are_kept(archive):
     train(archive, [0.1, 0.9])
     assert reasons(archive, Policy(0, 3600)) == ["young", "young"]
     assert reasons(archive, NOTHING) == ["", ""]
@@ -69,7 +69,7 @@ def test_ancestors_of_what_waits_or_runs_are_in_use(archive):
     assert reasons(archive, NOTHING) == ["", "", "in use"]
 
 
-def test_only_what_may_go_is_forgotten(archive):
+def test_only_unprotected_weights_are_removed(archive):
     train(archive, [0.1, 0.9, 0.5])
     uris = [saved(at).uri for at in range(3)]
     assert archive.retention.forget(Policy(1, 0), uris) == [uris[0], uris[2]]
@@ -120,6 +120,6 @@ def test_proposals_that_wait_are_looked_at_again_when_weights_are_forgotten(arch
 
 
 @pytest.mark.parametrize("numbers", [(-1, 0.0), (1, -1.0), (1, float("nan"))])
-def test_a_policy_that_cannot_be_meant_is_refused(numbers):
+def test_an_invalid_policy_is_refused(numbers):
     with pytest.raises(UsageError, match="must be >= 0"):
         Policy(*numbers)

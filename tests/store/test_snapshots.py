@@ -1,4 +1,4 @@
-"""Following a study on each server: every look shows what a snapshot does, and reads nothing that is finished."""
+"""Following a study on each server: equal to a snapshot, without reading finished proposals again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store.records import Result
-from archive.store.snapshots import Follower
+from archive.store.snapshots import SnapshotFollower
 from tests.support.stores import answer, cells, evaluate, propose, study, suggest
 
 pytestmark = pytest.mark.every_server
@@ -77,7 +77,7 @@ def means(archive):
     evaluate(archive, [0.5, 0.75])
     propose(archive, cells(3)[2:])
     clock = Clock()
-    follower = Follower(archive.connection, "study", clock)
+    follower = SnapshotFollower(archive.connection, "study", clock)
 
     def read():
         return [view.mean for view in follower.snapshot(archive.studies.get("study")).proposals]
@@ -107,7 +107,7 @@ def test_what_a_load_changed_is_seen_at_once(archive, tmp_path):
     archive.query("MATCH (e:Evaluation) SET e.seconds = 3.0", write=True)
     dump(archive.connection, tmp_path / "a.jsonl.gz", studies=["study"])
     archive.query("MATCH (e:Evaluation) REMOVE e.seconds", write=True)
-    follower = Follower(archive.connection, "study", Clock())
+    follower = SnapshotFollower(archive.connection, "study", Clock())
 
     def seconds():
         return [view.seconds for view in follower.snapshot(archive.studies.get("study")).proposals]

@@ -1,4 +1,4 @@
-"""Studies on each server: made once, compared carefully, read whole."""
+"""Studies on each server: created once, compared with existing ones, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_proposals_are_counted_by_state(archive):
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"name": "a#1"}, {"direction": "up"}])
-def test_what_cannot_be_a_study(archive, wrong):
+def test_invalid_studies(archive, wrong):
     with pytest.raises(UsageError):
         archive.studies.create(study(**wrong))
 
@@ -175,7 +175,7 @@ def test_evaluations_of_all_studies_by_task_space_and_protocol(archive):
 
 
 class TestWarmStart:
-    def test_history_is_ones_own_first_then_that_of_the_sources(self, archive):
+    def test_the_history_has_the_study_first_and_then_its_sources(self, archive):
         evaluate(archive, [0.1, 0.2], "a")
         evaluate(archive, [0.3], "z")
         assert archive.studies.warm_start("z", ["a"]) == ["a"]

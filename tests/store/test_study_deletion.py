@@ -1,4 +1,4 @@
-"""Deleting a study on each server: it goes whole, and what others have stays."""
+"""Deletion of a study on each server: complete, and without effect on other studies."""
 
 from __future__ import annotations
 

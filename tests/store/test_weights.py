@@ -1,4 +1,4 @@
-"""Checkpoints on each server: found by their evaluation and by their architecture."""
+"""Addresses of weights on each server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_weights_are_found_by_evaluation_and_architecture(archive):
         assert archive.checkpoints.of_evaluation(evaluation) == checkpoint
 
 
-def test_what_saved_nothing_has_none(archive):
+def test_an_evaluation_without_weights(archive):
     (proposal,) = evaluate(archive, [0.5])
     assert archive.checkpoints.of_evaluation(proposal.id) is None
     assert archive.checkpoints.of_evaluation("study#00077") is None

@@ -58,7 +58,7 @@ STUDIES = "MATCH (s:Study) WHERE s.name STARTS WITH $prefix RETURN s.name AS nam
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class SuggestedCell:
     """A network to evaluate."""
 
     architecture: Architecture
@@ -132,7 +132,7 @@ def _cycles(archive: Archive, own: Settings, manner: Manner, workers: int, netwo
         end = time.monotonic() + SECONDS
         for part in batched(networks, BATCH):
             if time.monotonic() < end:
-                archive.proposals.create(study, agent, [Suggestion(each) for each in part])
+                archive.proposals.create(study, agent, [SuggestedCell(each) for each in part])
 
     began, ends = _together(workers, _answer, (own, study, manner), propose)
     done, made = archive.studies.observed(study), len(archive.proposals.list(study))

@@ -26,14 +26,14 @@ BATCH = 250
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One result of others.
+class ExternalResult:
+    """One external result.
 
     Attributes:
-        id: Of the evaluation; equal for the same result of the same source.
+        id: Id of the evaluation; equal for the same result of the same origin.
         architecture: The network.
         result: Value, metrics and costs.
-        params: Weights of the network, if known.
+        params: Number of weights of the network, if known.
         flops: Operations of one forward pass, if known.
     """
 
@@ -45,15 +45,20 @@ class Finding:
 
 
 def add(
-    archive: Archive, task: str, protocol: str, findings: Iterable[Finding], *, direction: Direction | None = None
+    archive: Archive,
+    task: str,
+    protocol: str,
+    results: Iterable[ExternalResult],
+    *,
+    direction: Direction | None = None,
 ) -> int:
-    """Add results to the archive, and return how many were named; those that are there stay as they are.
+    """Add results to the archive, and return their number; existing ones do not change.
 
     Args:
         archive: The archive.
         task: Name of the task.
-        protocol: How it was measured.
-        findings: Any number; they are read one batch at a time.
+        protocol: Name of the training protocol.
+        results: Any number of results; they are read one batch at a time.
         direction: Whether larger or smaller values are better; None leaves it to the task's other results.
 
     Raises:
@@ -61,8 +66,8 @@ def add(
     """
     count = 0
     evaluations = Evaluations(archive.connection, archive.architectures)
-    for part in batched(findings, BATCH):
-        networks = [finding.architecture for finding in part]
+    for part in batched(results, BATCH):
+        networks = [each.architecture for each in part]
         sizes = {each.architecture.key: {"params": each.params, "flops": each.flops} for each in part}
         known = [{"key": key, **sizes[key]} for key in sorted(sizes) if set(sizes[key].values()) != {None}]
         archive.connection.write(partial(_networks, networks=networks, rows=known), alone=True)

@@ -1,4 +1,4 @@
-"""The official file of NAS-Bench-101, `nasbench_only108.tfrecord` or `nasbench_full.tfrecord`, read without TensorFlow.
+"""Importer of NAS-Bench-101's `nasbench_only108.tfrecord` or `nasbench_full.tfrecord`, without TensorFlow.
 
     file      records: length (8 bytes, little-endian), its masked CRC-32C (4), the data, their masked CRC-32C (4)
     data      JSON: [module_hash, epochs, adjacency as n² digits, labels with commas between, metrics in base64]
@@ -27,7 +27,7 @@ import numpy as np
 
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
-from archive.exchange.importers.external import Finding
+from archive.exchange.importers.external import ExternalResult
 from archive.store.records import Result
 
 TASK = "nb101"
@@ -35,22 +35,22 @@ OBJECTIVE = "valid_accuracy"
 
 _MOST_BYTES = 2**20
 _LONG = 100
-"""Bytes from which on it pays to compile the checksum: more than the head of a record."""
+"""Minimum number of bytes for a compiled checksum: more than the head of a record."""
 _CASTAGNOLI = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, binascii.Error)
 _FIELDS = {1: "epoch", 2: "seconds", 3: "train_accuracy", 4: "valid_accuracy", 5: "test_accuracy"}
 
 
-def findings(path: Path, epochs: int) -> Iterator[Finding]:
+def findings(path: Path, epochs: int) -> Iterator[ExternalResult]:
     """Yield the trainings of one length.
 
     Args:
         path: The file.
-        epochs: Which trainings: 4, 12, 36 or 108.
+        epochs: Length of the trainings: 4, 12, 36 or 108.
 
     Raises:
-        UsageError: It is no such file, or damaged; the message names the record.
+        UsageError: The file has another format, or is damaged; the message names the record.
     """
     for number, data in enumerate(records(path)):
         try:
@@ -59,7 +59,7 @@ def findings(path: Path, epochs: int) -> Iterator[Finding]:
                 continue
             yield _finding(data, module, epochs, adjacency, labels, base64.b64decode(metrics, validate=True))
         except (*_UNREADABLE, ArchiveError) as error:
-            raise UsageError(f"record {number} of {path} is none of NAS-Bench-101: {error}") from None
+            raise UsageError(f"record {number} of {path} is no record of NAS-Bench-101: {error}") from None
 
 
 def records(path: Path) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def records(path: Path) -> Iterator[bytes]:
 
 
 def masked_crc(data: bytes) -> int:
-    """Return the checksum of TFRecord files: a CRC-32C, turned by 15 bits and moved by a constant."""
+    """Return the checksum of TFRecord files: a CRC-32C, rotated by 15 bits, plus a constant."""
     crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
@@ -134,7 +134,7 @@ def _record(path: Path, file: IO[bytes], number: int, head: bytes) -> bytes:
     return data[:length]
 
 
-def _finding(data: bytes, module: str, epochs: int, adjacency: str, labels: str, metrics: bytes) -> Finding:
+def _finding(data: bytes, module: str, epochs: int, adjacency: str, labels: str, metrics: bytes) -> ExternalResult:
     n = math.isqrt(len(adjacency))
     if n * n != len(adjacency) or set(adjacency) - {"0", "1"}:
         raise UsageError(f"the adjacency must be n² digits 0 and 1, got {adjacency[:60]!r}")
@@ -142,8 +142,8 @@ def _finding(data: bytes, module: str, epochs: int, adjacency: str, labels: str,
     stages, params = _metrics(metrics)
     last = stages[-1]
     curve = {name: [stage[name] for stage in stages] for name in last if name not in ("seconds", "epoch")}
-    return Finding(
-        # The three trainings of a cell have one name; their results differ.
+    return ExternalResult(
+        # The three trainings of a cell have one name, so the id includes their results.
         f"{TASK}/{epochs}/{module}/{hashlib.blake2b(data, digest_size=6).hexdigest()}",
         codec.from_nasbench101(matrix, labels.split(",")),
         Result(

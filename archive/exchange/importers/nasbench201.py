@@ -1,4 +1,4 @@
-"""The official file of NAS-Bench-201, `NAS-Bench-201-v1_1-096897.pth`: a pickle, read without executing its code.
+"""Importer of NAS-Bench-201's `NAS-Bench-201-v1_1-096897.pth`: a pickle, read without executing its code.
 
     {"meta_archs": [cell, …], "arch2infos": {index: {"less": trainings of 12 epochs, "full": of 200}}, …}
     trainings     {"arch_str": cell, "all_results": {(data set, seed): result}, …}
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from archive.architecture import codec
 from archive.errors import ArchiveError, UsageError
-from archive.exchange.importers.external import Finding
+from archive.exchange.importers.external import ExternalResult
 from archive.store.records import Result
 
 OBJECTIVE = "valid_accuracy"
@@ -30,7 +30,7 @@ HYPERPARAMETERS = {12: "less", 200: "full"}
 
 
 class Split(NamedTuple):
-    """How the file names the halves of a data set: the training it stands for, validation and test."""
+    """Names of a data set's parts in the file: training, validation and test."""
 
     dataset: str
     valid: str
@@ -42,14 +42,14 @@ TASKS = {
     "nb201-cifar100": Split("cifar100", "x-valid", "x-test"),
     "nb201-imagenet16": Split("ImageNet16-120", "x-valid", "x-test"),
 }
-"""Task to the data set of the file that the benchmark searches it by."""
+"""Task to the data set in the file with the benchmark's values for searches."""
 
 
 def read(path: Path) -> Mapping[str, Any]:
     """Return the content of the file.
 
     Raises:
-        UsageError: It is no such file, or it names what could run code.
+        UsageError: The file has another format, or names objects that could run code.
     """
     import torch
 
@@ -65,24 +65,24 @@ def read(path: Path) -> Mapping[str, Any]:
         why = f"it names {what}, which could run code" if what else "it is no pickle that can be read safely"
         raise UsageError(f"{path} is refused: {why}") from None
     except Exception as error:
-        # Whatever unpacking bytes of a stranger may raise.
+        # Unpickling untrusted bytes may raise any error.
         raise UsageError(f"{path} is no file of NAS-Bench-201: torch cannot read it ({type(error).__name__})") from None
     if not isinstance(content, dict) or not isinstance(content.get("arch2infos"), dict):
         raise UsageError(f"{path} is no file of NAS-Bench-201: it has no arch2infos")
     return content
 
 
-def findings(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> Iterator[Finding]:
+def findings(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> Iterator[ExternalResult]:
     """Yield the trainings of one length on one data set.
 
     Args:
-        path: Of the file, for messages.
-        content: What `read` returned.
+        path: Path of the file, for messages.
+        content: Return value of `read`.
         task: One of `TASKS`.
         epochs: 12 or 200.
 
     Raises:
-        UsageError: An entry is not as the benchmark's are; the message names it.
+        UsageError: An entry has another form than the benchmark's; the message names it.
     """
     split = TASKS[task]
     for index, info in sorted(content["arch2infos"].items()):
@@ -91,7 +91,7 @@ def findings(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> 
             network = codec.from_nasbench201(trainings["arch_str"])
             for (dataset, seed), result in sorted(trainings["all_results"].items()):
                 if dataset == split.dataset:
-                    yield Finding(
+                    yield ExternalResult(
                         f"{task}/{epochs}/{int(index)}/{int(seed)}",
                         network,
                         _result(result, split, epochs, int(seed)),
@@ -99,7 +99,9 @@ def findings(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> 
                         round(1e6 * float(result["flops"])),
                     )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, ArchiveError) as error:
-            raise UsageError(f"cell {index!r:.20} of {path} is not as NAS-Bench-201 has them: {error!r:.200}") from None
+            raise UsageError(
+                f"cell {index!r:.20} of {path} has another form than NAS-Bench-201's: {error!r:.200}"
+            ) from None
 
 
 def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> Result:
@@ -112,7 +114,7 @@ def _result(result: Mapping[str, Any], split: Split, epochs: int, seed: int) -> 
         "train_accuracy": float(result["train_acc1es"][last]) / 100,
         "train_loss": float(result["train_losses"][last]),
     }
-    # Not every training was tested at its end.
+    # Some trainings have no test result at their end.
     if f"{split.test}@{last}" in evaluated:
         metrics["test_accuracy"] = float(evaluated[f"{split.test}@{last}"]) / 100
     if latencies := result.get("latency"):
@@ -143,7 +145,7 @@ def _curve(result: Mapping[str, Any], split: Split, epochs: int) -> dict[str, li
 
 
 def _harmless() -> list[Any]:
-    """Return what the file may name: numbers of numpy as they were pickled by its releases 1 and 2."""
+    """Return the objects that the file may name: numbers of numpy, as pickled by its releases 1 and 2."""
     import _codecs
 
     import numpy as np

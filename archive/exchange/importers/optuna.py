@@ -44,28 +44,28 @@ RETURN count(p) AS total, collect(p.request) AS tokens
 """
 
 Read = Callable[[Mapping[str, Any], Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
-"""Parameters and user attributes of a trial, to its architecture and to the parameters that are not part of it."""
+"""Function from parameters and user attributes of a trial to its architecture and the remaining parameters."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A trial as a suggestion, see `archive.queue.admission.Suggestion`."""
+class OptunaTrial:
+    """Suggestion of a trial (`archive.queue.admission.SuggestionLike`)."""
 
     architecture: Architecture
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Wish(NamedTuple):
+class TrialToAdd(NamedTuple):
     """A trial to add.
 
     Attributes:
-        token: By which it is known when it was added.
-        trial: The suggestion of the trial.
-        outcome: Its result, or the reason of its failure.
+        token: Token that identifies the trial in later imports.
+        trial: Suggestion of the trial.
+        outcome: Result, or reason of the failure.
     """
 
     token: str
-    trial: Trial
+    trial: OptunaTrial
     outcome: Result | str
 
 
@@ -89,7 +89,7 @@ def open_study(reference: str) -> optuna.Study:
         raise SettingsError("reading studies of Optuna needs it: pip install nas-archive[bench]") from None
     file = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and not file.is_file():
-        # Optuna would make an empty one.
+        # Optuna would create an empty file.
         raise UsageError(f"there is no file {file}")
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -102,59 +102,63 @@ def open_study(reference: str) -> optuna.Study:
     except ArchiveError:
         raise
     except Exception as error:
-        # Whatever a database driver raises; its text may hold the address with its password.
+        # A database driver may raise any error, and its text may contain the address with a password.
         what = type(error).__name__
         raise UsageError(f"Optuna cannot read the storage {_without_password(url)}: {what}") from None
     finally:
         optuna.logging.set_verbosity(before)
 
 
-def import_study(archive: Archive, found: optuna.Study, study: Study, read: Read) -> dict[str, int]:
+def import_study(archive: Archive, source: optuna.Study, study: Study, read: Read) -> dict[str, int]:
     """Add the finished trials of a study to the archive.
 
     Args:
         archive: The archive.
-        found: The study of Optuna.
-        study: The study to create: name, task, protocol, space; direction and budget are those of `found`.
+        source: The study of Optuna.
+        study: The study to create: name, task, protocol, space; direction and budget are those of `source`.
         read: Reads the architecture of a trial.
 
     Returns:
-        How many trials are `evaluated`, `failed`, and `left_out`: unfinished, or failed without an architecture.
+        Numbers of trials that are `evaluated`, `failed`, and `left_out`: unfinished, or failed without an architecture.
 
     Raises:
-        UsageError: It has several objectives, or a trial's parameters describe no architecture.
+        UsageError: The source has several objectives, or a trial's parameters describe no architecture.
         StudyConflictError: The archive has another study of this name.
     """
-    if len(found.directions) != 1:
-        raise UsageError(f"the study {found.study_name!r} has {len(found.directions)} objectives, one can be imported")
-    trials = found.get_trials(deepcopy=False)
-    suggestions = {trial.number: seen for trial in trials if (seen := _suggestion(trial, read)) is not None}
-    direction: Direction = "maximise" if found.direction.name == "MAXIMIZE" else "minimise"
+    if len(source.directions) != 1:
+        raise UsageError(
+            f"the study {source.study_name!r} has {len(source.directions)} objectives, one can be imported"
+        )
+    trials = source.get_trials(deepcopy=False)
+    suggestions = {trial.number: one for trial in trials if (one := _suggestion(trial, read)) is not None}
+    direction: Direction = "maximise" if source.direction.name == "MAXIMIZE" else "minimise"
     made = Study(
         study.name, study.task, study.protocol, study.space, study.objective, direction, len(trials),
-        {"optuna": found.study_name}, study.space_config,
+        {"optuna": source.study_name}, study.space_config,
     )  # fmt: skip
     archive.studies.create(made)
     if archive.studies.get(study.name).budget < len(trials):
         archive.studies.set_budget(study.name, len(trials))
-    agent = archive.proposals.register_agent(KIND, {"study": found.study_name}, __version__)
-    wishes = [
-        Wish(f"{KIND}/{found.study_name}/{trial.number}", suggestions[trial.number], _outcome(trial, study.objective))
+    agent = archive.proposals.register_agent(KIND, {"study": source.study_name}, __version__)
+    additions = [
+        TrialToAdd(
+            f"{KIND}/{source.study_name}/{trial.number}", suggestions[trial.number], _outcome(trial, study.objective)
+        )
         for trial in trials
         if trial.number in suggestions
     ]
-    _add(archive, study.name, agent, wishes)
-    failed = sum(isinstance(wish.outcome, str) for wish in wishes)
-    return {"evaluated": len(wishes) - failed, "failed": failed, "left_out": len(trials) - len(wishes)}
+    _add(archive, study.name, agent, additions)
+    failed = sum(isinstance(addition.outcome, str) for addition in additions)
+    return {"evaluated": len(additions) - failed, "failed": failed, "left_out": len(trials) - len(additions)}
 
 
-def _add(archive: Archive, study: str, agent: str, wishes: Sequence[Wish]) -> None:
-    """Add the trials that the study does not have, in their order, some hundred a transaction.
+def _add(archive: Archive, study: str, agent: str, additions: Sequence[TrialToAdd]) -> None:
+    """Add the trials that the study does not have, in their order, in batches.
 
     Raises:
         UsageError: The study has no room for them.
     """
-    total, left = _missing(archive, study, wishes)
+    total, left = _missing(archive, study, additions)
     while left:
         part = left[:BATCH]
         trials, outcomes, tokens = [w.trial for w in part], [w.outcome for w in part], [w.token for w in part]
@@ -163,25 +167,25 @@ def _add(archive: Archive, study: str, agent: str, wishes: Sequence[Wish]) -> No
         if stored == len(part):
             total, left = total + stored, left[stored:]
             continue
-        # Another process adds to the study, or an acknowledgement was lost.
+        # Another process added to the study, or an acknowledgement was lost.
         before = total
-        total, left = _missing(archive, study, wishes)
+        total, left = _missing(archive, study, additions)
         if left and total == before:
             raise UsageError(f"the study {study!r} has no room for {len(left)} trials: raise its budget")
 
 
-def _missing(archive: Archive, study: str, wishes: Sequence[Wish]) -> tuple[int, list[Wish]]:
-    """Return how many proposals a study has, and those wishes that are none of them."""
+def _missing(archive: Archive, study: str, additions: Sequence[TrialToAdd]) -> tuple[int, list[TrialToAdd]]:
+    """Return the number of a study's proposals, and the additions that are not among them."""
     row = archive.connection.read(lambda tx: tx.run(ADDED, study=study).single(strict=True))
     known = set(row["tokens"])
-    return int(row["total"]), [wish for wish in wishes if wish.token not in known]
+    return int(row["total"]), [addition for addition in additions if addition.token not in known]
 
 
-def _suggestion(trial: optuna.trial.FrozenTrial, read: Read) -> Trial | None:
+def _suggestion(trial: optuna.trial.FrozenTrial, read: Read) -> OptunaTrial | None:
     if not trial.state.is_finished():
         return None
     try:
-        return Trial(*read(trial.params, trial.user_attrs))
+        return OptunaTrial(*read(trial.params, trial.user_attrs))
     except ArchiveError as error:
         if trial.state.name != "COMPLETE":
             return None

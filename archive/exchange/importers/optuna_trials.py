@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from archive.spaces.base import Space
 
 ATTRIBUTE = "architecture"
-"""User attribute of a trial that holds its network: JSON, or a NAS-Bench-201 string."""
+"""User attribute of a trial for its network: JSON, or a NAS-Bench-201 string."""
 
 Choose = Callable[[Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
-"""Parameters of a trial, to its architecture and to the parameters that are not part of it."""
+"""Function from the parameters of a trial to its architecture and the remaining parameters."""
 
 
 def reader(space: Space, otherwise: Choose) -> Read:
-    """Return what reads the architecture of a trial, which must be one of the space's.
+    """Return a function that reads the architecture of a trial, which must be a member of the space.
 
     Args:
         space: The space.
-        otherwise: Reads a trial without the attribute; all parameters of one with it are hyperparameters.
+        otherwise: Reader of trials without the attribute; with it, all parameters are hyperparameters.
     """
 
     def read(parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
@@ -38,10 +38,10 @@ def reader(space: Space, otherwise: Choose) -> Read:
 
 
 def by_function(function: Callable[[Mapping[str, Any]], Any]) -> Choose:
-    """Return a user's function of the parameters as a reader of trials; it takes all of them.
+    """Return a reader of trials that calls a user's function with all parameters.
 
     Args:
-        function: Returns an architecture, or its text.
+        function: Function that returns an architecture, or its text.
     """
 
     def choose(parameters: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:

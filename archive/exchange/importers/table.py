@@ -1,4 +1,4 @@
-"""Results of a table as findings to import."""
+"""Importer of the results of a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from archive.errors import TrainingError
-from archive.exchange.importers.external import Finding
+from archive.exchange.importers.external import ExternalResult
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from archive.store.records import Result
 
 
-class TabularTask(Protocol):
-    """A task that a table answers."""
+class TableSource(Protocol):
+    """Protocol of a task with a table of results."""
 
     @property
     def name(self) -> str:
@@ -27,19 +27,19 @@ class TabularTask(Protocol):
         """The table."""
 
     def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
-        """Return what the table has on a network.
+        """Return the result of a network.
 
         Raises:
-            TrainingError: It has nothing.
+            TrainingError: The table has none.
         """
 
 
-def findings(task: TabularTask, protocol: str) -> Iterator[Finding]:
-    """Yield what a table has on each of its networks; every other column of numbers becomes a metric.
+def findings(task: TableSource, protocol: str) -> Iterator[ExternalResult]:
+    """Yield the result of each network of a table; every other column of numbers becomes a metric.
 
     Args:
-        task: The task that the table answers.
-        protocol: How it was measured.
+        task: Task with the table.
+        protocol: Name of the training protocol.
     """
     table = task.table
     columns = {name: table.column(name) for name in table.columns}
@@ -47,11 +47,11 @@ def findings(task: TabularTask, protocol: str) -> Iterator[Finding]:
         try:
             result = task.answer(network, protocol)
         except TrainingError:
-            continue  # the table does not say
+            continue  # no value in the table
         row = {name: float(values[at]) for name, values in columns.items() if values[at] == values[at]}
         whole = replace(result, metrics={**row, **result.metrics})
         size = {name: _size(row, name) for name in ("params", "flops")}
-        yield Finding(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
+        yield ExternalResult(f"{task.name}/{protocol}/{network.key}", network, whole, **size)
 
 
 def _size(row: Mapping[str, float], name: str) -> int | None:

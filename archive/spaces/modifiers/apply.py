@@ -1,7 +1,7 @@
 """The nine modifiers of NASBOT (Table 6), each a pure function of a network and of explicit choices.
 
-A modifier returns a new architecture, or raises `InvalidArchitectureError` where the result would be no network: two
-image sizes that do not meet, a dead end, a layer that cannot be removed. The limits of a space are not looked at here.
+A modifier returns a new architecture, or raises `InvalidArchitectureError` if the result would be invalid: different
+image sizes at one layer, a dead end, a layer that cannot be removed. The limits of a space are not checked here.
 
     units of layers     inc_single  dec_single  inc_en_masse  dec_en_masse
     the graph           dup_path  remove_layer  skip  swap_label  wedge_layer
@@ -18,7 +18,7 @@ from archive.errors import InvalidArchitectureError
 
 AVERAGE_POOL = Layer("avg-pool", None, 2)
 
-# Units of a new layer between layers that have none, as in the authors' released code.
+# Units of a new layer between layers without units, as in the authors' released code.
 DEFAULT_UNITS = 16
 
 
@@ -85,27 +85,27 @@ def remove_layer(architecture: Architecture, layer: int, reconnect: Iterable[Edg
 
 
 def orphans(architecture: Architecture, layer: int) -> tuple[list[int], list[int]]:
-    """Return the parents whose only child, and the children whose only parent, is this layer."""
+    """Return the parents with this layer as only child, and the children with this layer as only parent."""
     parents = [p for p in architecture.parents[layer] if len(architecture.children[p]) == 1]
     children = [c for c in architecture.children[layer] if len(architecture.parents[c]) == 1]
     return parents, children
 
 
 def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
-    """Connect two layers that are not connected yet.
+    """Connect two unconnected layers.
 
-    Where the image out of `tail` is larger than those into `head`, average pools of stride 2 are put in between.
+    If the image out of `tail` is larger than those into `head`, average pools of stride 2 are inserted.
 
     Args:
         architecture: The network.
         tail: Position of the layer that the connection leaves.
-        head: Position of the layer it reaches, topologically after `tail`.
+        head: Position of the layer that it enters, topologically after `tail`.
     """
     if not 0 <= tail < head < len(architecture.layers) or (tail, head) in architecture.edges:
         raise InvalidArchitectureError(f"skip needs two unconnected layers in order, got ({tail}, {head})")
     pools = halvings(architecture, tail, head)
     if pools is None:
-        raise InvalidArchitectureError(f"image sizes cannot be made to meet by a skip from layer {tail}", head)
+        raise InvalidArchitectureError(f"average pools cannot match the image sizes of a skip from layer {tail}", head)
     n = len(architecture.layers)
     chain = [tail, *range(n, n + pools), head]
     layers = [*architecture.layers, *[AVERAGE_POOL] * pools]
@@ -113,7 +113,7 @@ def skip(architecture: Architecture, tail: int, head: int) -> Architecture:
 
 
 def halvings(architecture: Architecture, tail: int, head: int) -> int | None:
-    """Return how often the image out of `tail` must be halved to enter `head`; None where that cannot help."""
+    """Return how often the image out of `tail` must be halved to enter `head`; None if halving cannot match it."""
     if not vocabulary(architecture.space).images:
         return 0
     levels = architecture.levels
@@ -126,8 +126,8 @@ def halvings(architecture: Architecture, tail: int, head: int) -> int | None:
 def swap_label(architecture: Architecture, layer: int, op: str, *, default_units: int = DEFAULT_UNITS) -> Architecture:
     """Change the operation of a layer.
 
-    Units and stride stay where the new operation can have them. A layer that had no units gets those of its
-    surroundings; a stride that the new operation does not allow becomes the one that it does.
+    Units and stride stay if the new operation permits them. A layer without units gets those of its surroundings. A
+    stride that the new operation does not permit becomes the one that it does.
     """
     old, operation = architecture.layers[layer], vocabulary(architecture.space)[op]
     if op == old.op:
@@ -149,9 +149,9 @@ def wedge_layer(
     Args:
         architecture: The network.
         edge: An edge `(u, v)`; it is replaced by `(u, w)` and `(w, v)`.
-        op: Operation of the new layer w. Where it has units, it gets the mean of those of u and v.
-        stride: Stride of w; by default the smallest that the operation allows.
-        default_units: Units of w where neither u nor v, nor what lies behind them, has any.
+        op: Operation of the new layer w. If it has units, w gets the mean of those of u and v.
+        stride: Stride of w; by default the smallest that the operation permits.
+        default_units: Units of w if neither u nor v, nor the layers behind them, have any.
     """
     if edge not in architecture.edges:
         raise InvalidArchitectureError(f"wedge_layer needs an edge of the network, got {edge}")
@@ -167,7 +167,7 @@ def surrounding_units(architecture: Architecture, above: int, below: int, defaul
     """Return the mean of the units of two layers, rounded half up.
 
     A layer without units counts with the mean of its parents' (for `above`) or of its children's (for `below`), as in
-    the authors' released code; where only one side has units, they are the answer, and `default` where none has.
+    the authors' released code. If only one side has units, the result is those; if none has, it is `default`.
     """
     sides = (
         _units_towards(architecture, above, architecture.parents, {}),
@@ -180,7 +180,7 @@ def surrounding_units(architecture: Architecture, above: int, below: int, defaul
 def _units_towards(
     architecture: Architecture, layer: int, neighbours: Sequence[Sequence[int]], found: dict[int, float | None]
 ) -> float | None:
-    # `found` keeps a lattice of pools, which has exponentially many paths, linear.
+    # The cache `found` makes the cost of a lattice of pools linear, although it has exponentially many paths.
     if layer not in found:
         units: float | None = architecture.layers[layer].units
         if units is None:

@@ -1,7 +1,7 @@
-"""What each modifier of Table 6 can be applied to in a given network.
+"""Legal choices of each modifier of Table 6 in a network.
 
-These are the choices that can be ruled in or out at sight, from degrees, groups and image sizes. What is left may
-still give no member (image sizes further down, mass): whoever applies a choice must check the result.
+Choices are excluded by degrees, groups and local image sizes. The rest may still give no member (image sizes further
+down, mass), so the caller must check the result of a choice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Wedge = tuple[str, int]
 
 
 def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int]:
-    """Return the layers whose units can grow (`sign` 1) or shrink (-1) by 1/8 within the limits."""
+    """Return the layers with units that can grow (`sign` 1) or shrink (-1) by 1/8 within the limits."""
     low, high = limits.min_units, limits.max_units
     return [
         u
@@ -33,9 +33,9 @@ def resizable(architecture: Architecture, limits: Limits, sign: int) -> list[int
 def runs(architecture: Architecture) -> list[list[int]]:
     """Return the sets of layers that an en-masse modifier can change.
 
-    Table 6 orders the layers topologically and picks 1/8 of them "in order", which its authors' released code reads as
-    consecutive ones. Counted are the layers that have units: 1/8 of them, 1/4 of eight or fewer, 1/2 of four or
-    fewer; fractions are rounded up, so that more than one layer changes as soon as there are three.
+    Table 6 orders the layers topologically and picks 1/8 of them "in order"; the authors' released code takes
+    consecutive ones. Only layers with units count: 1/8 of them, 1/4 of eight or fewer, 1/2 of four or fewer. Fractions
+    are rounded up, so that more than one layer changes if there are three or more.
     """
     layers = [u for u, layer in enumerate(architecture.layers) if layer.units is not None]
     n = len(layers)
@@ -55,12 +55,12 @@ def branching(architecture: Architecture, limits: Limits) -> list[int]:
 
 
 def longest_copy(architecture: Architecture, limits: Limits) -> int:
-    """Return how many layers a duplicated path may add."""
+    """Return the maximum number of layers that a duplicated path may add."""
     return min(limits.max_layers - len(architecture.layers), limits.max_edges - len(architecture.edges) - 1)
 
 
 def removable(architecture: Architecture) -> list[int]:
-    """Return the layers that can be removed: all but the ends, and a decision layer where there is another."""
+    """Return the layers that can be removed: all but the ends; a decision layer only if there is another."""
     words = vocabulary(architecture.space)
     several = len(architecture.parents[-1]) > 1
     groups = [words.operations[layer.op].group for layer in architecture.layers]
@@ -70,8 +70,8 @@ def removable(architecture: Architecture) -> list[int]:
 def reconnections(architecture: Architecture, layer: int) -> Iterator[list[Edge]]:
     """Yield the ways to reconnect parents and children when a layer is removed.
 
-    As in the authors' released code an edge serves both ends where it can: orphaned parents and children are paired,
-    and those that are left over are joined to any child or parent.
+    As in the authors' released code, an edge serves both ends if possible: orphaned parents and children are paired,
+    and the remaining ones are joined to any child or parent.
     """
     parents, children = orphans(architecture, layer)
     if len(parents) > len(children):
@@ -103,7 +103,7 @@ def can_skip(architecture: Architecture, limits: Limits, tail: int, head: int) -
 
 
 def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]:
-    """Return the labels that a layer can get: those that leave its image size alone, and those that change it."""
+    """Return the new labels of a layer: those that keep its image size, and those that change it."""
     words = vocabulary(architecture.space)
     old = architecture.layers[layer]
     group = words.operations[old.op].group
@@ -124,13 +124,13 @@ def swaps(architecture: Architecture, layer: int) -> tuple[list[str], list[str]]
 
 
 def wedgeable(architecture: Architecture) -> list[Edge]:
-    """Return the edges that a layer can be put on: all but those into the output."""
+    """Return the edges for a new layer: all but those into the output."""
     last = len(architecture.layers) - 1
     return [edge for edge in architecture.edges if edge[1] != last]
 
 
 def wedges(architecture: Architecture, edge: Edge) -> tuple[list[Wedge], list[Wedge]]:
-    """Return what can be put on an edge: what leaves the image size alone, and what changes it."""
+    """Return the new layers for an edge: those that keep the image size, and those that change it."""
     words = vocabulary(architecture.space)
     tail, head = edge
     if not words.images:

@@ -1,4 +1,4 @@
-"""Every result of one modifier, one after the other: the neighbourhood of a network under Table 6."""
+"""Neighbourhood of a network under Table 6: every result of one modifier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from archive.spaces.modifiers.choices import (
     wedges,
 )
 
-# A choice that is made: calling it gives the network, or raises InvalidArchitectureError.
+# A function that applies one choice: it returns the network, or raises InvalidArchitectureError.
 Choice = Callable[[], Architecture]
 
 

@@ -1,12 +1,11 @@
 """NASBOT's mutation operator: random modifiers with random choices, k steps in a row (appendix B.2).
 
-A choice that gives no member of the space is disallowed and another one is drawn. What the paper leaves open is
-decided as follows.
+A choice that gives no member of the space is rejected and another one is drawn. Decisions that the paper leaves open:
 
-    modifier            each of the nine with the same probability; where one gives nothing, another
+    modifier            each of the nine with the same probability; if one has no legal choice, another
     end of a path       a path to duplicate ends after each layer with probability 0.2, as in the authors' released code
-    stride, pooling     where both are possible, a new label leaves image sizes alone with probability 0.95: halving
-                        them as often as not would leave images of one pixel. The released code does nearly the same.
+    stride, pooling     if both are possible, a new label keeps the image size with probability 0.95; halving it half
+                        the time would end with images of one pixel. The released code does nearly the same.
 """
 
 from __future__ import annotations
@@ -53,15 +52,15 @@ def mutate(architecture: Architecture, limits: Limits, check: Check, rng: np.ran
 
     Args:
         architecture: A member.
-        limits: Its space's limits, by which choices are ruled out before they are tried.
-        check: Raises `InvalidArchitectureError` for what is no member.
+        limits: Limits of the space, which exclude choices before they are tried.
+        check: Function that raises `InvalidArchitectureError` for an architecture that is no member.
         rng: Source of every choice.
     """
     return steps(architecture, number_of_steps(rng), limits, check, rng)
 
 
 def number_of_steps(rng: np.random.Generator) -> int:
-    """Draw how many steps a mutation takes."""
+    """Draw the number of steps of a mutation."""
     left = rng.random()
     for k, probability in enumerate(STEP_PROBABILITIES, start=1):
         left -= probability
@@ -71,10 +70,10 @@ def number_of_steps(rng: np.random.Generator) -> int:
 
 
 def steps(architecture: Architecture, number: int, limits: Limits, check: Check, rng: np.random.Generator) -> Mutation:
-    """Apply this many random modifiers, fewer where no legal one is left.
+    """Apply this many random modifiers, fewer if no legal one is left.
 
-    The operations are those of a walk that comes to no network twice: steps that lead back are left out. A walk that
-    has come back to its start takes one more step.
+    The operations are those of a walk that visits no network twice: steps that lead back are omitted. A walk that has
+    returned to its start takes one more step.
     """
     walk, names = [architecture], list[str]()
     taken = 0
@@ -89,10 +88,10 @@ def steps(architecture: Architecture, number: int, limits: Limits, check: Check,
 
 
 def _position(network: Architecture, walk: Sequence[Architecture]) -> int:
-    """Return where a walk has been at this network, its length where it has not."""
+    """Return the position of this network in a walk, and the length of the walk if it is not in it."""
     size = len(network.layers), len(network.edges)
     for at, one in enumerate(walk):
-        # Most networks differ in what is cheaper to compare than their keys.
+        # Layers and edges are cheaper to compare than keys, and most networks differ in them.
         if (len(one.layers), len(one.edges)) == size and Counter(one.layers) == Counter(network.layers):
             if one.key == network.key:
                 return at
@@ -108,7 +107,7 @@ def _step(
         child = _legal(DRAWS[name], architecture, limits, check, rng)
         if child is not None:
             return child, name
-    # Chance found nothing. Near the limits of a narrow space a legal step may be one in very many.
+    # Random draws found no legal step. Near the limits of a narrow space, few of very many steps are legal.
     for name, child in every(architecture, limits):
         if _is_legal(child, check):
             return child, name
@@ -194,7 +193,7 @@ def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generat
 
 def _skip(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     last = len(architecture.layers) - 1
-    # Drawing pairs until one fits is uniform over those that fit, as listing all n^2 would be, and faster.
+    # Rejection sampling of pairs is uniform over legal ones, as a list of all n^2 would be, and faster.
     for _ in range(_SKIP_DRAWS):
         tail, head = _below(last, rng), _below(last, rng)
         if tail < head and can_skip(architecture, limits, tail, head):
@@ -243,7 +242,7 @@ def _pick(items: Sequence[T], rng: np.random.Generator) -> T:
 
 
 def _below(n: int, rng: np.random.Generator) -> int:
-    # Five times as fast as Generator.integers, and as even for any n that occurs here.
+    # Five times as fast as Generator.integers, and as uniform for any n that occurs here.
     return int(rng.random() * n)
 
 

@@ -130,11 +130,11 @@ class Table:
 
     @classmethod
     def named(cls, name: str) -> Table:
-        """Return a table that the product knows (`nb101`, `nb201`), from the folder ARCHIVE_DATA_DIR or its `data/`.
+        """Return a table with a built-in name (`nb101`, `nb201`), from the folder ARCHIVE_DATA_DIR or its `data/`.
 
         Raises:
             UnknownNameError: There is none of this name.
-            SettingsError: Its file is not there; the message says where it comes from.
+            SettingsError: Its file does not exist; the message names its origin.
         """
         return cls.load(find(name))
 
@@ -156,7 +156,7 @@ class Table:
         return f"<Table {self.origin} {len(self)} architectures of {self.space}, {int(self.rows.sum())} rows>"
 
     def column(self, name: str) -> Floats:
-        """Return the mean of a column over each class, as the file has it: (n,) float64, NaN where nothing is known.
+        """Return the mean of a column over each class, in the unit of the file: (n,) float64, NaN for missing values.
 
         Raises:
             UnknownNameError: There is no such column.
@@ -175,15 +175,15 @@ class Table:
         return next((name for name in self.columns if COST.match(name)), None)
 
     def cost(self) -> Floats | None:
-        """Return the seconds of training as recorded, (n,) float64; None where the table records none.
+        """Return the recorded seconds of training, (n,) float64; None if the table records none.
 
-        It is the cost of the training that the table was made by (200 epochs in NAS-Bench-201, 108 in
+        It is the cost of the training behind the table (200 epochs in NAS-Bench-201, 108 in
         NAS-Bench-101), whatever epoch a column of accuracies was read at.
         """
         return None if self.cost_column is None else self.column(self.cost_column)
 
     def position(self, architecture: Architecture) -> int:
-        """Return where an architecture stands in `architectures` and the columns, whatever its relabelling.
+        """Return the position of an architecture, or of a relabelling, in `architectures` and the columns.
 
         Raises:
             InvalidArchitectureError: The table does not hold it.
@@ -206,11 +206,11 @@ class Table:
 
 
 def find(name: str) -> Path:
-    """Return where a table that the product knows is, without reading it.
+    """Return the path of a table with a built-in name, without reading it.
 
     Raises:
         UnknownNameError: There is none of this name.
-        SettingsError: Its file is not there; the message says where it comes from.
+        SettingsError: Its file does not exist; the message names its origin.
     """
     if name not in NAMED:
         raise UnknownNameError("table", name, NAMED)
@@ -247,7 +247,7 @@ def _parsed(path: Path, content: bytes) -> Arrays:
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
         raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
     form = _form(path, head)
-    # Making what is known of all rows ready takes as long as reading hundreds.
+    # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known = form.known() if len(rows) >= cache.WORTH else {}
     cells = [_cell(path, form, head, row, number, known) for number, row in enumerate(rows, 1)]
     columns: dict[str, list[float]] = {}

@@ -68,7 +68,7 @@ class TableSpace(Space):
         return self.table.architectures
 
     def decisions(self) -> Decisions | None:
-        """Return those of the space; what the table does not hold, no decisions decode to."""
+        """Return the decisions of the space; they decode to networks of the table only."""
         found = self._space.decisions()
         return super().decisions() if found is None else found.within(self)
 
@@ -83,9 +83,9 @@ class TableSpace(Space):
         return self.table.architectures[rng.integers(len(self.table))]
 
     def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
-        """Return the space's own mutation given that the table holds the child.
+        """Return a mutation of the space with a child in the table.
 
-        Where a hundred of them find none, the child is another member drawn uniformly, its operation `draw`.
+        If a hundred mutations find none, the child is another member drawn uniformly, with the operation `draw`.
         """
         for _ in range(_TRIES):
             mutation = self._space.mutate(architecture, rng)

@@ -1,4 +1,4 @@
-"""Which proposals are open: what waits or runs, and nothing else, names its study in the property `open`."""
+"""The property `open`: waiting and running proposals have it, no others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.every_server
 LONG = 600.0
 
 
-def test_whatever_happens_to_a_proposal(archive, connection):
+def test_only_open_proposals_have_the_property(archive, connection):
     def same() -> None:
         assert count(connection, STRAYS) == 0
 
@@ -47,7 +47,7 @@ def test_whatever_happens_to_a_proposal(archive, connection):
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_another_program_puts_back_is_found_as_well(archive, whole):
+def test_a_proposal_that_another_program_puts_back_is_found(archive, whole):
     propose(archive, cells(2))
     first, second = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
     archive.proposals.settle([Completion(one.id, one.token, Result(0.5)) for one in (first, second)])

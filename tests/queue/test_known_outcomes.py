@@ -1,4 +1,4 @@
-"""Proposals that come with their results, on each server: all of a batch at once, or nothing."""
+"""Proposals that are created with their results, on each server: all of a batch, or none."""
 
 from __future__ import annotations
 
