@@ -1,4 +1,4 @@
-"""What a distance between architectures is: prepared once for each network, then evaluated on blocks of pairs."""
+"""The contract of a distance between architectures: `prepare` each network once, then evaluate blocks of pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 
 class Prepared(Protocol):
-    """What a distance keeps of one network; `key` and `space` are the architecture's."""
+    """A network as a distance stores it; `key` and `space` are the architecture's."""
 
     @property
     def key(self) -> str:
@@ -37,7 +37,7 @@ P = TypeVar("P", bound=Prepared)
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The distances of a block of pairs, one layer for each parameter value.
+    """Distances of a block of pairs, one (m, n) matrix for each component of a distance.
 
     Attributes:
         unnormalised: (k, m, n) float64.
@@ -49,39 +49,40 @@ class Components:
 
     @property
     def stack(self) -> Floats:
-        """All components as (k + k', m, n), unnormalised first: what a covariance takes. Not to be written to."""
+        """All components as (k + k', m, n), unnormalised first: the input of a covariance. Read-only."""
         if not len(self.normalised):
-            # A matrix of a whole table has gigabytes: no copy where there is nothing to join.
+            # The matrix of a whole table takes gigabytes: without a second part, no copy is made.
             return self.unnormalised
         return np.concatenate([self.unnormalised, self.normalised])
 
     @classmethod
     def of_stack(cls, stack: Floats, k: int) -> Components:
-        """Split a stack whose first k layers are the unnormalised ones."""
+        """Split a stack whose first k components are the unnormalised ones."""
         return cls(stack[:k], stack[k:])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the stack, so that numpy functions take components as they are."""
+        """Return the stack, so that numpy functions accept `Components`."""
         return np.asarray(self.stack, dtype=dtype)
 
 
 class LowerBound(Protocol):
-    """A lower bound of all components of a distance that are not normalised, from short vectors."""
+    """A lower bound of all unnormalised components of a distance, computed from a short vector a network (a sketch)."""
 
     def describe(self, arrays: Mapping[str, NDArray[Any]]) -> Floats:
-        """Return the sketches (n, s) of networks that `archive.kernels.search.packed` laid out."""
+        """Return the sketches (n, s) of n packed networks (`archive.kernels.search.packed`)."""
         ...
 
     def bound(self, one: Floats, sketches: Floats) -> Floats:
-        """Return (n,) bounds between one sketch (s,) and others (n, s)."""
+        """Return the (n,) lower bounds between one sketch (s,) and n others (n, s)."""
         ...
 
 
 class Distance(ABC, Generic[P]):
-    """A distance, or a family of them with several parameter values, between architectures of one space.
+    """A distance between architectures of one space, or a family of distances with several parameter values.
 
     Instances are immutable and may be shared by threads. Distances are symmetric and never negative, and a network is
-    at distance 0 from itself and from its relabellings; what else holds, an implementation says in its docstring.
+    at distance 0 from itself and from its relabellings. The docstring of an implementation says which further axioms
+    hold.
 
     Attributes:
         name: Name in the registry.
@@ -100,11 +101,11 @@ class Distance(ABC, Generic[P]):
     @property
     @abstractmethod
     def unnormalised(self) -> int:
-        """How many components are unnormalised; they come first."""
+        """Number of unnormalised components; they come first."""
 
     @abstractmethod
     def prepare(self, architecture: Architecture) -> P:
-        """Do the work that depends on one network alone; the result is immutable and can be pickled.
+        """Compute the part that depends on one network alone; the result is immutable and can be pickled.
 
         Raises:
             InvalidArchitectureError: The distance is not defined on this network.
@@ -118,28 +119,28 @@ class Distance(ABC, Generic[P]):
 
         Args:
             first: m networks, prepared or not.
-            second: n networks; None stands for `first` and halves the work.
+            second: n networks; None means `first`, at half the cost.
 
         Returns:
             Components of shape (c, m, n); an empty set gives an empty array.
 
         Raises:
             InvalidArchitectureError: The networks are of different spaces.
-            NumericalError: A pair has no trustworthy result.
+            NumericalError: The solver of a pair did not converge.
         """
 
     @property
     def power(self) -> float:
-        """The p at which a component d enters exp(-beta d^p), in (0, 2]."""
+        """Exponent p of exp(-beta d^p) for a component d, in (0, 2]."""
         return 1.0
 
     def default_covariance(self) -> Covariance:
-        """Return the covariance that suits the distance: exp(-sum_i beta_i d_i^p), one beta for each component."""
+        """Return the default covariance of the distance: exp(-sum_i beta_i d_i^p), one beta for each component."""
         return exponential(len(self.components), self.power)
 
 
 class PairDistance(Distance[P]):
-    """A distance that is computed pair by pair, so that each pair of networks is worth remembering.
+    """A distance that is computed pair by pair, so that caching pairs saves time.
 
     Attributes:
         store_pairs: Whether reading a distance between networks of layers from the archive, at 20 to 40 microseconds,
@@ -149,10 +150,10 @@ class PairDistance(Distance[P]):
     store_pairs: ClassVar[bool] = False
 
     def lower_bound(self, space: str) -> LowerBound | None:
-        """Return a bound by which nearest neighbours are found without comparing with every network; None for none.
+        """Return the lower bound that prunes a nearest-neighbour search, or None.
 
-        It needs prepared networks that are dataclasses of arrays (`archive.kernels.search.packed`); where components
-        are normalised, with an attribute `total`.
+        It requires prepared networks that are dataclasses of arrays (`archive.kernels.search.packed`), with an
+        attribute `total` where components are normalised.
 
         Args:
             space: Name of the vocabulary of the networks.
@@ -174,7 +175,7 @@ class PairDistance(Distance[P]):
     def distances(
         self, first: Sequence[P | Architecture], second: Sequence[P | Architecture] | None = None
     ) -> Components:
-        """Compute each pair of distinct networks once and spread the results over the block."""
+        """Compute each pair of distinct networks once and write it to all its places in the block."""
         rows = [self._prepared(network) for network in first]
         columns = rows if second is None else [self._prepared(network) for network in second]
         position: dict[str, int] = {}
@@ -194,10 +195,10 @@ class PairDistance(Distance[P]):
 
 
 def check_one_space(networks: Sequence[Prepared]) -> None:
-    """Refuse networks of different spaces.
+    """Raise an error for networks of different spaces.
 
     Raises:
-        InvalidArchitectureError: Names two of the spaces.
+        InvalidArchitectureError: The networks are of two spaces or more; the message names two.
     """
     spaces = sorted({network.space for network in networks})
     if len(spaces) > 1:
@@ -205,7 +206,7 @@ def check_one_space(networks: Sequence[Prepared]) -> None:
 
 
 def spread(compute: Callable[[Integers], Floats], c: int, i: Integers, j: Integers) -> Floats:
-    """Fill a block from its distinct unordered pairs.
+    """Return a block of distances, each distinct unordered pair computed once.
 
     Args:
         compute: Takes (q, 2) pairs, the smaller position first, and returns (c, q).

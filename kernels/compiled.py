@@ -1,8 +1,8 @@
-"""The one place where functions are compiled: numba, with a cache on disk wherever one can be written.
+"""Compilation of functions by numba, with a cache on disk where a folder is writable.
 
-numba compares the cached machine code of a function with the file of that function alone. What the code depends on
-must therefore stand in the same file: other compiled functions, constants, and the classes of named tuples, whose
-fields are compiled as positions. A test checks it.
+numba decides from a function's own file whether its cached machine code is out of date. Everything that the machine
+code depends on must therefore be in that file: other compiled functions, constants, and the classes of named tuples,
+whose fields are compiled as positions. A test checks this.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """Compile a function when it is first called; it then runs without the interpreter's lock.
+    """Compile a function at its first call, to run without the interpreter's lock.
 
-    The machine code is cached beside the source, or in the user's cache folder where the source is read-only.
-    With neither, numba refuses to cache at all; compiling once a process is then the better answer.
+    The machine code is cached beside the source, or in the user's cache folder where the source is read-only. Without
+    either, numba raises an error instead of caching; the function is then compiled once in every process.
     """
     try:
         return numba.njit(function, cache=True, nogil=True, error_model="numpy")  # type: ignore[no-any-return]

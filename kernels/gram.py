@@ -1,8 +1,8 @@
-"""Blocks of distances that are asked for again and again: each network prepared once, each pair computed once.
+"""Memory cache of distances: each network is prepared once, each pair computed once.
 
-An agent that scores hundreds of candidates against one history asks for thousands of pairs, most of them for the
-second time. `Gram` answers those from memory. It is bounded, holds nothing but numbers that can be recomputed, and
-belongs to one process: what all agents share are the distances in the archive.
+An agent that scores hundreds of candidates against one history needs thousands of pairs, most of them repeatedly.
+`Gram` returns repeated pairs from memory. It is bounded, contains only values that can be recomputed, and belongs to
+one process; agents share distances through the archive.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from archive.kernels.base import Components, Distance, P, PairDistance, check_on
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Pairs to look up at a time.
+# Pairs looked up in one step.
 BLOCK = 1_000_000
 
 
 class Gram(Generic[P]):
-    """A distance with a memory, by `Architecture.key`; threads may share one.
+    """A distance with a memory cache by `Architecture.key`; threads may share one.
 
     Args:
-        distance: What to compute. Pairs are remembered for a `PairDistance`, prepared networks for any.
-        max_networks: Prepared networks to keep, the least recently used go first.
-        max_pairs: Pairs to keep, about 200 bytes each. What no call used for long goes first.
-        prepare: Stands in for `distance.prepare`, with the same result.
+        distance: The distance. Pairs are cached for a `PairDistance`, prepared networks for every distance.
+        max_networks: Capacity in prepared networks; the least recently used is dropped first.
+        max_pairs: Capacity in pairs, about 200 bytes each. Pairs that no recent call used are dropped first.
+        prepare: A replacement of `distance.prepare` with the same result.
 
     Raises:
         UsageError: A bound is below 1.
@@ -47,7 +47,7 @@ class Gram(Generic[P]):
         max_pairs: int = 400_000,
         prepare: Callable[[Architecture], P] | None = None,
     ) -> None:
-        """Start with an empty memory."""
+        """Start with an empty cache."""
         for name, bound in (("max_networks", max_networks), ("max_pairs", max_pairs)):
             if bound < 1:
                 raise UsageError(f"{name} must be >= 1, got {bound}")
@@ -63,7 +63,7 @@ class Gram(Generic[P]):
 
         Args:
             first: m networks.
-            second: n networks; None stands for `first`.
+            second: n networks; None means `first`.
 
         Returns:
             Components of shape (c, m, n).
@@ -79,12 +79,12 @@ class Gram(Generic[P]):
             return self._block(rows, columns)
 
     def remember(self, first: Sequence[Architecture], second: Sequence[Architecture], stack: Floats) -> None:
-        """Take distances that are known from elsewhere, of a `PairDistance`.
+        """Cache distances of a `PairDistance` that were computed elsewhere.
 
         Args:
             first: m networks.
             second: n networks.
-            stack: (c, m, n), as `distances` returns it; what is NaN is not known.
+            stack: (c, m, n), as `distances` returns it; NaN marks an unknown distance.
         """
         with self._lock:
             i = np.array([self._prepared(architecture)[0] for architecture in first], np.int64)
@@ -97,14 +97,14 @@ class Gram(Generic[P]):
 
     @property
     def remembered(self) -> tuple[int, int]:
-        """Numbers of networks and of pairs in memory."""
+        """Numbers of networks and of pairs in the cache."""
         return len(self._networks), len(self._pairs)
 
     def _prepared(self, architecture: Architecture) -> tuple[int, P]:
         key = architecture.key
         known = self._networks.get(key)
         if known is None:
-            # A number is never given twice, so that pairs of a network that was forgotten cannot be mistaken.
+            # Numbers are never reused: pairs of a dropped network cannot be taken for those of another.
             known = self._networks[key] = (self._next, self._prepare(architecture))
             self._next += 1
         self._networks.move_to_end(key)
@@ -118,7 +118,7 @@ class Gram(Generic[P]):
         i = np.array([number for number, _ in rows], np.int64)
         j = np.array([number for number, _ in columns], np.int64)
         stack = np.empty((len(self.distance.components), len(i), len(j)))
-        # Finding the pairs of a block takes some hundred bytes a pair: 5,000 networks at once would take gigabytes.
+        # Listing the pairs of a block takes about a hundred bytes a pair: 5,000 networks at once would take gigabytes.
         height = max(BLOCK // max(len(j), 1), 1)
         for top in range(0, len(i), height):
             band = slice(top, top + height)
@@ -144,7 +144,7 @@ class Gram(Generic[P]):
         assert isinstance(self.distance, PairDistance)
         numbers, positions = np.unique(pairs, return_inverse=True)
         chosen = [networks[int(number)] for number in numbers]
-        # The smaller key first, as in the archive: no digit depends on who computed a distance.
+        # The smaller key first, as in the archive: a distance has the same digits whichever process computed it.
         rank = np.argsort(np.argsort([network.key for network in chosen]))
         ordered = positions.reshape(pairs.shape)
         swapped = rank[ordered[:, 0]] > rank[ordered[:, 1]]
@@ -152,10 +152,10 @@ class Gram(Generic[P]):
 
 
 class _Memory:
-    """Columns of numbers by code, in two generations: the old one is dropped when the young one is full.
+    """Cache of columns by code, in two generations: the old one is dropped when the young one is full.
 
-    A call moves all it uses into the young generation. Alternative: least recently used, whose bookkeeping for each
-    of a hundred thousand pairs costs more than what it would save.
+    A call moves all entries it uses into the young generation. Alternative: least recently used, whose bookkeeping for
+    each of a hundred thousand pairs costs more than it saves.
     """
 
     def __init__(self, components: int, capacity: int) -> None:
@@ -166,7 +166,7 @@ class _Memory:
         return len(self.young.rows.keys() | self.old.rows.keys())
 
     def recall(self, codes: list[int]) -> tuple[Floats, Integers]:
-        """Return (c, q) values and the positions of those that are not known."""
+        """Return (c, q) values and the positions of the missing ones."""
         values = np.empty((len(self.young.values), len(codes)))
         missing = np.arange(len(codes))
         for generation in (self.young, self.old):
@@ -176,7 +176,7 @@ class _Memory:
         return values, missing
 
     def keep(self, codes: list[int], values: Floats) -> None:
-        """Remember the values; more than half of the capacity at once is not worth it."""
+        """Cache the values; more than half of the capacity in one call is not cached."""
         fresh = [q for q, code in enumerate(codes) if code not in self.young.rows]
         if len(fresh) > self.half:
             return
@@ -186,7 +186,7 @@ class _Memory:
 
 
 class _Generation:
-    """A table of columns that grows by doubling."""
+    """Table of columns that grows by doubling."""
 
     def __init__(self, components: int) -> None:
         self.rows: dict[int, int] = {}

@@ -1,8 +1,8 @@
-"""Kernels by name: those of this package, and those that other packages add.
+"""Registry of kernels by name: those of this package, and those of plug-ins.
 
-A package adds a distance of its own through an entry point of the group `archive.kernels`: a name, and a class derived
-from `Distance` (or `EmbeddedDistance`, where it is a norm of features) whose constructor takes the distance's settings
-as keyword arguments. `docs/extending.md` has an example.
+A plug-in adds a distance through an entry point of the group `archive.kernels`: a name, and a class derived from
+`Distance` (or from `EmbeddedDistance` for a norm of features) whose constructor takes the distance's settings as
+keyword arguments. `docs/extending.md` has an example.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ _KERNELS = Registry(
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all kernels, those of other packages included."""
+    """Return the names of all kernels, those of plug-ins included."""
     return _KERNELS.names()
 
 
 def get(name: str, **config: Any) -> Distance[Any]:
-    """Return a distance.
+    """Return a distance by its name.
 
     Args:
         name: Its name.
-        **config: Its settings, by name; left out, they have the distance's defaults.
+        **config: Its settings by name; the others have the distance's defaults.
 
     Raises:
         UnknownNameError: No kernel, or no setting of the kernel, has this name.
-        UsageError: A setting has a value that cannot be used.
-        SettingsError: Another package's kernel cannot be loaded.
+        UsageError: A setting has an invalid value.
+        SettingsError: The kernel of a plug-in cannot be loaded.
     """
     maker = _KERNELS.load(name)
     _check_settings(name, maker, config)

@@ -1,7 +1,7 @@
-"""Which distances are worth storing, and under which names.
+"""Selection of the distances that are stored in the archive, and their names.
 
-A stored distance is worth it where reading it is faster than computing it again. Measured on one core, microseconds a
-pair, with reading at 20 to 40:
+A distance is stored where reading it is faster than computing it again. Measured on one core, microseconds a pair, with
+reading at 20 to 40:
 
 | space       | otmann | wasserstein | gromov-wasserstein | edit | embedded kernels |
 |-------------|--------|-------------|--------------------|------|------------------|
@@ -9,8 +9,8 @@ pair, with reading at 20 to 40:
 | mlp         | 111    | 163         | 2248               | 11   | < 0.1            |
 | nasbench201 | 9      | 11          | 28                 | 1.4  | < 0.1            |
 
-So the three transports are stored (`PairDistance.store_pairs`), of networks of layers; the edit distance, the embedded
-kernels, and whatever compares cells are computed again, which `archive.kernels.gram` remembers within a process.
+So the three transports are stored (`PairDistance.store_pairs`) for networks of layers. The edit distance, the embedded
+kernels and all distances of cells are computed again; `archive.kernels.gram` caches them within a process.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from typing import Any
 from archive.architecture.operations import vocabulary
 from archive.kernels.base import Distance, PairDistance
 
-# Settings that change no distance.
+# Settings that change no distance, only how it is computed.
 _MANNER = ("threads", "solver")
 
 
 def worth_keeping(space: str) -> bool:
-    """Return whether any distance between networks of a space is worth storing: of networks of layers, not of cells."""
+    """Return whether any distance of a space is worth storing: true for networks of layers, false for cells."""
     return not vocabulary(space).cells
 
 
@@ -38,10 +38,10 @@ def worth_storing(distance: Distance[Any], space: str) -> bool:
 
 
 def kinds(distance: Distance[Any]) -> dict[str, slice]:
-    """Return the names that a distance is stored under, each with the components that it holds.
+    """Return the names that a distance is stored under, each with the slice of its components.
 
-    The name is that of the kernel, with the settings that are not its defaults: `otmann`, `otmann_normalised`,
-    `gromov_wasserstein_starts_1`. Different distances have different names.
+    The name consists of the kernel's name and the settings that differ from its defaults: `otmann`,
+    `otmann_normalised`, `gromov_wasserstein_starts_1`. Different distances have different names.
     """
     name, k = _name(distance), distance.unnormalised
     if k == len(distance.components):

@@ -1,4 +1,4 @@
-"""Covariances of configurations with parameters that exist in some of them only: the Arc kernel, and its rivals.
+"""Covariances of configurations with conditional parameters: the Arc kernel, and the baselines of its paper.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014); its equations have no numbers.
 
@@ -7,8 +7,8 @@ Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (201
 | x       | codes (`archive.spaces.conditional`), NaN where a parameter does not exist             | (n, D)     |
 | delta_i | whether parameter i exists in a configuration                                          | bool       |
 | group   | parameters that share hyperparameters: those of one kind, or each by itself            | (D,)       |
-| omega_i | how much parameter i matters, > 0                                                      | (G,)       |
-| rho_i   | how much its value matters beside its existence, in (0, 1]                             | (G,)       |
+| omega_i | weight of the existence of parameter i, > 0                                            | (G,)       |
+| rho_i   | weight of its value relative to its existence, in (0, 1]                               | (G,)       |
 | g_i     | embedding of parameter i                                                               | a vector   |
 | d_i     | ||g_i(x) - g_i(x')||, the pseudo-metric                                                | (m, n)     |
 | r^2     | sum_i d_i^2                                                                            | (m, n)     |
@@ -27,15 +27,15 @@ Two configurations that differ in a choice without an order are at t = 1/2: the 
 of length omega at an angle of pi rho t each, at most a right angle). The covariances, positive definite functions of a
 Euclidean distance, are therefore positive semi-definite for rho <= 1.
 
-Both invariances of the paper follow: what a configuration says of a parameter that it does not have changes no
-covariance, neither with configurations that lack it too nor with those that have it.
+Both invariances of the paper follow: the value of a parameter that a configuration does not have changes no covariance,
+neither with configurations that lack the parameter too nor with those that have it.
 
     arc        alpha Matern52(r), r the pseudo-metric                       "Arc GP"
-    padded     alpha Matern52(r), r^2 = sum beta_i (x_i - x_i')^2           "GP": what does not exist is drawn at random
+    padded     alpha Matern52(r), r^2 = sum beta_i (x_i - x_i')^2           "GP": absent values are drawn at random
     linear     a + b <x, x'>                                                "Linear": the same x
 
-r comes from embeddings, by one matrix product: a posterior sampler asks for thousands of 60 x 60 matrices, and sines of
-n D codes are fewer than sines of n^2 D differences.
+r is computed from embeddings by one matrix product: a posterior sampler needs thousands of 60 x 60 matrices, and sines
+of n D codes are fewer than sines of n^2 D differences.
 """
 
 from __future__ import annotations
@@ -53,30 +53,30 @@ from archive.kernels.covariance.base import ALPHA, Floats
 Integers = NDArray[np.int64]
 
 # Scores are standardised and d_i is at most 2 omega_i: at the lower end a parameter is ignored, at the upper end
-# configurations that differ in it are strangers.
+# configurations that differ in it are uncorrelated.
 OMEGA = (1e-2, 1e1)
-# At the lower end only whether the parameter exists matters; above 1 the arc would come back to where it began.
+# At the lower end only the existence of the parameter matters; above 1 the arc would return towards its start.
 RHO = (1e-2, 1.0)
-# Codes are in [0, 1]: at the lower end a parameter is ignored, at the upper end a step of 0.1 is a stranger.
+# Codes are in [0, 1]: at the lower end a parameter is ignored, at the upper end a step of 0.1 leaves no correlation.
 _BETA = (1e-4, 1e2)
 
 
 class CodeKernel(ABC):
-    """A covariance of codes, as a function of log-parameters; immutable.
+    """A covariance of codes as a function of log-parameters. Immutable.
 
     Attributes:
-        bounds: (p, 2) float64, the box that theta is sought in.
+        bounds: (p, 2) float64, lower and upper bounds of theta.
     """
 
     bounds: Floats
 
     @abstractmethod
     def prepare(self, codes: Floats) -> Floats:
-        """Return what a kernel keeps of (n, D) codes: (n, q) float64, independent of theta."""
+        """Return the kernel's representation of (n, D) codes: (n, q) float64, independent of theta."""
 
     @abstractmethod
     def value(self, theta: Floats, first: Floats, second: Floats | None = None) -> Floats:
-        """Return the covariance of m with n prepared configurations, with themselves for None: (m, n) float64."""
+        """Return the covariance of m with n prepared configurations; None means the m: (m, n) float64."""
 
     @abstractmethod
     def prior(self, theta: Floats, prepared: Floats) -> Floats:
@@ -85,7 +85,7 @@ class CodeKernel(ABC):
 
 @final
 class ArcKernel(CodeKernel):
-    """The paper's: what exists in one of two configurations only is at the distance omega.
+    """The Arc kernel: configurations of which one has a parameter are omega apart in it.
 
     Args:
         groups: (D,) group of each parameter, from 0.
@@ -93,7 +93,7 @@ class ArcKernel(CodeKernel):
     """
 
     def __init__(self, groups: Sequence[int], choices: Sequence[int]) -> None:
-        """Lay out the coordinates: two a number, a shared one and one each for choices."""
+        """Set the coordinates: two for a number; for choices a shared one, and one for each choice."""
         count = max(groups) + 1
         self.bounds = np.log([ALPHA, *[OMEGA] * count, *[RHO] * count])
         self._numbers = np.flatnonzero(np.array(choices) == 0)
@@ -131,12 +131,12 @@ class ArcKernel(CodeKernel):
 
 @final
 class PaddedKernel(CodeKernel):
-    """A Matern covariance of vectors of one length; what does not exist has a random value, the same every time.
+    """Matern covariance of vectors of one length; an absent parameter has a random value, the same in every call.
 
     Args:
         groups: (D,) group of each parameter, from 0.
         choices: (D,) number of choices of a categorical parameter; 0 for a number.
-        seed: Of the random values.
+        seed: Seed of the random values.
     """
 
     def __init__(self, groups: Sequence[int], choices: Sequence[int], seed: int) -> None:
@@ -146,7 +146,7 @@ class PaddedKernel(CodeKernel):
         self._groups: Integers = np.repeat(np.array(groups), np.maximum(choices, 1))
 
     def prepare(self, codes: Floats) -> Floats:
-        """Fill in, and spread choices over coordinates."""
+        """Fill in absent values, and give every choice a coordinate."""
         return spread_out(codes, self._choices, self._seed)
 
     def value(self, theta: Floats, first: Floats, second: Floats | None = None) -> Floats:
@@ -162,11 +162,11 @@ class PaddedKernel(CodeKernel):
 
 @final
 class LinearKernel(CodeKernel):
-    """Bayesian linear regression; what does not exist has a random value, the same every time.
+    """Bayesian linear regression; an absent parameter has a random value, the same in every call.
 
     Args:
         choices: (D,) number of choices of a categorical parameter; 0 for a number.
-        seed: Of the random values.
+        seed: Seed of the random values.
     """
 
     def __init__(self, choices: Sequence[int], seed: int) -> None:
@@ -175,8 +175,8 @@ class LinearKernel(CodeKernel):
         self._choices, self._seed = tuple(choices), seed
 
     def prepare(self, codes: Floats) -> Floats:
-        """Fill in, and spread choices over coordinates."""
-        # Around the middle, so that the constant is what is expected there.
+        """Fill in absent values, and give every choice a coordinate."""
+        # Centred, so that the constant is the expectation at the middle of the box.
         return spread_out(codes, self._choices, self._seed) - 0.5
 
     def value(self, theta: Floats, first: Floats, second: Floats | None = None) -> Floats:
@@ -193,17 +193,17 @@ class LinearKernel(CodeKernel):
 
 
 def choice_coordinates(rho: float) -> tuple[float, float]:
-    """Return the coordinate that all choices share and the one that is a choice's own; their squares add up to 1."""
+    """Return the coordinate that all choices share and the coordinate of one choice; their squares sum to 1."""
     # sin(pi (1 - rho) / 2) is the cosine of pi rho / 2 and exactly 0 at rho = 1.
     cosine = float(np.sin(0.5 * np.pi * (1.0 - rho)))
     return float(np.sqrt(cosine)), float(np.sqrt(1.0 - cosine))
 
 
 def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
-    """Return codes without NaN, a categorical parameter spread over coordinates: (n, q) float64.
+    """Return codes without NaN, with one coordinate for each choice of a categorical parameter: (n, q) float64.
 
-    What does not exist is uniform in [0, 1]: "embeds irrelevant dimensions randomly". The draws depend on seed and
-    codes alone, so that a configuration is the same point whenever it is asked about.
+    An absent parameter is uniform in [0, 1]: "embeds irrelevant dimensions randomly". The draws depend on seed and
+    codes alone, so that a configuration is the same point in every call.
     """
     filled = codes.copy()
     for row in filled:
@@ -212,7 +212,7 @@ def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
             generator = np.random.default_rng([seed, zlib.crc32(row.tobytes())])
             row[absent] = generator.random(absent.sum()) * np.maximum(choices, 1)[absent]
     parts = [
-        # sqrt(1/2): two choices are at the distance 1, as far apart as the ends of a number.
+        # sqrt(1/2): two choices are at distance 1, as are the ends of a number's range.
         np.sqrt(0.5) * (np.floor(column)[:, None] == np.arange(size)) if size else column[:, None]
         for column, size in zip(filled.T, choices, strict=True)
     ]
@@ -221,7 +221,7 @@ def spread_out(codes: Floats, choices: Sequence[int], seed: int) -> Floats:
 
 def _squares(rows: Floats, columns: Floats) -> Floats:
     squares = np.square(rows).sum(axis=1)[:, None] + np.square(columns).sum(axis=1) - 2.0 * (rows @ columns.T)
-    # Rounding leaves equal points 1e-14 apart, squared, which moves the covariance by as much.
+    # Rounding leaves squared distances of 1e-14 between equal points, and an error of that size in the covariance.
     clipped: Floats = np.maximum(squares, 0.0, out=squares)
     return clipped
 

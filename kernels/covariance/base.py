@@ -1,4 +1,4 @@
-"""Covariances made of distances: exp(-sum_i beta_i d_i^p), their sums, and gradients.
+"""Covariances of distances: exp(-sum_i beta_i d_i^p), their sums, and gradients.
 
 | symbol  | meaning                                                            | shape          |
 |---------|--------------------------------------------------------------------|----------------|
@@ -8,7 +8,7 @@
 | dK      | dK / dtheta, one layer a parameter                                 | (parameters, m, n) |
 
 NASBOT's covariance, eq. (4), is alpha exp(-sum_i beta_i d_i) + alpha' exp(-sum_i beta'_i d'_i^2) over the
-unnormalised and the normalised OTMANN distances. None of this is known to be positive semi-definite: see
+unnormalised and the normalised OTMANN distances. It is not known to be positive semi-definite: see
 `archive.kernels.covariance.spectrum`.
 """
 
@@ -25,8 +25,8 @@ from archive.errors import UsageError
 
 Floats = NDArray[np.float64]
 
-# Widest useful range of alpha when scores are standardised, and of beta in units of 1 / (median of d^p): at the
-# lower end a component is ignored, at the upper end all networks are strangers to each other.
+# Widest useful range of alpha for standardised scores, and of beta in units of 1 / (median of d^p): at the lower end a
+# component is ignored, at the upper end all networks are uncorrelated.
 ALPHA = (1e-2, 1e1)
 BETA = (1e-3, 1e2)
 
@@ -41,26 +41,26 @@ class Covariance(ABC):
 
     @abstractmethod
     def bounds(self, stack: Floats) -> Floats:
-        """Return the box that theta is sought in.
+        """Return the bounds of theta.
 
         Args:
-            stack: (c, m, n) distances of the observations, which set the scale of the betas; components without any
-                positive distance count as of scale 1.
+            stack: (c, m, n) distances of the observations, which set the scale of the betas; a component without a
+                positive distance has scale 1.
 
         Returns:
-            (parameters, 2) float64, lower and upper.
+            (parameters, 2) float64, lower and upper bounds.
         """
 
     @abstractmethod
     def variance(self, theta: Floats) -> float:
-        """Return the covariance at distance 0, which is the prior variance of every network."""
+        """Return the covariance at distance 0: the prior variance of every network."""
 
     @abstractmethod
     def bind(self, stack: Floats) -> BoundCovariance:
-        """Return the covariance of one block, ready for many values of theta.
+        """Return the covariance of one block, for many values of theta.
 
         Args:
-            stack: (c, m, n) distances; they must not change afterwards.
+            stack: (c, m, n) distances; the caller must not change them afterwards.
 
         Raises:
             UsageError: The stack has too few components.
@@ -77,13 +77,13 @@ class Covariance(ABC):
     def value_and_gradient(self, stack: Floats, theta: Floats) -> tuple[Floats, Floats]:
         """Return K and dK: (m, n) and (parameters, m, n) float64; arguments as in `value`.
 
-        `BoundCovariance.value_and_layers` holds one layer at a time, which is what large blocks need.
+        `BoundCovariance.value_and_layers` keeps one layer in memory at a time, for large blocks.
         """
         value, layers = self.bind(stack).value_and_layers(theta)
         return value, np.stack(list(layers))
 
     def __add__(self, other: Covariance) -> Sum:
-        """Return the sum; its theta is both thetas, one after the other."""
+        """Return the sum; its theta is the concatenation of both thetas."""
         return Sum((self, other))
 
     def _check(self, theta: Floats) -> Floats:
@@ -94,7 +94,7 @@ class Covariance(ABC):
 
 
 class BoundCovariance(ABC):
-    """A covariance on one block of distances: what does not depend on theta is computed once. Immutable."""
+    """A covariance bound to one block of distances: the part independent of theta is computed once. Immutable."""
 
     @abstractmethod
     def value(self, theta: Floats) -> Floats:
@@ -102,9 +102,9 @@ class BoundCovariance(ABC):
 
     @abstractmethod
     def value_and_layers(self, theta: Floats) -> tuple[Floats, Iterator[Floats]]:
-        """Return K, and dK as an iterator of one (m, n) layer a parameter, made when asked for.
+        """Return K, and dK as a lazy iterator of one (m, n) layer for each parameter.
 
-        The layers may be K itself; neither may be changed before the iterator is exhausted.
+        A layer may be K itself; the caller must change neither before the iterator is exhausted.
         """
 
 
@@ -114,7 +114,7 @@ class Exponential(Covariance):
     Args:
         components: Positions in the stack; one beta for each.
         power: p, in (0, 2].
-        label: Added to the names of the parameters, to tell two terms apart.
+        label: Suffix of the parameters' names, which distinguishes the terms of a sum.
 
     Raises:
         UsageError: An argument is out of range.
@@ -152,7 +152,7 @@ class Exponential(Covariance):
             raise UsageError(f"the covariance needs component {max(self.components)}, got a stack of {len(stack)}")
         first, size = self.components[0], len(self.components)
         contiguous = self.components == tuple(range(first, first + size))
-        # A slice is a view: thousands of networks have gigabytes of distances.
+        # A slice is a view: the distances of thousands of networks take gigabytes.
         chosen = stack[first : first + size] if contiguous else stack[list(self.components)]
         return chosen if self.power == 1 else chosen * chosen if self.power == 2 else chosen**self.power
 
@@ -174,13 +174,13 @@ class _BoundExponential(BoundCovariance):
 
 
 class Sum(Covariance):
-    """The sum of covariances of one stack; theta is theirs, one after the other.
+    """Sum of covariances of one stack; theta is the concatenation of theirs.
 
     Args:
-        terms: What to add up.
+        terms: The summands.
 
     Raises:
-        UsageError: There are none.
+        UsageError: `terms` is empty.
     """
 
     def __init__(self, terms: Sequence[Covariance]) -> None:
@@ -192,7 +192,7 @@ class Sum(Covariance):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the terms' names; where two are equal, say which term each belongs to."""
+        """Return the terms' names; equal names are distinguished by the number of their term."""
         names = [name for term in self.terms for name in term.names]
         if len(set(names)) == len(names):
             return tuple(names)
@@ -203,7 +203,7 @@ class Sum(Covariance):
         return np.concatenate([term.bounds(stack) for term in self.terms])
 
     def variance(self, theta: Floats) -> float:
-        """Add up."""
+        """Return the sum of the terms' variances."""
         return sum(term.variance(part) for term, part in zip(self.terms, self._split(theta), strict=True))
 
     def bind(self, stack: Floats) -> BoundCovariance:
@@ -233,9 +233,9 @@ def exponential(components: int, power: float = 1.0, label: str = "") -> Exponen
     """Return alpha exp(-sum_i beta_i d_i^p) over the first components: eq. (25) of tree-Wasserstein at p = 1.
 
     Args:
-        components: How many; each has a beta of its own (automatic relevance determination).
+        components: Number of components; each has its own beta (automatic relevance determination).
         power: p, in (0, 2].
-        label: Added to the names of the parameters.
+        label: Suffix of the parameters' names.
     """
     return Exponential(range(components), power, label)
 
@@ -244,7 +244,7 @@ def nasbot_covariance(nu: int = 4) -> Sum:
     """Return eq. (4) of NASBOT for the stack of an OTMANN distance.
 
     Args:
-        nu: How many nu_str the stack was computed for: the first `nu` components are unnormalised (p = 1), the next
-            `nu` normalised (p = 2). With 4 there are 10 parameters; the noise variance is the surrogate's.
+        nu: Number of nu_str of the stack: the first `nu` components are unnormalised (p = 1), the next `nu`
+            normalised (p = 2). With 4 there are 10 parameters; the noise variance is the surrogate's.
     """
     return Sum((Exponential(range(nu), 1.0), Exponential(range(nu, 2 * nu), 2.0, "_normalised")))

@@ -1,9 +1,9 @@
-"""What to do when a matrix of covariances is not positive semi-definite.
+"""Spectral repair of covariance matrices that are not positive semi-definite.
 
-exp(-beta d^p) is a covariance for all beta exactly when d^p is of negative type, which no one has shown of OTMANN and
-which is false of the edit distance on cells. The repair here is the spectral one: with K = V diag(s) V^T, keep the
-positive part of s. It is the nearest positive semi-definite matrix in Frobenius norm (Higham 1988) and, unlike adding a
-constant to the diagonal, it leaves the directions that were sound as they are. What was added is reported.
+exp(-beta d^p) is a covariance for all beta exactly when d^p is of negative type. This is not proven for OTMANN, and it
+is false for the edit distance on cells. The repair: with K = V diag(s) V^T, keep the positive part of s. The result is
+the nearest positive semi-definite matrix in Frobenius norm (Higham 1988) and, unlike a constant added to the diagonal,
+it leaves the positive eigenvalues and their eigenvectors unchanged. The amount of the change is reported.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from archive.errors import NumericalError
 
 Floats = NDArray[np.float64]
 
-# Eigenvalues above -TOLERANCE * (largest) * n are zero up to rounding.
+# Eigenvalues above -TOLERANCE * n * (largest) are zero up to rounding.
 TOLERANCE = 1e-14
 
 
 class IndefiniteKernelWarning(UserWarning):
-    """A covariance matrix had negative eigenvalues and was repaired; `repair` has the amounts as attributes."""
+    """A covariance matrix had negative eigenvalues and was repaired; `repair` holds the amounts."""
 
     def __init__(self, repair: Repair) -> None:
         """Keep the repair beside the message."""
@@ -36,14 +36,14 @@ class IndefiniteKernelWarning(UserWarning):
 
 @dataclass(frozen=True, eq=False)
 class Repair:
-    """A positive semi-definite matrix and how far it is from the given one.
+    """A positive semi-definite matrix and its distance from the original.
 
     Attributes:
-        matrix: (n, n) float64, symmetric positive semi-definite; the given matrix where that was sound.
-        smallest: Smallest eigenvalue of the given matrix.
-        negative: How many eigenvalues were negative beyond rounding.
-        amount: Frobenius norm of the change over that of the given matrix.
-        projection: (n, n) float64, onto the directions that were kept; None where nothing changed.
+        matrix: (n, n) float64, symmetric positive semi-definite; the original where that is positive semi-definite.
+        smallest: Smallest eigenvalue of the original.
+        negative: Number of eigenvalues of the original that are negative beyond rounding.
+        amount: Frobenius norm of the change, relative to that of the original.
+        projection: (n, n) float64 projection onto the kept eigenvectors; None where nothing changed.
     """
 
     matrix: Floats
@@ -53,9 +53,9 @@ class Repair:
     projection: Floats | None = None
 
     def project(self, cross: Floats) -> Floats:
-        """Return (n, m) covariances with other networks, restricted to the directions that were kept.
+        """Return (n, m) covariances with other networks, projected onto the kept eigenvectors.
 
-        Training on a repaired matrix and predicting from raw covariances would contradict each other.
+        Predictions from unprojected covariances would be inconsistent with training on the repaired matrix.
         """
         return cross if self.projection is None else np.asarray(self.projection @ cross)
 
@@ -65,7 +65,7 @@ def repair(matrix: Floats, *, warn: bool = True) -> Repair:
 
     Args:
         matrix: (n, n) float64.
-        warn: Whether a change raises an `IndefiniteKernelWarning`.
+        warn: Whether to warn of a change by an `IndefiniteKernelWarning`.
 
     Raises:
         NumericalError: The matrix is not square, not symmetric or not finite.
@@ -88,12 +88,12 @@ def repair(matrix: Floats, *, warn: bool = True) -> Repair:
 
 @dataclass(frozen=True)
 class Definiteness:
-    """What the spectrum of a symmetric matrix says.
+    """Extreme eigenvalues of a symmetric matrix.
 
     Attributes:
         smallest: Smallest eigenvalue; 0 for an empty matrix.
         largest: Largest absolute eigenvalue.
-        tolerance: What the smallest may fall short of 0, as a share of the largest.
+        tolerance: Share of the largest eigenvalue by which the smallest may be below 0.
     """
 
     smallest: float
@@ -107,11 +107,11 @@ class Definiteness:
 
 
 def definiteness(matrix: Floats, tolerance: float | None = None) -> Definiteness:
-    """Return the extreme eigenvalues of a symmetric matrix, which decide whether it is a covariance; O(n^3).
+    """Return the extreme eigenvalues of a symmetric matrix, which show whether it is a covariance; O(n^3).
 
     Args:
         matrix: (n, n) float64.
-        tolerance: Share of the largest eigenvalue that counts as zero; `TOLERANCE * n`, which is rounding, by default.
+        tolerance: Share of the largest eigenvalue that counts as zero; by default `TOLERANCE * n`, which is rounding.
 
     Raises:
         NumericalError: The matrix is not square, not symmetric or not finite.
@@ -130,9 +130,9 @@ def is_positive_semidefinite(matrix: Floats, tolerance: float | None = None) -> 
 def surely_positive_semidefinite(matrix: Floats) -> bool:
     """Return True only where `is_positive_semidefinite` is true, at a tenth of its cost or less.
 
-    A Cholesky factor of K + t I exists when no eigenvalue is below -t; t is `TOLERANCE` n times a lower bound of the
-    largest eigenvalue, 1^T K 1 / n, near enough for covariances that are positive. False says that it takes
-    `definiteness` or `repair` to tell.
+    A Cholesky factor of K + t I exists where no eigenvalue is below -t; t is `TOLERANCE` n times 1^T K 1 / n, a lower
+    bound of the largest eigenvalue that is close for covariances with positive elements. False is undecided: use
+    `definiteness` or `repair`.
 
     Args:
         matrix: (n, n) float64, symmetric.

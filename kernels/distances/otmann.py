@@ -29,7 +29,7 @@ from archive import cpu_count
 from archive.architecture.graph import Architecture
 from archive.architecture.layer_mass import layer_masses
 from archive.architecture.operations import vocabulary
-from archive.errors import InvalidArchitectureError, NumericalError, UsageError
+from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.base import PairDistance, check_one_space
 from archive.kernels.covariance.base import Covariance, nasbot_covariance
 from archive.kernels.distances.penalties import Penalties, penalties
@@ -190,27 +190,10 @@ class OtmannBatch:
         self.places = np.concatenate([network.places for network in networks])
         starts = np.cumsum([0, *(len(network.masses) for network in networks[:-1])])
         self.blocks = np.stack([network.blocks for network in networks]) + starts[:, None]
-        self.widest = int(np.diff(self.blocks, axis=1).max())
         self.penalties, self.nu_str = table.matrix, nu_str
 
     def solve(self, pairs: Integers) -> Floats:
         """Return (k, q) unnormalised distances."""
-        from archive.kernels.distances import transport
+        from archive.kernels.distances.transport_batch import solve
 
-        out = np.empty((len(self.nu_str), len(pairs)))
-        arcs, tree = transport.workspace(self.widest, self.widest)
-        failed = transport.solve_pairs(
-            np.ascontiguousarray(pairs),
-            self.masses,
-            self.labels,
-            self.places,
-            self.blocks,
-            self.penalties,
-            self.nu_str,
-            arcs,
-            tree,
-            out,
-        )
-        if failed >= 0:
-            raise NumericalError(f"the transport of pair {tuple(pairs[failed])} did not come to an end")
-        return out
+        return solve(pairs, self.masses, self.labels, self.places, self.blocks, self.penalties, self.nu_str)

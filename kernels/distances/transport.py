@@ -4,7 +4,7 @@
 
 is program (3) of the NASBOT paper: leaving a unit of mass unmatched costs 1 on each side, so matching at cost c saves
 2 - c, and a pair of layers with c >= 2 is never worth matching. Labels of different families cost infinitely much, so
-the program falls apart into one small independent program a family ("block").
+the program falls apart into one small independent program for each family ("block").
 
 | symbol  | meaning                                            | shape                  |
 |---------|----------------------------------------------------|------------------------|
@@ -18,12 +18,10 @@ the program falls apart into one small independent program a family ("block").
 The solver is the primal network simplex on a bipartite graph with a root: an arc from each row to the root and from
 the root to each column, of gain 0, carries what is left unmatched, so the star of those arcs is a feasible start.
 A basis is a spanning tree; it stays feasible when only the costs change, hence the next nu_str starts where the last
-one ended. Trees are kept strongly feasible (Cunningham 1976: an arc that carries nothing points to the root), by
-which rule degenerate pivots cannot cycle. Masses only ever get added and subtracted: integers stay exact.
-Alternative: successive shortest paths need one O(mn) search for each layer they exhaust, and cannot start warm.
-
-The tree's functions stand here, below the solver's, because numba looks at one file to see whether cached machine code
-is out of date (`archive.kernels.compiled`).
+one ended. Trees stay strongly feasible (Cunningham 1976: an arc without flow points to the root), so that degenerate
+pivots cannot cycle. Masses are only added and subtracted: integers stay exact. Alternative: successive shortest paths
+need one O(mn) search for each layer they exhaust, and cannot start warm. The tree's functions are in this file because
+numba's cache compares one file only (`archive.kernels.compiled`).
 """
 
 from __future__ import annotations
@@ -38,8 +36,8 @@ from archive.kernels.compiled import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# A basis is optimal when no arc outside it gains more than this per unit of mass. Potentials are sums of gains, which
-# are at most 2, along paths in the tree: rounding stays below. The loss is at most TOLERANCE times the mass matched.
+# Largest gain per unit of mass outside an optimal basis. Potentials are sums of gains, each at most 2, along paths in
+# the tree: rounding stays below. The loss is at most TOLERANCE times the mass matched.
 TOLERANCE = 1e-12
 # Arcs looked at before the best of them enters the basis.
 PRICED = 64
@@ -48,7 +46,7 @@ ROUNDING = 1e-13
 
 
 class SpanningTree(NamedTuple):
-    """A spanning tree of one block's nodes, each `(capacity,)`: rows, then columns, then the root.
+    """Spanning tree of one block's nodes: rows, then columns, then the root. Each field is `(capacity,)`.
 
     `arc[x]` joins x to `parent[x]` and carries `flow[x]`; -1 is the arc that leaves mass unmatched. The children of a
     node are a doubly linked list: `child[x]` is the first, `after` and `before` its siblings.
@@ -66,25 +64,13 @@ class SpanningTree(NamedTuple):
 
 
 class Arcs(NamedTuple):
-    """The arcs of one block that can be worth using, each `(capacity,)`; `head` counts on from the rows."""
+    """Arcs of one block that can have a gain, each field `(capacity,)`; `head` is numbered after the rows."""
 
     tail: Integers
     head: Integers
     label: Floats
     structure: Floats
     gain: Floats
-
-
-def workspace(rows: int, columns: int) -> tuple[Arcs, SpanningTree]:
-    """Return room for any block of at most this many rows and columns; one thread at a time may use it."""
-    arcs, nodes = max(rows * columns, 1), rows + columns + 1
-    ends = np.empty((2, arcs), np.int64)
-    costs = np.empty((3, arcs))
-    links = np.empty((7, nodes), np.int64)
-    numbers = np.empty((2, nodes))
-    return Arcs(ends[0], ends[1], costs[0], costs[1], costs[2]), SpanningTree(
-        links[0], links[1], links[2], links[3], links[4], links[5], links[6], numbers[0], numbers[1]
-    )
 
 
 @compiled
@@ -110,14 +96,13 @@ def solve_pairs(
         blocks: (networks, blocks + 1).
         penalties: (labels, labels), infinite between families.
         nu_str: (k,) ascending.
-        arcs: From `workspace`.
-        tree: From `workspace`.
+        arcs: Buffers (`transport_batch.workspace`); one thread at a time may use them.
+        tree: Buffers, as `arcs`.
         out: (k, q), written.
     """
     for q in range(pairs.shape[0]):
         first, second = pairs[q, 0], pairs[q, 1]
-        for k in range(nu_str.shape[0]):
-            out[k, q] = 0.0
+        out[:, q] = 0.0
         for block in range(blocks.shape[1] - 1):
             start, stop = blocks[first, block], blocks[first, block + 1]
             begin, end = blocks[second, block], blocks[second, block + 1]
@@ -128,10 +113,9 @@ def solve_pairs(
                     return q
                 out[k, q] += _cost(stop - start + end - begin, nu_str[k], arcs, tree)
         total = 0.0
-        for u in range(blocks[first, 0], blocks[first, -1]):
-            total += masses[u]
-        for u in range(blocks[second, 0], blocks[second, -1]):
-            total += masses[u]
+        for network in (first, second):
+            for u in range(blocks[network, 0], blocks[network, -1]):
+                total += masses[u]
         for k in range(nu_str.shape[0]):
             if out[k, q] < ROUNDING * total:
                 out[k, q] = 0.0
@@ -140,25 +124,17 @@ def solve_pairs(
 
 @compiled
 def _list_arcs(
-    start: int,
-    stop: int,
-    begin: int,
-    end: int,
-    labels: Integers,
-    places: Floats,
-    penalties: Floats,
-    least: float,
-    arcs: Arcs,
+    start: int, stop: int, begin: int, end: int, labels: Integers, places: Floats, costs: Floats, nu: float, arcs: Arcs
 ) -> int:
-    """List the arcs that gain something at the least nu_str, so at any; return how many."""
+    """List the arcs with a gain at the least nu_str: no other arc has one at a larger nu_str. Return their number."""
     count = 0
     for i in range(start, stop):
         for j in range(begin, end):
-            label = penalties[labels[i], labels[j]]
+            label = costs[labels[i], labels[j]]
             structure = 0.0
             for f in range(places.shape[1]):
                 structure += abs(places[i, f] - places[j, f])
-            if label + least * structure < 2.0:
+            if label + nu * structure < 2.0:
                 arcs.tail[count] = i - start
                 arcs.head[count] = j - begin + stop - start
                 arcs.label[count] = label
@@ -169,22 +145,20 @@ def _list_arcs(
 
 @compiled
 def _plant_star(masses: Floats, start: int, stop: int, begin: int, end: int, tree: SpanningTree) -> None:
-    """Begin with everything unmatched: each node hangs on the root."""
+    """Set the first basis, in which all mass is unmatched: every node is a child of the root."""
     rows, nodes = stop - start, stop - start + end - begin
     tree.parent[nodes] = tree.child[nodes] = -1
-    tree.depth[nodes] = 0
-    tree.potential[nodes] = 0.0
+    tree.depth[nodes], tree.potential[nodes] = 0, 0.0
     for x in range(nodes):
         tree.child[x] = -1
         tree.flow[x] = masses[start + x] if x < rows else masses[begin + x - rows]
         _attach(x, nodes, -1, tree)
-        tree.depth[x] = 1
-        tree.potential[x] = 0.0
+        tree.depth[x], tree.potential[x] = 1, 0.0
 
 
 @compiled
 def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: SpanningTree) -> bool:
-    """Pivot until no arc gains anything; False when that takes absurdly long."""
+    """Pivot until no arc has a gain; return False when the number of pivots exceeds its limit."""
     root = rows + columns
     for e in range(count):
         arcs.gain[e] = 2.0 - arcs.label[e] - nu * arcs.structure[e]
@@ -201,37 +175,34 @@ def _optimise(rows: int, columns: int, count: int, nu: float, arcs: Arcs, tree: 
 
 @compiled
 def _entering(rows: int, root: int, count: int, cursor: int, arcs: Arcs, tree: SpanningTree) -> tuple[int, int, int]:
-    """Return an arc that gains, its tail and its head: the best of the leftovers and of a stretch of `PRICED` arcs."""
+    """Return an arc with a gain, its tail and its head: the best of the arcs to the root and of `PRICED` others."""
     potential = tree.potential
-    best, found, tail, head = TOLERANCE, -2, root, root
+    best, entering, tail, head = TOLERANCE, -2, root, root
     for x in range(root):
         if -potential[x] > best and tree.arc[x] != -1:
-            best, found = -potential[x], -1
+            best, entering = -potential[x], -1
             tail, head = (x, root) if x < rows else (root, x)
-    e = cursor
-    left = PRICED
+    e, left = cursor, PRICED
     for _ in range(count):
         gain = arcs.gain[e] - potential[arcs.tail[e]] - potential[arcs.head[e]]
         if gain > best and tree.arc[arcs.tail[e]] != e and tree.arc[arcs.head[e]] != e:
-            best, found, tail, head = gain, e, arcs.tail[e], arcs.head[e]
-        e += 1
-        if e == count:
-            e = 0
+            best, entering, tail, head = gain, e, arcs.tail[e], arcs.head[e]
+        e = e + 1 if e + 1 < count else 0
         left -= 1
         if left == 0:
-            if found != -2:
+            if entering != -2:
                 break
             left = PRICED
-    return found, tail, head
+    return entering, tail, head
 
 
 @compiled
 def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: SpanningTree) -> None:
-    """Bring an arc into the tree, push all the mass that its cycle can take, and drop the arc that blocks.
+    """Add an arc to the tree, push as much mass along its cycle as possible, and remove the blocking arc.
 
-    Along the cycle, in the direction of the entering arc, rows on the tail's side and columns on the head's side lose
-    what passes to their parent, the others gain it. Of several arcs that block, the last one met from the apex on
-    leaves: that keeps the tree strongly feasible.
+    Along the cycle, in the direction of the entering arc, rows on the tail's side and columns on the head's side send
+    the mass to their parent, the others receive it. Of several blocking arcs, the last one counted from the apex
+    leaves: this keeps the tree strongly feasible.
     """
     x, y, leaving, from_tail = tail, head, -1, True
     while x != y:
@@ -241,32 +212,27 @@ def _pivot(entering: int, tail: int, head: int, rows: int, arcs: Arcs, tree: Spa
             x = tree.parent[x]
         else:
             y = tree.parent[y]
-    apex = x
-    y = head
+    apex, y = x, head
     while y != apex:
         if y >= rows and (leaving == -1 or tree.flow[y] <= tree.flow[leaving]):
             leaving, from_tail = y, False
         y = tree.parent[y]
     amount = tree.flow[leaving]
-    x = tail
+    x, y = tail, head
     while x != apex:
         tree.flow[x] += -amount if x < rows else amount
         x = tree.parent[x]
-    y = head
     while y != apex:
         tree.flow[y] += amount if y < rows else -amount
         y = tree.parent[y]
-    if from_tail:
-        _graft(tail, head, entering, leaving, amount, tree)
-        _refresh(tail, arcs.gain, tree)
-    else:
-        _graft(head, tail, entering, leaving, amount, tree)
-        _refresh(head, arcs.gain, tree)
+    top, parent = (tail, head) if from_tail else (head, tail)
+    _graft(top, parent, entering, leaving, amount, tree)
+    _refresh(top, arcs.gain, tree)
 
 
 @compiled
 def _cost(nodes: int, nu: float, arcs: Arcs, tree: SpanningTree) -> float:
-    """Return what the matching costs, unmatched mass included, as a sum of non-negative terms.
+    """Return the cost of the matching, unmatched mass included, as a sum of non-negative terms.
 
     The alternative, total mass minus gain, cancels to noise for near-identical networks.
     """
@@ -279,7 +245,7 @@ def _cost(nodes: int, nu: float, arcs: Arcs, tree: SpanningTree) -> float:
 
 @compiled
 def _attach(x: int, parent: int, arc: int, tree: SpanningTree) -> None:
-    """Hang a node under another, as the first of its children."""
+    """Make a node the first child of another."""
     first = tree.child[parent]
     tree.parent[x] = parent
     tree.arc[x] = arc
@@ -292,7 +258,7 @@ def _attach(x: int, parent: int, arc: int, tree: SpanningTree) -> None:
 
 @compiled
 def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: SpanningTree) -> None:
-    """Cut `leaving` off its parent, make x the top of what came off, and hang it under another node."""
+    """Cut the subtree of `leaving` off, make x its root, and make x a child of another node."""
     while True:
         parent, old_arc, old_flow = tree.parent[x], tree.arc[x], tree.flow[x]
         _detach(x, tree)
@@ -305,9 +271,8 @@ def _graft(x: int, under: int, arc: int, leaving: int, flow: float, tree: Spanni
 
 @compiled
 def _refresh(top: int, gains: Floats, tree: SpanningTree) -> None:
-    """Recompute depth and potential below a node from its parent's, without recursion."""
-    tree.stack[0] = top
-    size = 1
+    """Recompute depth and potential of a subtree from the parent of its root, without recursion."""
+    tree.stack[0], size = top, 1
     while size:
         size -= 1
         x = tree.stack[size]

@@ -196,21 +196,15 @@ class WassersteinBatch:
         sizes = [len(network.weights) for network in networks]
         ends = np.cumsum([0, *sizes]).astype(np.int64)
         self.blocks = np.ascontiguousarray(np.stack([ends[:-1], ends[1:]], axis=1))
-        self.widest = max(sizes)
 
     def solve(self, pairs: Integers) -> Floats:
         """Return (k, q) distances."""
-        from archive.kernels.distances import transport
+        from archive.kernels.distances.transport_batch import solve
 
-        found = np.empty((len(self.nu_str), len(pairs)))
-        arcs, tree = transport.workspace(self.widest, self.widest)
-        failed = transport.solve_pairs(
-            pairs, self.weights, self.labels, self.places, self.blocks, self.costs, self.nu_str, arcs, tree, found
+        distances = np.empty((len(self.nu_str), len(pairs)))
+        distances[self.order] = self.scale * solve(
+            pairs, self.weights, self.labels, self.places, self.blocks, self.costs, self.nu_str
         )
-        if failed >= 0:
-            raise NumericalError(f"the transport of pair {tuple(pairs[failed])} did not come to an end")
-        distances = np.empty_like(found)
-        distances[self.order] = self.scale * found
         return distances
 
 

@@ -1,1 +1,1 @@
-"""Distances that are a norm of the difference of features: paths, adjacency, Weisfeiler-Lehman counts, topology."""
+"""Distances by features: paths, adjacency, Weisfeiler-Lehman counts, topology, conditional layers (Arc)."""

@@ -1,4 +1,4 @@
-"""The adjacency encodings: which vertex feeds which, and the operation of each, in a fixed order of the vertices.
+"""Adjacency encodings: the adjacency matrix and the operation of each vertex, in a fixed order of the vertices.
 
 White, Neiswanger, Savani: BANANAS, section 4 and ablations (1) and (2) of section 5.1; the continuous one is from Ying
 et al., NAS-Bench-101 (2019).
@@ -9,12 +9,12 @@ et al., NAS-Bench-101 (2019).
 | O_uo    | 1 if vertex u has operation o; feature `u=o`                      | 5 x 3   | 6 x 5  |
 | k       | number of edges; feature `edges`, in the continuous encoding only | 1       | 1      |
 
-Vertices stand in canonical order (`Architecture.canonical`), which the paper calls arbitrary: all relabellings of a
+Vertices are in canonical order (`Architecture.canonical`), which the paper calls arbitrary: all relabellings of a
 network share it, but one more edge may change the place of every vertex. The input is `ip`, the output `op`, the others
-`1`, `2`, ...; the output has a name of its own so that edges into it are the same features in networks of any size.
+`1`, `2`, ...; the output has its own name so that edges into it are the same features in networks of any size.
 
 A space may have slots (`Space.slots`): a cell of `nasbench201` is a complete graph with operations on its six edges,
-`none` among them. Its features are then the operations of the slots, `0-1=none`.
+`none` among them. Its features are the operations of the slots, `0-1=none`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from archive.spaces.base import NONE, Space
 
 
 class AdjacencyTable(NamedTuple):
-    """A network in the order of its encoding.
+    """Vertices and edges of a network in the order of its encoding.
 
     Attributes:
         edges: Names of the adjacency entries that are 1.
@@ -54,9 +54,9 @@ class AdjacencyEncoding(EmbeddedDistance):
     layers have units, as units do not count, or only as bins. exp(-beta d) and exp(-beta d^2) are positive
     semi-definite.
 
-    Preparing costs what the canonical order costs, usually O(edges * log(layers)). Choose it as the baseline that it is
-    in BANANAS, or for a fixed vertex order as in NAS-Bench-201; elsewhere similar networks may have very different
-    matrices. BANANAS, section 4 and ablation (1) of section 5.1.
+    Preparing costs the canonical order, usually O(edges * log(layers)). Choose it as the baseline of BANANAS, or for a
+    fixed vertex order as in NAS-Bench-201; elsewhere similar networks may have very different matrices. BANANAS,
+    section 4 and ablation (1) of section 5.1.
 
     Args:
         attributes: Put binned units and strides into the operations (`archive.kernels.features.path_graph.label`).
@@ -81,7 +81,7 @@ class AdjacencyEncoding(EmbeddedDistance):
         """Return the entries that are 1.
 
         Raises:
-            InvalidArchitectureError: The space has slots, and this is no network of it.
+            InvalidArchitectureError: The space has slots, and the network is not a member of it.
         """
         return (_entries(table(architecture, self.attributes)),)
 
@@ -90,11 +90,11 @@ class AdjacencyEncoding(EmbeddedDistance):
 class ContinuousAdjacencyEncoding(EmbeddedDistance):
     """The Euclidean distance of NAS-Bench-101's continuous adjacency encodings.
 
-    There a point is a number in [0, 1] for each pair of vertices, the operations, and the number k of edges; it stands
-    for the cell whose edges are the k largest entries. Many points stand for one cell, and this takes the corner that
-    BANANAS' code takes: 1 for an edge, 0 for none, and k. So d^2 is the squared adjacency distance plus (k - k')^2.
+    In that encoding a point consists of a number in [0, 1] for each pair of vertices, the operations, and the number k
+    of edges; it encodes the cell whose edges are the k largest entries. Many points encode one cell; as in BANANAS'
+    code, this encoding uses 1 for an edge, 0 for none, and k. So d^2 is the squared adjacency distance plus (k - k')^2.
 
-    A metric where the adjacency distance is one, and positive semi-definite in the same way and at the same
+    A metric where the adjacency distance is one, positive semi-definite under the same conditions, and of the same
     cost. Choose it over the plain encoding where the number of edges matters by itself. BANANAS, ablation (2) of
     section 5.1.
 
@@ -121,17 +121,17 @@ class ContinuousAdjacencyEncoding(EmbeddedDistance):
         """Return the entries that are not 0.
 
         Raises:
-            InvalidArchitectureError: The space has slots, and this is no network of it.
+            InvalidArchitectureError: The space has slots, and the network is not a member of it.
         """
-        found = table(architecture, self.attributes)
-        return ({**_entries(found), "edges": float(found.edge_count)},)
+        encoded = table(architecture, self.attributes)
+        return ({**_entries(encoded), "edges": float(encoded.edge_count)},)
 
 
 def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTable:
-    """Put a network in the order of its encoding.
+    """Return the vertices and edges of a network in the order of its encoding.
 
     Raises:
-        InvalidArchitectureError: The space has slots, and this is no network of it.
+        InvalidArchitectureError: The space has slots, and the network is not a member of it.
     """
     slots = _slots_of(architecture.space)(architecture)
     if slots is not None:
@@ -144,14 +144,14 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
     return AdjacencyTable(edges, operations, len(edges))
 
 
-def _entries(found: AdjacencyTable) -> dict[str, float]:
-    return dict.fromkeys((*found.edges, *(f"{place}={op}" for place, op in found.operations.items())), 1.0)
+def _entries(encoded: AdjacencyTable) -> dict[str, float]:
+    return dict.fromkeys((*encoded.edges, *(f"{place}={op}" for place, op in encoded.operations.items())), 1.0)
 
 
 @cache
 def _slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
     """Return `Space.slots` of the space of this name."""
-    # A vocabulary may be defined without a space of its name.
+    # A vocabulary may exist without a space of the same name.
     made = spaces.registry.load(space) if space in spaces.names() else Space
     slots: Callable[[Architecture], Mapping[str, str] | None] = made.slots
     return slots

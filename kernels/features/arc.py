@@ -1,19 +1,19 @@
-"""The Arc kernel on architectures: layers are hyperparameters that exist only where a network is deep and wide enough.
+"""Arc features of architectures: layers as conditional hyperparameters, which exist in deep and wide enough networks.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). `archive.kernels.covariance.arc` has
-the kernel on configurations, its notation and its formulas; here the parameters are read off the network.
+the kernel on configurations, its notation and its formulas; here the parameters are those of a network's layers.
 
 | symbol  | meaning                                                                                    |
 |---------|--------------------------------------------------------------------------------------------|
 | place   | (p, s): layers whose longest path from the input has p hops; s counts them                 |
 | op      | categorical parameter of a place: operation and stride of its layer                        |
 | units   | real parameter of a place: log of the units, between the logs of least and greatest        |
-| omega   | what it costs that only one network has a layer at a place                                 |
-| rho     | how much it costs, beside that, that both have one but a different one                     |
+| omega   | cost of a layer at a place in one network only                                             |
+| rho     | relative cost of different layers at one place                                             |
 
-The paper names general graphs as future work, so the convention is ours. Of the layers with the same p, the order is by
-operation, stride, units: no relabelling changes it, and equal layers may change places without changing any feature.
-Input and output are the same in all networks and no parameters. A layer that nothing feeds has p = 1.
+The paper names general graphs as future work; this convention is the archive's. Layers with the same p are ordered by
+operation, stride and units: no relabelling changes the order, and equal layers can be exchanged without a change of any
+feature. Input and output are the same in all networks and are no parameters. A layer without inputs has p = 1.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ UNITS = (8, 1024)
 
 
 class ArcFeatures(EmbeddedDistance):
-    """Layers compared place by place: whether they exist, what they do, and how many units they have.
+    """Euclidean distance of layers place by place: their existence, their operation, and their number of units.
 
     For either kind of parameter, d = sqrt(sum over places of d_i^2), and d_i is the paper's pseudo-metric: 0 where
     neither network has the parameter, omega where one has it, and omega sqrt(2) sqrt(1 - cos(pi rho t)) where both do,
-    with t = 1/2 for different operations and t = |difference of log units| / (log greatest - log least). With rho = 1 a
-    different operation counts, squared, as much as one layer too few and one too many.
+    with t = 1/2 for different operations and t = |difference of log units| / (log greatest - log least). With rho = 1
+    the squared cost of a different operation is that of one missing and one additional layer.
 
     Both components are Euclidean distances of embeddings, hence pseudo-metrics, and exp(-sum_i beta_i d_i^2) is
     positive semi-definite. Networks that differ in their wiring only can be at distance 0. Preparing costs O(edges), a
-    pair O(layers). Choose it for networks that are chains or nearly so; cells, where wiring is half of the matter, have
-    better kernels.
+    pair O(layers). Choose it for chains and networks close to chains; for cells, whose wiring matters as much as their
+    operations, other kernels are better.
 
     Args:
         omega: Cost of a parameter that one network lacks, > 0.
         rho: In (0, 1].
-        units: Least and greatest number of units; beyond them units count as these. By default NASBOT's domain.
+        units: Least and greatest number of units, to which units are clipped; by default NASBOT's domain.
 
     Raises:
         UsageError: An argument is out of range.
@@ -86,22 +86,22 @@ class ArcFeatures(EmbeddedDistance):
         return operations, units
 
     def code(self, units: int) -> float:
-        """Return where a number of units stands between least and greatest, in [0, 1] on a log scale."""
+        """Return the position of a number of units between least and greatest, in [0, 1] on a log scale."""
         least, greatest = self.units
         clipped = min(max(units, least), greatest)
         return math.log(clipped / least) / math.log(greatest / least)
 
 
 def places(architecture: Architecture) -> dict[str, Layer]:
-    """Return the layers between input and output by their place, `"p.s"`."""
+    """Return the layers between input and output by place, `"p.s"`."""
     hops: list[int] = []
-    found: dict[int, list[Layer]] = {}
+    by_hops: dict[int, list[Layer]] = {}
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
         hops.append(0 if layer.op == INPUT else 1 + max((hops[p] for p in parents), default=0))
         if layer.op not in (INPUT, OUTPUT):
-            found.setdefault(hops[-1], []).append(layer)
+            by_hops.setdefault(hops[-1], []).append(layer)
     return {
         f"{p}.{s}": layer
-        for p, layers in sorted(found.items())
+        for p, layers in sorted(by_hops.items())
         for s, layer in enumerate(sorted(layers, key=lambda one: (one.op, one.stride, one.units or 0)))
     }

@@ -1,9 +1,9 @@
-"""Distances that are a norm of the difference of features: embed a network once, then blocks at memory speed.
+"""Feature distances: networks are embedded once, and a distance is a norm of the difference of their features.
 
 | symbol | meaning                                                                    | shape          |
 |--------|----------------------------------------------------------------------------|----------------|
 | phi_c  | sparse features of one network, by name; one vector for each component c   | (features,)    |
-| X, Y   | the features of the rows' and of the columns' networks, dense              | (m, p), (n, p) |
+| X, Y   | dense features of the rows' and of the columns' networks                   | (m, p), (n, p) |
 | d_c    | ||phi_c(x) - phi_c(y)||, the L1 or the Euclidean norm                      | (m, n)         |
 
 Both norms are metrics of the features, so that d_c is a pseudo-metric of networks. The L1 norm, its square root, the
@@ -29,7 +29,7 @@ Comparison = Literal["l1", "l2", "line"]
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """The features of one network.
+    """Features of one network.
 
     Attributes:
         key: The architecture's key.
@@ -43,14 +43,14 @@ class Embedded:
 
 
 class FeatureDistance(Distance[Embedded]):
-    """A distance of named features, part by part: those of a whole space are laid out once, and rows are cheap."""
+    """A distance of named features, part by part. Features of a whole space are packed once, so that rows are cheap."""
 
     cheap_rows: ClassVar[bool] = True
 
     @property
     @abstractmethod
     def comparisons(self) -> tuple[Comparison, ...]:
-        """How the features of each part are compared, in the order of `Embedded.features`.
+        """Comparison of the features of each part, in the order of `Embedded.features`.
 
         `l1` and `l2` are norms of the difference. `line` is the area between the distribution functions of measures on
         a line, whose features are places and masses.
@@ -58,12 +58,12 @@ class FeatureDistance(Distance[Embedded]):
 
     @property
     def part_weights(self) -> tuple[float, ...] | None:
-        """Weights by which the parts are added up to one component; None where each part is a component."""
+        """Weights of the parts in their sum, the one component; None where each part is a component."""
         return None
 
 
 class EmbeddedDistance(FeatureDistance):
-    """A distance that is a norm of the difference of sparse feature vectors; blocks at memory speed.
+    """A norm of the difference of sparse feature vectors; blocks are computed at memory speed.
 
     Attributes:
         norm: `"l1"`, or `"l2"` for the Euclidean norm (not its square).
@@ -73,7 +73,7 @@ class EmbeddedDistance(FeatureDistance):
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Compare each component by the norm."""
+        """Return the norm, once for each component."""
         return (self.norm,) * len(self.components)
 
     @property
@@ -83,26 +83,26 @@ class EmbeddedDistance(FeatureDistance):
 
     @abstractmethod
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the features of a network, the same for all its relabellings: one mapping a component.
+        """Return the features of a network, one mapping a component; they are equal for all its relabellings.
 
         Raises:
             InvalidArchitectureError: The features are not defined on this network.
         """
 
     def prepare(self, architecture: Architecture) -> Embedded:
-        """Compute the features; those that are 0 are left out."""
+        """Compute the features, without zeros."""
         features = tuple({name: float(x) for name, x in part.items() if x} for part in self.features(architecture))
         return Embedded(architecture.key, architecture.space, features)
 
     @property
     def unnormalised(self) -> int:
-        """Count the components: none is normalised unless an implementation says so."""
+        """Return the number of components: none is normalised unless an implementation overrides this."""
         return len(self.components)
 
     def distances(
         self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None = None
     ) -> Components:
-        """Compare distinct features once, in vector instructions or by merging, on all processors."""
+        """Compare distinct features once, by vector instructions or by merging, on all processors."""
         from archive.kernels.features.l1 import blocks
 
         rows = [self._embedded(network) for network in first]
@@ -123,17 +123,17 @@ class EmbeddedDistance(FeatureDistance):
 
 
 def vocabulary(networks: Sequence[Embedded], component: int = 0) -> tuple[str, ...]:
-    """Return the names of the features that any of the networks has, sorted."""
+    """Return the sorted names of all features of the networks."""
     return tuple(sorted({name for network in networks for name in network.features[component]}))
 
 
 def matrix(networks: Sequence[Embedded], names: Sequence[str], component: int = 0) -> Floats:
-    """Lay features out densely.
+    """Return the features as a dense matrix.
 
     Args:
         networks: m networks.
-        names: The columns; features of other names are ignored.
-        component: Whose features.
+        names: Names of the columns; other features are ignored.
+        component: Position of the component.
 
     Returns:
         (m, len(names)) float64.

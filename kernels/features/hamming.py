@@ -1,7 +1,7 @@
-"""The Hamming distance of architectures: entries of the adjacency matrix, and operations, that differ.
+"""Hamming distance of architectures: the number of differing adjacency entries and operations.
 
-White, Neiswanger, Savani: BANANAS, section 5.1 ("Bayesian optimization with a GP model") and ablation (4); the baseline
-that the tree-Wasserstein paper compares with as a matrix representation (table 2).
+White, Neiswanger, Savani: BANANAS, section 5.1 ("Bayesian optimization with a GP model") and ablation (4); the matrix
+representation among the baselines of the tree-Wasserstein paper (table 2).
 
 | symbol | meaning                                        | from                          |
 |--------|------------------------------------------------|-------------------------------|
@@ -24,14 +24,14 @@ from archive.kernels.features.path_graph import check_flag
 
 @final
 class Hamming(EmbeddedDistance):
-    """How many entries of the adjacency matrix and of the list of operations differ.
+    """Number of differing entries of the adjacency matrix and of the list of operations.
 
     A metric of cells, and a pseudo-metric where layers have units, as units do not count, or only as bins; always a
     whole number. exp(-beta d) is positive semi-definite for every beta > 0, as d is an L1 distance of features.
 
-    Preparing costs what the canonical order costs, usually O(edges * log(layers)). Choose it as a baseline, and for
-    `nasbench201`, where it is the number of the cell's six edges whose operations differ; elsewhere an edge more or
-    less can move every vertex to another place of the canonical order. BANANAS, section 5.1.
+    Preparing costs the canonical order, usually O(edges * log(layers)). Choose it as a baseline, and for
+    `nasbench201`, where it is the number of the cell's six edges whose operations differ; elsewhere one more edge can
+    move every vertex to another place of the canonical order. BANANAS, section 5.1.
 
     Args:
         attributes: Put binned units and strides into the operations (`archive.kernels.features.path_graph.label`).
@@ -55,12 +55,12 @@ class Hamming(EmbeddedDistance):
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the entries, and each operation as two halves.
 
-        One half tells the operation and one that the vertex is there, so that another operation and a missing vertex
-        are both at L1 distance 1.
+        One half encodes the operation, the other the existence of the vertex, so that another operation and a missing
+        vertex are both at L1 distance 1.
 
         Raises:
-            InvalidArchitectureError: The space is `nasbench201`, and this is no cell of the table.
+            InvalidArchitectureError: The space has slots, and the network is not a member of it.
         """
-        found = table(architecture, self.attributes)
-        halves = [name for place, op in found.operations.items() for name in (f"{place}={op}", place)]
-        return ({**dict.fromkeys(found.edges, 1.0), **dict.fromkeys(halves, 0.5)},)
+        encoded = table(architecture, self.attributes)
+        halves = [name for place, op in encoded.operations.items() for name in (f"{place}={op}", place)]
+        return ({**dict.fromkeys(encoded.edges, 1.0), **dict.fromkeys(halves, 0.5)},)

@@ -1,4 +1,4 @@
-"""What the encodings read off a network: the label of a layer, and how far a layer is from the output."""
+"""Labels of layers in feature names, hops to the output, and checks of the encodings' settings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from archive.errors import UsageError
 
 
 def label(layer: Layer, attributes: bool = False) -> str:
-    """Return the text that a layer has in names of features.
+    """Return a layer's label in feature names.
 
     Args:
         layer: The layer.
         attributes: Whether to add the power of two that is nearest to the units, and a stride of 2:
-            `conv3:2^6/2`. Exact units would make almost every name unique, so that networks had nothing in common.
+            `conv3:2^6/2`. With exact units almost every name would be unique, and networks would share no feature.
     """
-    # Labels of user-defined operations may hold the arrows and brackets that names are made of.
+    # Labels of user-defined operations may contain the arrows and brackets that structure feature names.
     text = quote(layer.op, safe="")
     if not attributes:
         return text
@@ -37,10 +37,10 @@ def hops_to_output(architecture: Architecture) -> list[int | None]:
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Return a setting that is true or false.
+    """Return a boolean setting after a check of its type.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The value is not a boolean.
     """
     if not isinstance(value, bool):
         raise UsageError(f"{name} must be true or false, got {value!r}")
@@ -48,10 +48,10 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_whole(name: str, value: Any, most: int | None = None) -> int:
-    """Return a setting that is a whole number >= 0, and at most `most`.
+    """Return an integer setting after a check of its type and range: >= 0, and at most `most`.
 
     Raises:
-        UsageError: It is something else.
+        UsageError: The value is no integer, or out of range.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 0 or (most is not None and value > most):
         limits = ">= 0" if most is None else f"from 0 to {most}"

@@ -1,4 +1,4 @@
-"""The path encoding of BANANAS: which sequences of operations lead from the input to the output.
+"""Path encoding of BANANAS: the sequences of operations that lead from the input to the output.
 
 White, Neiswanger, Savani: BANANAS: Bayesian Optimization with Neural Architectures for Neural Architecture Search,
 section 4.
@@ -7,11 +7,12 @@ section 4.
 |--------|----------------------------------------------------------------------|-----------------------------------|
 | q      | operations of the space, input and output not counted                | 3 (NB101), 8 (DARTS, zero too)    |
 | n      | most operations on a path                                            | 5 (NB101), 4 (DARTS)              |
-| sum    | possible paths, q^0 + ... + q^n, for each end they lead between       | 364 (NB101), 4 * 4681 = 18724     |
+| sum    | possible paths, q^0 + ... + q^n, for each pair of ends               | 364 (NB101), 4 * 4681 = 18724     |
 | x_s    | 1 if some path has the label sequence s (or how many paths have it)  | by name, `ip→conv3→op`            |
 
-Features are sparse and go by name, so that spaces without a largest network have them too, and a sequence that no
-network has costs nothing. `every_path` names all features of a cell space, in a fixed order, for models that need it.
+Features are sparse and named, so that the encoding is defined in spaces without a largest network, and a sequence that
+no network has costs nothing. `every_path` names all features of a cell space in a fixed order, for models with a fixed
+input dimension.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from archive.kernels.features.path_graph import check_flag, check_whole, hops_to
 
 ARROW = "→"
 
-# Networks of 60 layers, far into a search, have about 100 label sequences and take 1,000 hops.
+# Networks of 60 layers, late in a search, have about 100 label sequences and take 1,000 hops.
 MOST_SEQUENCES = 10_000
 MOST_HOPS = 1_000_000
-# Beyond it, float64 does not tell a number of paths from the next.
+# Largest count up to which float64 represents every integer.
 MOST_PATHS = 2**53
 # Named features; DARTS has 18,724.
 MOST_NAMES = 100_000
@@ -39,27 +40,26 @@ MOST_NAMES = 100_000
 
 @final
 class PathEncoding(EmbeddedDistance):
-    """The number of label sequences that lead from input to output in one network but not in the other.
+    """Number of label sequences that lead from input to output in one of two networks only.
 
     d(x, y) = sum_s |x_s - y_s|: the Hamming distance of binary path encodings, or the L1 distance of counts of paths.
-    A pseudo-metric: networks of equal label sequences are at distance 0, and what is not on a path from input to
-    output does not matter. exp(-beta d) is positive semi-definite for every beta > 0.
+    A pseudo-metric: networks of equal label sequences are at distance 0, and layers on no path from input to output do
+    not count. exp(-beta d) is positive semi-definite for every beta > 0.
 
     Preparing walks all prefixes of label sequences once, with the layers that each can end in: a few hops a sequence
-    and layer. The number of sequences is exponential in the number of branches in a row, so that it is bounded. Choose
-    it for cells; for networks of tens of layers, a long path differs from another in almost every mutation, and
-    `length` or another distance does better. BANANAS, section 4 and ablations (3) and (4) of section 5.1.
+    and layer. The number of sequences is exponential in the number of consecutive branches, hence the limits. Choose it
+    for cells; in networks of tens of layers almost every mutation changes a long path, and `length` or another distance
+    is better. BANANAS, section 4 and ablations (3) and (4) of section 5.1.
 
     In `nasbench201`, layers are the edges of the cell; an operation `none` is an absent layer.
 
     Args:
-        counts: Count the paths of each sequence, rather than asking whether there is one.
-        length: Leave out paths of more operations than this, input and output not counted; None keeps all. Long
-            paths are the unlikely ones, and the ones that say least: this is BANANAS' truncated encoding. On
-            NAS-Bench-101, 3 leaves 40 of 364 features.
+        counts: Features are numbers of paths instead of 0 and 1.
+        length: Longest path that counts, in operations without input and output; None for no limit. Long paths are rare
+            and carry the least information: this is BANANAS' truncated encoding. On NAS-Bench-101, 3 keeps 40 of 364
+            features.
         attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`). The
-        paper's cells
-            have none; without them, networks that differ in units alone are at distance 0.
+            paper's cells have none; without them, networks that differ in units alone are at distance 0.
 
     Raises:
         UsageError: A setting is out of range.
@@ -82,7 +82,7 @@ class PathEncoding(EmbeddedDistance):
         """Return the label sequences of all paths, by name.
 
         Raises:
-            InvalidArchitectureError: There are more paths than the limits of this module allow.
+            InvalidArchitectureError: The number of paths exceeds the limits of this module.
         """
         paths = path_counts(architecture, self.length, self.attributes)
         if not self.counts:
@@ -100,10 +100,10 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
     Args:
         architecture: The network.
         length: Most operations on a path; None for any number.
-        attributes: Whether labels tell units and strides.
+        attributes: Whether labels contain units and strides.
 
     Returns:
-        Sequence, as in `ip→conv3→conv3→op`, to number of paths; empty where none leads to the output.
+        Number of paths by sequence, as in `ip→conv3→conv3→op`; empty where no path leads to the output.
 
     Raises:
         InvalidArchitectureError: More than 10,000 sequences, or more than 1,000,000 hops to find them.
@@ -112,10 +112,10 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
     labels = [label(layer, attributes) for layer in architecture.layers]
     hops_left = hops_to_output(architecture)
     most = last if length is None else length
-    found: dict[str, int] = {}
+    counted: dict[str, int] = {}
     path: list[str] = []
-    # Prefixes of equal labels are walked together: each entry is one prefix, with the layers that it can end in and the
-    # number of ways to each.
+    # Prefixes of equal labels are extended together: each entry is one prefix, with the layers that it can end in and
+    # the number of paths to each.
     stack: list[tuple[int, str, dict[int, int]]] = [(0, labels[0], {0: 1})]
     hops = 0
     while stack:
@@ -133,15 +133,15 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
                     near[v] = near.get(v, 0) + ways
             hops += len(architecture.children[u])
         if complete:
-            found[ARROW.join([*path, labels[last]])] = complete
-        if hops > MOST_HOPS or len(found) > MOST_SEQUENCES:
+            counted[ARROW.join([*path, labels[last]])] = complete
+        if hops > MOST_HOPS or len(counted) > MOST_SEQUENCES:
             raise InvalidArchitectureError(_too_many(hops, length))
         stack.extend((depth + 1, text, near) for text, near in ahead.items())
-    return found
+    return counted
 
 
 def number_of_paths(operations: int, length: int, ends: int = 1) -> int:
-    """Return how many features a path encoding has: `ends` * sum of operations^i for i = 0 ... length."""
+    """Return the number of features of a path encoding: `ends` * sum of operations^i for i = 0 ... length."""
     return ends * sum(int(operations**i) for i in range(length + 1))
 
 
@@ -153,15 +153,15 @@ def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
         length: Most operations on a path; None for the longest of the space (`Vocabulary.longest_path`).
 
     Raises:
-        UsageError: The paths have no bound, or there are more than 100,000 names.
+        UsageError: The space has no longest path, or the names are more than 100,000.
         UnknownNameError: No vocabulary has this name.
     """
     words = vocabulary(space)
     longest = words.longest_path if length is None else check_whole("length", length)
     if longest is None:
-        raise UsageError(f"the paths of the space {space} have no longest one: a length is needed, got None")
+        raise UsageError(f"the space {space} has no longest path: a length is required, got None")
     labels = [label(Layer(op)) for op in words.operations if op not in (INPUT, OUTPUT)]
-    # Powers of a large length are not worth computing in order to refuse them.
+    # The check of the length avoids the powers of a huge one.
     if longest > MOST_NAMES or number_of_paths(len(labels), longest) > MOST_NAMES:
         raise UsageError(f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}")
     return tuple(ARROW.join([INPUT, *steps, OUTPUT]) for i in range(longest + 1) for steps in product(labels, repeat=i))

@@ -1,8 +1,8 @@
-"""Sparse features of many networks in a few arrays: the distances of one network from all of them, in milliseconds.
+"""Packed sparse features of many networks, for the distances of one network from all of them in milliseconds.
 
-For each component, entries laid end to end (`archive.kernels.features.l1.parts.Entries`): of a feature vector the
-number of the feature and its value, of a measure on a line the places and the distribution function. Features are
-numbered in the order in which they were met; the names are kept beside.
+Each component consists of concatenated entries (`archive.kernels.features.l1.parts.Entries`): the numbers and values of
+the features of a vector, or the places of a measure on a line with its distribution function. Features are numbered in
+the order of their first occurrence; the array of their names is stored with them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _SIDES = ("starts", "places", "values")
 
 
 def add(distance: FeatureDistance, arrays: Arrays, networks: Sequence[Embedded]) -> Arrays:
-    """Return the arrays with further networks at their end.
+    """Return the arrays with further networks appended.
 
     Args:
-        distance: What the features are compared by.
-        arrays: What this function returned before, or nothing.
+        distance: The distance of the features.
+        arrays: A result of this function, or nothing.
         networks: Prepared networks.
     """
     joined: Arrays = {}
@@ -38,16 +38,16 @@ def add(distance: FeatureDistance, arrays: Arrays, networks: Sequence[Embedded])
         names = _names(arrays, at)
         entries = _entries([network.features[at] for network in networks], names, on_a_line)
         own: Arrays = {f"{at}.{side}": getattr(entries, side) for side in _SIDES}
-        there = {name: array for name, array in arrays.items() if name in own}
-        joined.update(join(there, own) if there else own)
+        stored = {name: array for name, array in arrays.items() if name in own}
+        joined.update(join(stored, own) if stored else own)
         joined[f"{at}.names"] = np.frombuffer(json.dumps(list(names)).encode(), np.uint8)
     return joined
 
 
 def distances(distance: FeatureDistance, arrays: Arrays, network: Embedded, component: int | None) -> Floats:
-    """Return (n,) distances of a prepared network from all that were added: one component, or the mean of all.
+    """Return the (n,) distances of a prepared network from all packed ones: one component, or the mean of all.
 
-    With weights of its own, a distance is their weighted sum.
+    For a distance with weights, this is the weighted sum of its parts.
     """
     from archive.kernels.features.l1 import rows as l1
 
@@ -79,7 +79,7 @@ def _names(arrays: Arrays, at: int) -> dict[str, int]:
 
 
 def _entries(vectors: Sequence[Any], names: dict[str, int], on_a_line: bool) -> Entries:
-    """Lay vectors or measures out; names that are new are numbered, and stay in `names`."""
+    """Return packed vectors or measures; new names are numbered and added to `names`."""
     if on_a_line:
         functions = [cumulated(measure) for measure in vectors]
         rows = [list(zip(*function, strict=True)) for function in functions]

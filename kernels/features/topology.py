@@ -1,4 +1,4 @@
-"""Profiles of networks: how deep their paths are, how many there are, and how much they compute.
+"""Topology features of networks: the depth of their paths, the number of paths, and the size.
 
 | symbol | meaning                                                                                     |
 |--------|---------------------------------------------------------------------------------------------|
@@ -13,8 +13,9 @@
              1 if some path has no layer of any family (an identity, or nothing but skips)
     size     log2(1 + sum of k^2 c over the trained layers)
 
-What local patterns (n-grams, Weisfeiler-Lehman subtrees) can not say without having seen that very pattern, these few
-numbers do: networks of equal depth, width and size are alike whatever their operations are. They are ours; of no paper.
+Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were never observed; these
+few numbers do: networks of equal depth, width and size are similar whatever their operations. They are the archive's
+own; no paper has them. The registry's name of this distance is `profile`.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ FAMILIES: Mapping[str, Callable[[Operation], bool]] = {
 
 @final
 class TopologyFeatures(EmbeddedDistance):
-    """How much the depths, the number of paths, and the size of two networks differ.
+    """L1 distance of depths, number of paths, and size of two networks.
 
-    d(x, y) = sum_i |x_i - y_i| over the numbers of each component: two pseudo-metrics, as networks of equal profile
+    d(x, y) = sum_i |x_i - y_i| over the numbers of each component: two pseudo-metrics, as networks of equal features
     are at distance 0. Layers on no path from input to output do not count. exp(-beta d) is positive semi-definite for
-    every beta > 0, as it is an L1 distance of features.
+    every beta > 0, as d is an L1 distance of features.
 
-    Preparing takes O(edges). Choose it beside a distance of local patterns: alone it tells few networks apart.
+    Preparing costs O(edges). Choose it together with a distance of local patterns: alone it distinguishes few networks.
     """
 
     name: ClassVar[str] = "profile"
@@ -54,7 +55,7 @@ class TopologyFeatures(EmbeddedDistance):
         return ("paths", "size")
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
-        """Return the numbers of both components, by name; none are there where no path leads to the output."""
+        """Return the numbers of both components by name; empty where no path leads to the output."""
         words = vocabulary(architecture.space)
         operations = [words[layer.op] for layer in architecture.layers]
         live = architecture.live
@@ -76,10 +77,10 @@ class TopologyFeatures(EmbeddedDistance):
 
 
 class _Paths:
-    """Sums over all paths from input to output, without listing them."""
+    """Statistics of all paths from input to output, computed without a list of the paths."""
 
     def __init__(self, live: Sequence[int], parents: Mapping[int, list[int]]) -> None:
-        """Count the paths that lead to each layer, as logarithms: there may be 2^1000 of them."""
+        """Count the paths to each layer, as logarithms: their number may be 2^1000."""
         self._live, self._parents, self._last = live, parents, live[-1]
         logarithms = {live[0]: 0.0}
         for u in live[1:]:
@@ -92,19 +93,19 @@ class _Paths:
         return self._logarithms[self._last]
 
     def extreme(self, counts: list[float], choose: Callable[[list[float]], float]) -> float:
-        """Return the most or the fewest counted on a path."""
-        found = {self._live[0]: counts[self._live[0]]}
+        """Return the extreme over all paths of the sum of a layer's counts along the path."""
+        sums = {self._live[0]: counts[self._live[0]]}
         for u in self._live[1:]:
-            found[u] = counts[u] + choose([found[p] for p in self._parents[u]])
-        return found[self._last]
+            sums[u] = counts[u] + choose([sums[p] for p in self._parents[u]])
+        return sums[self._last]
 
     def mean(self, counts: list[float]) -> float:
-        """Return how many are counted on a path, on average over all of them."""
-        found = {self._live[0]: counts[self._live[0]]}
+        """Return the mean over all paths of the sum of a layer's counts along the path."""
+        sums = {self._live[0]: counts[self._live[0]]}
         for u in self._live[1:]:
             shares = [2.0 ** (self._logarithms[p] - self._logarithms[u]) for p in self._parents[u]]
-            found[u] = counts[u] + sum(share * found[p] for share, p in zip(shares, self._parents[u], strict=True))
-        return found[self._last]
+            sums[u] = counts[u] + sum(share * sums[p] for share, p in zip(shares, self._parents[u], strict=True))
+        return sums[self._last]
 
 
 def _log2_sum(logarithms: list[float]) -> float:
@@ -115,7 +116,7 @@ def _log2_sum(logarithms: list[float]) -> float:
 def _size(
     architecture: Architecture, operations: list[Operation], live: Sequence[int], parents: Mapping[int, list[int]]
 ) -> float:
-    """Return log2(1 + weights), as far as the layers tell how many there are; a layer without units passes on."""
+    """Return log2(1 + weights) as far as the layers determine it; a layer without units has those of its inputs."""
     emitted: dict[int, int] = {}
     total = 0.0
     for u in live:

@@ -1,4 +1,4 @@
-"""The Weisfeiler-Lehman subtree kernel: how often each neighbourhood of up to h hops occurs in a network.
+"""Weisfeiler-Lehman subtree kernel: the number of occurrences of each neighbourhood of up to h hops in a network.
 
 Shervashidze et al.: Weisfeiler-Lehman graph kernels (JMLR 2011), definition 4; on architectures: Ru, Wan, Dong,
 Osborne: Interpretable neural architecture search via Bayesian optimisation with Weisfeiler-Lehman kernels (2021).
@@ -7,11 +7,11 @@ Osborne: Interpretable neural architecture search via Bayesian optimisation with
 |----------|--------------------------------------------------------------------------------|----------------------|
 | l_0(u)   | label of layer u                                                               | `0:conv3`            |
 | l_i(u)   | label of u with the sorted l_{i-1} of its neighbours, i = 1 ... h              | `1:conv3(ip)`        |
-| phi      | how often each l_i occurs, for i = 0 ... h                                     | one number each      |
+| phi      | number of occurrences of each l_i, for i = 0 ... h                             | one number each      |
 | k, d     | k(x, y) = <phi(x), phi(y)>, d(x, y) = ||phi(x) - phi(y)||                      |                      |
 
-Labels are compressed without a dictionary: long ones are replaced by their hash, so that a feature has the same name
-whatever other networks there are, and networks can be prepared one by one.
+Labels are compressed without a dictionary: long ones are replaced by their hash. So the name of a feature does not
+depend on other networks, and networks can be prepared one by one.
 """
 
 from __future__ import annotations
@@ -34,31 +34,31 @@ from archive.kernels.features.path_graph import check_flag, check_whole, label
 Floats = NDArray[np.float64]
 Direction = Literal["in", "out", "both"]
 
-# Far above what tells networks of 60 layers apart.
+# Far above the number of iterations that distinguishes networks of 60 layers.
 MOST_ITERATIONS = 100
-# Short labels stay readable, as they name what a network is made of.
+# Short labels stay readable, as they are shown as the motifs of a network.
 MOST_READABLE = 100
 
 
 @final
 class WeisfeilerLehman(EmbeddedDistance):
-    """The Euclidean distance of counts of neighbourhoods, whose inner product is the Weisfeiler-Lehman kernel.
+    """Euclidean distance of neighbourhood counts, whose inner product is the Weisfeiler-Lehman kernel.
 
-    d(x, y) = ||phi(x) - phi(y)||, or the same of phi / ||phi||. A pseudo-metric: networks that colour refinement in
-    this direction cannot tell apart in h iterations are at distance 0. k, exp(-beta d) and exp(-beta d^2) are positive
+    d(x, y) = ||phi(x) - phi(y)||, or the same of phi / ||phi||. A pseudo-metric: networks that h iterations of colour
+    refinement in this direction do not distinguish are at distance 0. k, exp(-beta d) and exp(-beta d^2) are positive
     semi-definite.
 
-    Layers that are not on a path from input to output do not matter. Preparing costs O(h * edges), with a sort for each
-    layer. Choose it where motifs of a few layers decide, and when features should be readable. Shervashidze et al.,
+    Layers on no path from input to output do not count. Preparing costs O(h * edges), with a sort for each layer.
+    Choose it where motifs of a few layers determine the score, and for readable features. Shervashidze et al.,
     section 3.2.
 
     Args:
         iterations: h, the radius of the neighbourhoods in hops, at most 100; 0 counts operations. On both NAS-Bench
             tables, 1 in both directions ranks cells better than 2 or 3, whose features few cells share.
-        direction: Neighbours that a label takes in: those that feed the layer (`"in"`: a label tells how its input
-            came about), those that it feeds (`"out"`), or `"both"`, apart.
-        normalised: Divide phi by its length, so that large networks are not far from small ones for their size alone;
-            distances are then at most sqrt(2).
+        direction: Neighbours that a label includes: the layer's inputs (`"in"`), its outputs (`"out"`), or `"both"`,
+            kept apart.
+        normalised: Divide phi by its norm, so that size alone does not make networks distant; distances are then at
+            most sqrt(2).
         attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`).
 
     Raises:
@@ -92,11 +92,11 @@ class WeisfeilerLehman(EmbeddedDistance):
     def kernel(
         self, first: Sequence[Embedded | Architecture], second: Sequence[Embedded | Architecture] | None = None
     ) -> Floats:
-        """Return the kernel <phi(x), phi(y)> of all pairs.
+        """Return the kernel matrix <phi(x), phi(y)> of all pairs.
 
         Args:
             first: m networks, prepared or not.
-            second: n networks; None stands for `first`.
+            second: n networks; None means `first`.
 
         Returns:
             (m, n) float64, positive semi-definite where both are the same.
@@ -107,7 +107,7 @@ class WeisfeilerLehman(EmbeddedDistance):
         rows = [self._embedded(network) for network in first]
         columns = rows if second is None else [self._embedded(network) for network in second]
         check_one_space([*rows, *columns])
-        # A feature of one side alone adds nothing.
+        # A feature of one side alone contributes 0.
         names = vocabulary(rows)
         x = matrix(rows, names)
         return x @ (x if second is None else matrix(columns, names)).T
@@ -127,7 +127,7 @@ def subtree_counts(
     counts = Counter(f"0:{text}" for text in labels.values())
     for i in range(1, iterations + 1):
         near = {u: [" ".join(sorted(labels[v] for v in side[u])) for side in sides] for u in live}
-        # The label before is implied: it is what these are without their last hop. So a short name draws the subtree.
+        # The previous label is implied: it is this one without the last hop. So a short name shows the whole subtree.
         labels = {u: _compressed(f"{original[u]}({'|'.join(near[u])})") for u in live}
         counts.update(f"{i}:{text}" for text in labels.values())
     return dict(counts)
@@ -136,5 +136,5 @@ def subtree_counts(
 def _compressed(text: str) -> str:
     if len(text) <= MOST_READABLE:
         return text
-    # No label holds the sign: those of operations are quoted.
+    # No label contains the sign: labels of operations are quoted.
     return "#" + hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,16 +1,16 @@
-"""The nearest of many networks: prepared once, laid end to end, compared in blocks.
+"""Index of prepared networks for nearest-neighbour queries.
 
-| kind of distance           | what is kept              | how the nearest are found                            |
+| kind of distance           | data kept                 | search                                               |
 |----------------------------|---------------------------|------------------------------------------------------|
 | `FeatureDistance`          | sparse features           | all distances, at memory speed                       |
 | `PairDistance` with a      | prepared layers, sketches | in order of a lower bound, until it exceeds the k-th |
 | `lower_bound`              |                           |                                                      |
 | any other `PairDistance`   | prepared networks         | all distances, one by one                            |
 
-The second way is exact: the lower bound (`PairDistance.lower_bound`) of every network that was not compared is
-larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: up to
-that many networks every answer is exact. Beyond, an answer says how many of its networks are certain: those nearer than
-the bound at which it stopped.
+The second search is exact: the lower bound (`PairDistance.lower_bound`) of every network that was not compared is
+larger than the distance of the k-th nearest. It compares at most `MOST` networks, so that its time is bounded: in
+indexes of up to that many networks every result is exact. In larger ones, a result states how many of its networks are
+certain: those nearer than the bound at which the search stopped.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MOST = 20_000
-"""Networks that are compared at most where each comparison is a transport."""
+"""Largest number of networks that one query of a `PairDistance` compares."""
 
-# Networks compared before the first look at the bound; twice as many each time. A block costs one call.
+# Networks in the first block between two checks of the bound; each block is twice as large as the one before.
 FIRST = 128
-# By which a bound may be too large: sums of the same weights in another order.
+# Relative error of a bound: the same weights are summed in another order.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class NearestNeighbours:
-    """The nearest networks of an index.
+    """Nearest networks of an index.
 
     Attributes:
         positions: (k,) in the index, nearest first; equal ones by position.
         distances: (k,) float64.
-        certain: How many of them no network that was left out can be nearer than: k for an exact answer.
-        compared: How many networks were compared.
+        certain: Number of leading networks that no network left out can precede; k for an exact result.
+        compared: Number of networks compared.
     """
 
     positions: Integers
@@ -63,16 +63,16 @@ class NearestNeighbours:
 class Index(ABC):
     """Networks of one space, prepared for one distance.
 
-    What is compared is the mean of the components that are not normalised, or one component.
+    The order is by the mean of the unnormalised components, or by one component.
 
     Args:
         distance: The distance.
         space: Space of the networks.
-        arrays: What `arrays` of another index of the same distance and space was.
+        arrays: Stored `arrays` of an earlier index of the same distance and space.
     """
 
     def __init__(self, distance: Distance[Any], space: str, arrays: Arrays | None = None) -> None:
-        """Begin empty, or with what was kept."""
+        """Start empty, or with the stored arrays."""
         self.distance, self.space = distance, space
         self.arrays: Arrays = dict(arrays or {})
 
@@ -82,18 +82,18 @@ class Index(ABC):
 
     @abstractmethod
     def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
-        """Return the networks that are nearest to one.
+        """Return the networks nearest to a query.
 
         Args:
-            network: Of this space.
-            k: How many at most.
-            component: Which component counts; None for the mean of those that are not normalised.
-            allowed: Positions of the networks that count, ascending.
+            network: The query, of this space.
+            k: Largest number of networks to return.
+            component: Position of the component to order by; None for the mean of the unnormalised ones.
+            allowed: Positions of the networks to search, ascending.
         """
 
     @property
     def storable(self) -> bool:
-        """Whether `arrays` is all that the index consists of."""
+        """Whether the index can be restored from `arrays` alone."""
         return True
 
 
@@ -101,17 +101,17 @@ def index(distance: Distance[Any], space: str, arrays: Arrays | None = None) -> 
     """Return an index for a distance.
 
     Raises:
-        UsageError: The distance is of a kind that cannot be searched.
+        UsageError: The distance is neither a `FeatureDistance` nor a `PairDistance`.
     """
     if isinstance(distance, FeatureDistance):
         return FeatureIndex(distance, space, arrays)
     if not isinstance(distance, PairDistance):
-        raise UsageError(f"the kernel {distance.name} compares blocks of its own making, which cannot be searched")
+        raise UsageError(f"the kernel {distance.name} has no index: it is neither a FeatureDistance nor a PairDistance")
     return PrunedIndex(distance, space, arrays) if distance.lower_bound(space) else BruteForceIndex(distance, space)
 
 
 def component_of(distance: Distance[Any], name: str | None) -> int | None:
-    """Return the position of a component by its name; None stands for the mean.
+    """Return the position of a component by its name; None means the mean.
 
     Raises:
         UsageError: There is no such component.
@@ -123,26 +123,26 @@ def component_of(distance: Distance[Any], name: str | None) -> int | None:
 
 @final
 class FeatureIndex(Index):
-    """Features laid end to end; every distance is computed."""
+    """Index of sparse features; a query computes every distance."""
 
     def __init__(self, distance: FeatureDistance, space: str, arrays: Arrays | None = None) -> None:
-        """Keep the distance by its kind."""
+        """Keep the distance, typed as a `FeatureDistance`."""
         super().__init__(distance, space, arrays)
         self._features = distance
 
     def add(self, networks: Sequence[Any]) -> None:
-        """Lay the features out."""
+        """Append the features."""
         self.arrays = sparse.add(self._features, self.arrays, networks)
 
     def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
-        """Compute all distances, and choose."""
+        """Compute all distances and select the smallest."""
         values = sparse.distances(self._features, self.arrays, self.distance.prepare(network), component)[allowed]
         order = _smallest(values, k)
         return NearestNeighbours(allowed[order], values[order], len(order), len(values))
 
 
 class _PairIndex(Index):
-    """What the two indexes of distances of pairs share: comparing with chosen networks."""
+    """Common part of the two indexes of a `PairDistance`: the comparison with chosen networks."""
 
     @abstractmethod
     def prepared(self, at: int) -> Any:
@@ -155,16 +155,17 @@ class _PairIndex(Index):
         networks = [query, *(self.prepared(int(at)) for at in chosen)]
         pairs = np.stack([np.zeros(len(chosen), np.int64), np.arange(1, len(networks))], axis=1)
         values = self.distance.pairs(networks, pairs)
-        found: Floats = values[: self.distance.unnormalised].mean(axis=0) if component is None else values[component]
-        return found
+        mean = component is None
+        distances: Floats = values[: self.distance.unnormalised].mean(axis=0) if mean else values[component]
+        return distances
 
 
 @final
 class PrunedIndex(_PairIndex):
-    """Prepared layers and their sketches; compared in the order of a lower bound."""
+    """Index of prepared networks and their sketches; a query compares in the order of a lower bound."""
 
     def __init__(self, distance: PairDistance[Any], space: str, arrays: Arrays | None = None) -> None:
-        """Find the bound, and what class prepared networks are of."""
+        """Keep the bound of the distance."""
         super().__init__(distance, space, arrays)
         self._class: type[Any] | None = None
         bound = distance.lower_bound(space)
@@ -172,7 +173,7 @@ class PrunedIndex(_PairIndex):
         self._bound = bound
 
     def add(self, networks: Sequence[Any]) -> None:
-        """Lay the layers out, and sketch them."""
+        """Append the prepared networks and their sketches."""
         if not networks:
             return
         arrays = packed.pack(networks)
@@ -180,9 +181,9 @@ class PrunedIndex(_PairIndex):
         self.arrays = packed.join(self.arrays, arrays) if self.arrays else arrays
 
     def prepared(self, at: int) -> Any:
-        """Cut a network out."""
+        """Return the prepared network at a position."""
         assert self._class is not None
-        # Its key is not needed: pairs are compared by position.
+        # The key may be empty: pairs are compared by position.
         return packed.unpack(self._class, self.arrays, at, "", self.space)
 
     def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
@@ -195,7 +196,7 @@ class PrunedIndex(_PairIndex):
         values = np.zeros(0)
         while done < len(order):
             worst = np.partition(values, k - 1)[k - 1] if len(values) >= k else np.inf
-            # All that may belong to the k nearest, but no more than a block, and no more than the limit.
+            # All networks that may belong to the k nearest, up to the block size and the limit.
             reach = int(np.searchsorted(bounds[order], worst, side="right"))
             end = min(done + size, reach, MOST)
             if end <= done:
@@ -210,38 +211,38 @@ class PrunedIndex(_PairIndex):
     def _bounds(self, query: Any, component: int | None) -> Floats:
         arrays = packed.pack([query])
         sketch = self._bound.describe(arrays)[0]
-        found = self._bound.bound(sketch, self.arrays["sketches"]) * (1 - ROUNDING)
+        unnormalised = self._bound.bound(sketch, self.arrays["sketches"]) * (1 - ROUNDING)
         if component is None or component < self.distance.unnormalised:
-            return found
+            return unnormalised
         totals = self.arrays["total"] + query.total
-        bounds: Floats = found / np.where(totals > 0, totals, 1.0)
+        bounds: Floats = unnormalised / np.where(totals > 0, totals, 1.0)
         return bounds
 
 
 @final
 class BruteForceIndex(_PairIndex):
-    """Prepared networks in a list; every distance is computed."""
+    """List of prepared networks; a query computes every distance, up to `MOST`."""
 
     def __init__(self, distance: PairDistance[Any], space: str) -> None:
-        """Begin empty."""
+        """Start empty."""
         super().__init__(distance, space)
         self._networks: list[Any] = []
 
     @property
     def storable(self) -> bool:
-        """Whether `arrays` is all: nothing is known of what another package's kernel prepares."""
+        """False: the class of a plug-in's prepared networks is unknown, so they are not in `arrays`."""
         return False
 
     def add(self, networks: Sequence[Any]) -> None:
-        """Keep them."""
+        """Append prepared networks."""
         self._networks += networks
 
     def prepared(self, at: int) -> Any:
-        """Return one."""
+        """Return the prepared network at a position."""
         return self._networks[at]
 
     def nearest(self, network: Architecture, k: int, component: int | None, allowed: Integers) -> NearestNeighbours:
-        """Compute all distances, as many as may be."""
+        """Compute the distances to the first `MOST` networks and select the smallest."""
         chosen = allowed[:MOST]
         values = self.compare(self.distance.prepare(network), chosen, component)
         order = _smallest(values, k)

@@ -1,20 +1,21 @@
-"""Lower bounds of distances from labels alone, some hundred times as fast as a transport (`PairDistance.lower_bound`).
+"""Label-histogram lower bounds of distances, about a hundred times as fast as a transport (`PairDistance.lower_bound`).
 
 | symbol | meaning                                                                                 | shape   |
 |--------|-----------------------------------------------------------------------------------------|---------|
-| a, b   | of each network: what its layers of each label weigh, or how many there are             | (L,)    |
+| a, b   | label histograms of two networks: weight, or number, of the layers of each label        | (L,)    |
 | s      | a - b; P_f, N_f: sums of its positive and of its negative entries over the family f     | scalars |
 | mu_f   | the smallest cost of matching two different labels of the family f; at most c           | scalar  |
-| u      | cost of weight that finds no partner in its family: 1 on either side (OTMANN), or 1/2   | scalar  |
+| u      | cost of a unit of weight without a partner in its family: 1 a side (OTMANN), or 1/2     | scalar  |
 
     otmann, wasserstein    d >= sum over f of  u |P_f - N_f| + min(mu_f, 2 u) min(P_f, N_f)                         (1)
     edit                   d >= max(sum of all P, sum of all N) + lambda | |S| - |S'| |                             (2)
 
 (1): dropping the structural cost, which is >= 0, and replacing each label penalty between different labels of a family
-by the smallest one makes no matching dearer; what remains is a transport whose costs depend on "same label", "same
-family" or "neither" only. It keeps as much as it can at each label for 0, moves min(P_f, N_f) within each family, at
-mu_f or, where that is cheaper, through the outside at 2 u, and is left with |P_f - N_f|. OTMANN leaves that unmatched
-at 1 a unit. The Wasserstein distance must match it with another family, at 1 for a unit of either side: 1/2 each.
+by the smallest one increases the cost of no matching. The remaining transport has costs that depend on "same label",
+"same family" or "neither" only. Its optimum matches as much as possible within each label at cost 0, then
+min(P_f, N_f) within each family at mu_f, or at 2 u outside the family where that is cheaper. The rest is
+|P_f - N_f|: OTMANN leaves it unmatched at 1 a unit, the Wasserstein distance must match it with another family, at 1
+for a unit of either side, hence 1/2 each.
 (2): matching m of n and n' layers of which s have equal kinds costs at least (n - m) + (n' - m) + (m - s), with
 m <= min(n, n') and s <= sum over kinds of min(a, b), which is max(P, N); and an insertion costs 1 for each skip that
 only one has.
@@ -35,12 +36,12 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class TransportBound:
-    """Equation (1).
+    """Lower bound of OTMANN and the Wasserstein distance, equation (1).
 
     Attributes:
-        weights: Name of the array of weights.
-        costs: (L, L), between labels.
-        family: (L,), of each label.
+        weights: Name of the array of layer weights.
+        costs: (L, L) penalties between labels.
+        family: (L,) family of each label.
         outside: u.
     """
 
@@ -50,7 +51,7 @@ class TransportBound:
     outside: float
 
     def describe(self, arrays: Arrays) -> Floats:
-        """Add up the weights of each label."""
+        """Return the label histograms: (n, L) weights."""
         starts = arrays[f"{self.weights}.starts"]
         rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         sums = np.zeros((len(starts) - 1, len(self.family)))
@@ -58,33 +59,34 @@ class TransportBound:
         return sums
 
     def bound(self, one: Floats, sketches: Floats) -> Floats:
-        """See the head of this module."""
-        found = np.zeros(len(sketches))
+        """See `LowerBound.bound`."""
+        bounds = np.zeros(len(sketches))
         for family in np.unique(self.family):
             at = np.flatnonzero(self.family == family)
             difference = sketches[:, at] - one[at]
             more, less = np.maximum(difference, 0).sum(axis=1), np.maximum(-difference, 0).sum(axis=1)
-            found += self.outside * np.abs(more - less)
+            bounds += self.outside * np.abs(more - less)
             if len(at) > 1:
                 costs = self.costs[np.ix_(at, at)]
                 inside = float(costs[~np.eye(len(at), dtype=bool)].min())
-                found += min(inside, 2 * self.outside) * np.minimum(more, less)
-        return found
+                bounds += min(inside, 2 * self.outside) * np.minimum(more, less)
+        return bounds
 
 
 @dataclass(frozen=True)
 class EditBound:
-    """Equation (2); kinds are counted in so many bins, which can only lower the bound.
+    """Lower bound of the edit distance, equation (2).
 
     Attributes:
         lam: Weight of the skips.
+        bins: Bins of the histogram of kinds; kinds that share a bin can only lower the bound.
     """
 
     lam: float
     bins: int = 64
 
     def describe(self, arrays: Arrays) -> Floats:
-        """Count the layers of each kind, and the skips."""
+        """Return the histograms of kinds, with the number of skips in the last column: (n, bins + 1)."""
         starts, skips = arrays["kinds.starts"], np.diff(arrays["skips.starts"])
         rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         counts = np.zeros((len(starts) - 1, self.bins + 1))
@@ -93,9 +95,9 @@ class EditBound:
         return counts
 
     def bound(self, one: Floats, sketches: Floats) -> Floats:
-        """See the head of this module."""
+        """See `LowerBound.bound`."""
         difference = sketches - one
         layers, skips = difference[:, :-1], np.abs(difference[:, -1])
         more, less = np.maximum(layers, 0).sum(axis=1), np.maximum(-layers, 0).sum(axis=1)
-        found: Floats = np.maximum(more, less) + self.lam * skips
-        return found
+        bounds: Floats = np.maximum(more, less) + self.lam * skips
+        return bounds

@@ -1,10 +1,10 @@
-"""Prepared networks laid end to end in a few arrays, so that hundreds of thousands are read from a file at once.
+"""Ragged arrays in CSR form: prepared networks concatenated, so that a file of hundreds of thousands is read at once.
 
     starts  0   3       7   9           network i has the entries starts[i] to starts[i + 1] of each flat array
     flat    a a a b b b b c c
 
-A prepared network is a dataclass of arrays whose first axis is its own, of numbers, and of its key and space; other
-axes are as long for all networks of a space.
+A prepared network is a dataclass of arrays, numbers, and its key and space. Each array is concatenated along its first
+axis, whose length differs between networks; the other axes have one length for all networks of a space.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMES = ("key", "space")
 
 
 def pack(networks: Sequence[Any]) -> Arrays:
-    """Return the arrays of prepared networks of one class, at least one."""
+    """Return the packed arrays of one or more prepared networks of one class."""
     arrays: Arrays = {}
     for name, first in _values(networks[0]).items():
         column = [getattr(network, name) for network in networks]
@@ -35,7 +35,7 @@ def pack(networks: Sequence[Any]) -> Arrays:
 
 
 def join(first: Mapping[str, NDArray[Any]], second: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Return the arrays of the first networks followed by the second ones."""
+    """Return the packed arrays of the first networks followed by the second ones."""
     joined: Arrays = {}
     for name, array in first.items():
         if name.endswith("starts"):

@@ -1,8 +1,8 @@
-"""Blocks of weighted sums of L1 and Euclidean distances, on all processors, written once.
+"""Blocks of weighted sums of L1 and Euclidean distances, computed on all processors and written once.
 
-Many networks of a space of cells have equal features, so distinct features are compared once and looked up after that.
-And writing a large result takes longer than computing it, so a weighted sum of distances is made a few rows at a time,
-while they are in the cache.
+Many networks of a space of cells have equal features: distinct features are compared once, and further pairs are looked
+up. Writing a large result takes longer than computing it: a weighted sum of distances is computed a few rows at a time,
+while they are in the processor's cache.
 
 | symbol | meaning                                | shape  |
 |--------|----------------------------------------|--------|
@@ -25,9 +25,9 @@ from archive.kernels.features.l1.parts import BlockPart, LookupRows, Steps, Vect
 Floats = NDArray[np.float64]
 Item = TypeVar("Item")
 
-# A table of distinct distances is worth it when it has at most 4M entries (32 MB) and a quarter of the block's.
+# A table of distinct distances is used where it has at most 4M entries (32 MB) and a quarter of the block's.
 TABLE, SMALLER = 2**22, 4
-# Rows that a thread fills at a time, and the entries below which a second thread costs more than it saves.
+# Rows that a thread fills at a time, and the number of entries below which a second thread costs more than it saves.
 ROWS, SMALL = 16, 2**16
 
 
@@ -36,7 +36,7 @@ def vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None = None, *, 
 
     Args:
         rows: m vectors, feature name to value, zeros left out.
-        columns: n vectors; None stands for `rows`.
+        columns: n vectors; None means `rows`.
         euclidean: Whether the norm is Euclidean rather than L1.
     """
 
@@ -51,7 +51,7 @@ def steps(rows: Sequence[Steps], columns: Sequence[Steps] | None = None) -> Bloc
 
     Args:
         rows: m functions.
-        columns: n functions; None stands for `rows`.
+        columns: n functions; None means `rows`.
     """
     return _distinct(rows, columns, lambda function: function, of_steps)
 
@@ -62,7 +62,7 @@ def fill(out: Floats, parts: Sequence[tuple[float, BlockPart]], *, symmetric: bo
     Args:
         out: (m, n), all zeros.
         parts: Weights and distances.
-        symmetric: Whether rows and columns are the same networks; half is then computed and half copied.
+        symmetric: Whether rows and columns are the same networks; one half is then computed and copied to the other.
     """
     from archive.kernels.features.l1 import rows as l1
 
@@ -94,7 +94,7 @@ def _distinct(
     identity: Callable[[Item], Hashable],
     compare: Callable[[Sequence[Item], Sequence[Item] | None], BlockPart],
 ) -> BlockPart:
-    """Compare each distinct pair of features once, where enough networks share them."""
+    """Return a look-up of distinct features where enough networks share them, else the plain comparison."""
     number: dict[Hashable, int] = {}
     features: list[Item] = []
 

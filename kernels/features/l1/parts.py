@@ -1,4 +1,4 @@
-"""The four ways of adding distances to a block: subtract dense vectors, merge sparse ones, or steps, or look up.
+"""Parts of a block of distances, by representation: dense vectors, sparse vectors, step functions, a look-up table.
 
 | symbol | meaning                                                    | shape          |
 |--------|------------------------------------------------------------|----------------|
@@ -20,25 +20,25 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Vector = Mapping[str, float]
-# Places, ascending, and the value from each place on; 0 before the first, the same last value for all.
+# Ascending places, and the value from each place on; 0 before the first, and the same last value in all functions.
 Steps = tuple[tuple[float, ...], tuple[float, ...]]
 
-# Merging one entry of a sparse vector takes as long as subtracting this many dense ones (measured).
+# Time to merge one entry of a sparse vector, in subtractions of a dense one (measured).
 MERGE = 20
-# Entries that the dense vectors of one part may hold: 256 MB.
+# Largest number of entries in the dense vectors of one part: 256 MB.
 DENSE = 2**25
 
 
 class BlockPart(ABC):
-    """The distances between two lists of networks, ready to be added to rows of a block. Threads may share it."""
+    """Distances between two lists of networks, which are added to a block row by row. Threads may share an instance."""
 
     @abstractmethod
     def add(self, weight: float, upper: bool, begin: int, end: int, out: Floats) -> None:
-        """Add weight * d to the rows `begin` to `end`; with `upper`, what lies left of the diagonal may be left out."""
+        """Add weight * d to the rows `begin` to `end`; with `upper`, entries left of the diagonal may be left out."""
 
 
 def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclidean: bool) -> BlockPart:
-    """Choose between subtracting and merging; `columns` None stands for `rows`."""
+    """Return dense or sparse rows, whichever is faster; `columns` None means `rows`."""
     both = rows if columns is None else [*rows, *columns]
     place = {name: at for at, name in enumerate(sorted(set(chain.from_iterable(both))))}
     if is_dense(len(place), [len(vector) for vector in both]):
@@ -50,7 +50,7 @@ def of_vectors(rows: Sequence[Vector], columns: Sequence[Vector] | None, euclide
 
 
 def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> BlockPart:
-    """Choose likewise for the areas between step functions; `columns` None stands for `rows`."""
+    """Return the same choice for the areas between step functions; `columns` None means `rows`."""
     both = rows if columns is None else [*rows, *columns]
     places = np.array(sorted({place for steps in both for place in steps[0]}))
     if is_dense(len(places), [len(steps[0]) for steps in both]):
@@ -62,7 +62,7 @@ def of_steps(rows: Sequence[Steps], columns: Sequence[Steps] | None) -> BlockPar
 
 
 def dense(vectors: Sequence[Vector], place: Mapping[str, int]) -> Floats:
-    """Lay vectors out as (m, p); entries without a place are ignored."""
+    """Return vectors as a dense (m, p) matrix; entries without a place are ignored."""
     laid = np.zeros((len(vectors), len(place)))
     for row, vector in zip(laid, vectors, strict=True):
         for name, value in vector.items():
@@ -73,13 +73,13 @@ def dense(vectors: Sequence[Vector], place: Mapping[str, int]) -> Floats:
 
 
 def is_dense(p: int, entries: Sequence[int]) -> bool:
-    """Return whether subtracting vectors of p columns is faster than merging their numbers of entries."""
+    """Return whether subtracting dense vectors of p columns is faster than merging sparse ones of these sizes."""
     # A pair merges the entries of two networks; with few columns the vectors are cheap in any case.
     return p * len(entries) <= min(DENSE, 2 * MERGE * sum(entries) + 64 * len(entries))
 
 
 def areas(functions: Sequence[Steps], places: Floats) -> Floats:
-    """Return (m, p - 1) areas below step functions between one place and the next, whose L1 distance is the area."""
+    """Return (m, p - 1) areas below step functions between adjacent places; their L1 distance is the area between."""
     areas = np.empty((len(functions), max(len(places) - 1, 0)))
     for row, (own, values) in zip(areas, functions, strict=True):
         row[:] = np.array([0.0, *values])[np.searchsorted(own, places[:-1], side="right")]
@@ -87,11 +87,11 @@ def areas(functions: Sequence[Steps], places: Floats) -> Floats:
 
 
 class Entries(NamedTuple):
-    """Sparse vectors, or step functions, laid end to end.
+    """Packed sparse vectors, or step functions.
 
     Attributes:
-        starts: (m + 1,) int64, where the entries of each begin.
-        places: (entries,) float64, ascending within each: the column, or from where on a function has a value.
+        starts: (m + 1,) int64, position of the first entry of each.
+        places: (entries,) float64, ascending within each: the column, or the place from which a value holds.
         values: (entries,) float64.
     """
 
@@ -120,14 +120,14 @@ def _starts(sizes: Iterable[int]) -> Integers:
 @final
 @dataclass(frozen=True, eq=False)
 class DenseRows(BlockPart):
-    """Subtracts: O(p) a pair, in vector instructions."""
+    """Dense vectors, subtracted by vector instructions: O(p) a pair."""
 
     x: Floats
     y: Floats
     euclidean: bool
 
     def add(self, weight: float, upper: bool, begin: int, end: int, out: Floats) -> None:
-        """Subtract."""
+        """See `BlockPart.add`."""
         from archive.kernels.features.l1 import rows as l1
 
         l1.add_dense(self.x, self.y, self.euclidean, weight, upper, begin, end, out)
@@ -136,14 +136,14 @@ class DenseRows(BlockPart):
 @final
 @dataclass(frozen=True, eq=False)
 class SparseRows(BlockPart):
-    """Merges the entries of sparse vectors: O(entries) a pair."""
+    """Sparse vectors, merged by column: O(entries) a pair."""
 
     x: Entries
     y: Entries
     euclidean: bool
 
     def add(self, weight: float, upper: bool, begin: int, end: int, out: Floats) -> None:
-        """Merge."""
+        """See `BlockPart.add`."""
         from archive.kernels.features.l1 import rows as l1
 
         l1.add_sparse(*self.x, *self.y, self.euclidean, weight, upper, begin, end, out)
@@ -152,13 +152,13 @@ class SparseRows(BlockPart):
 @final
 @dataclass(frozen=True, eq=False)
 class StepRows(BlockPart):
-    """Merges the places of step functions: O(places) a pair."""
+    """Step functions, merged by place: O(places) a pair."""
 
     x: Entries
     y: Entries
 
     def add(self, weight: float, upper: bool, begin: int, end: int, out: Floats) -> None:
-        """Merge."""
+        """See `BlockPart.add`."""
         from archive.kernels.features.l1 import rows as l1
 
         l1.add_steps(*self.x, *self.y, weight, upper, begin, end, out)
@@ -167,14 +167,14 @@ class StepRows(BlockPart):
 @final
 @dataclass(frozen=True, eq=False)
 class LookupRows(BlockPart):
-    """Reads the distances of distinct features from a table: (m,) and (n,) say which are whose."""
+    """Table of the distances of distinct features; `rows` (m,) and `columns` (n,) are positions in it."""
 
     table: Floats
     rows: Integers
     columns: Integers
 
     def add(self, weight: float, upper: bool, begin: int, end: int, out: Floats) -> None:
-        """Look up."""
+        """See `BlockPart.add`."""
         from archive.kernels.features.l1 import rows as l1
 
         l1.add_lookup(self.table, self.rows, self.columns, weight, upper, begin, end, out)

@@ -1,4 +1,4 @@
-"""Compiled rows of L1 and Euclidean distances: of dense vectors, sparse vectors and step functions, and look-ups.
+"""Compiled rows of L1 and Euclidean distances: dense vectors, sparse vectors, step functions, look-up tables.
 
 | symbol | meaning                                                                                | shape          |
 |--------|----------------------------------------------------------------------------------------|----------------|
@@ -7,9 +7,9 @@
 |        | `starts`, `places`, `values`, for the columns with `_y`                                |                |
 | out    | to each entry, `weight` times a distance is added                                      | (m, n)         |
 
-Every function fills the rows `begin` to `end`, so that threads can share a block. With `upper`, what lies left of the
-diagonal may be left undone, for `mirror` to fill in. Terms are added in the order of columns or places: exchanging the
-two vectors changes no bit of a distance, and equal vectors are at exactly 0.
+Every function fills the rows `begin` to `end`, so that threads can share a block. With `upper`, entries left of the
+diagonal may be left out; `mirror` fills them in. Terms are added in the order of columns or places: exchanging the two
+vectors changes no bit of a distance, and equal vectors are at exactly 0.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from archive.kernels.compiled import compiled
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Columns worked on together: their sums stay in the first-level cache while the vectors' entries pass by.
+# Columns of one tile: their sums stay in the first-level cache while the vectors' entries are read.
 TILE = 256
-# Side of the squares that are mirrored, so that both the rows read and the rows written stay in that cache.
+# Side of the mirrored squares: both the rows read and the rows written stay in the first-level cache.
 SQUARE = 32
 
 
@@ -53,7 +53,7 @@ def add_dense(
 @compiled
 def _sum_absolutes(x: Floats, y: Floats, left: int, right: int, sums: Floats) -> None:
     sums[:] = 0.0
-    # Four columns a pass: the sums are then read and written a quarter as often, and slices compile to vector code.
+    # Four columns a pass: sums are read and written a quarter as often, and slices compile to vector instructions.
     whole = x.shape[0] // 4 * 4
     for k in range(0, whole, 4):
         a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
@@ -68,7 +68,7 @@ def _sum_absolutes(x: Floats, y: Floats, left: int, right: int, sums: Floats) ->
 
 @compiled
 def _sum_squares(x: Floats, y: Floats, left: int, right: int, sums: Floats) -> None:
-    """Sum the squares of the differences and take the root; the shorter way by scalar products would cancel."""
+    """Write the roots of the sums of squared differences; the shorter formula by scalar products cancels."""
     sums[:] = 0.0
     for k in range(x.shape[0]):
         a, ya = x[k], y[k, left:right]
@@ -162,7 +162,7 @@ def add_lookup(
 
 @compiled
 def mirror(begin: int, end: int, out: Floats) -> None:
-    """Copy what lies right of the diagonal to the left of it, for the rows `begin` to `end`."""
+    """Copy the upper triangle to the lower one, for the rows `begin` to `end`."""
     for top in range(begin, end, SQUARE):
         bottom = min(top + SQUARE, end)
         for left in range(0, bottom, SQUARE):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from archive.kernels.distances import transport
+from archive.kernels.distances import transport, transport_batch
 from tests.support import examples, kernel_oracle
 
 sizes = st.integers(0, 7)
@@ -33,7 +33,7 @@ def solve(a, b, cost, places=None, nu_str=(0.0,)):
     m, n = cost.shape
     penalties = np.full((m + n, m + n), np.inf)
     penalties[:m, m:], penalties[m:, :m] = cost, cost.T
-    arcs, tree = transport.workspace(max(m, n), max(m, n))
+    arcs, tree = transport_batch.workspace(max(m, n), max(m, n))
     out = np.empty((len(nu_str), 2))
     failed = transport.solve_pairs(
         np.array([[0, 1], [1, 0]]),
