@@ -1,1 +1,1 @@
-"""Distances between architectures that compare two networks at a time: transport, edits, trees."""
+"""Distances between architectures by optimal transport, edit operations and operation trees."""

@@ -1,4 +1,4 @@
-"""The Bourgain embedding: a metric made Euclidean, so that its Gaussian kernel is positive semi-definite.
+"""Bourgain embedding: a Euclidean approximation of a metric, with a positive semi-definite Gaussian kernel.
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equation (2) and theorem 2.
 Bourgain: On Lipschitz embedding of finite metric spaces in Hilbert space (1985). Linial, London, Rabinovich: The
@@ -13,18 +13,18 @@ geometry of graphs and some of its algorithmic applications (1995), whose algori
 | K      | exp(-gamma rho^2); gamma = 1 is eq. (2)                                         | (m, n) |
 
 The sizes of the sets are 1, 2, 4, … up to 2^ceil(log2(n) - 1) < n, with ceil(ln n) sets of each size, drawn without
-replacement from a generator of fixed seed: the same distances give the same embedding. The authors' code has these
-numbers in mind, but counts its repeats down by one loop too many, so that it draws hardly any large sets; it also
-predicts new networks from exp(-d^2), which is no part of the same kernel. Its kernel of the observed networks, whose
-gamma is 1 over the number of coordinates, is this one.
+replacement from a generator of fixed seed: the same distances give the same embedding. The authors' code intends these
+numbers, but decrements its repeats in one loop too many, so that it draws hardly any large sets; it also predicts new
+networks from exp(-d^2), which belongs to another kernel. Its kernel of the observed networks, with gamma = 1 over the
+number of coordinates, is this one.
 
 - Each coordinate is 1-Lipschitz in x for a metric d, and rho averages their squares: 0 <= rho <= d.
 - rho >= d / D, where the distortion D is O(log n) with high probability (Linial, London, Rabinovich, theorem 3.2).
-- Equal distances to all sets would give rho = 0 for two networks with d > 0. Random sets do leave such pairs, so for
-  each of them a set of one network is added. Hence rho is a metric on the n networks, and K strictly positive definite
-  on distinct ones, as theorem 2 says; up to rounding, as for any Gaussian kernel.
-- A network outside the n gets its coordinates from its distances to the n. K is the Gaussian kernel of points in a
-  Euclidean space, so K of any networks together, old and new, is positive semi-definite, whatever d was.
+- Equal distances to all sets would give rho = 0 for two networks with d > 0. Random sets leave such pairs, so a set of
+  one network is added for each of them. Hence rho is a metric on the n networks, and K strictly positive definite on
+  distinct ones, as theorem 2 says; up to rounding, as for any Gaussian kernel.
+- A network outside the n has its coordinates from its distances to the n. K is the Gaussian kernel of points in a
+  Euclidean space, so K of any networks together, old and new, is positive semi-definite for every d.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 SEED = 123
-# Rounding leaves distances this share of the largest one off symmetry and off 0 on the diagonal.
+# Tolerance of symmetry and of the zero diagonal, as a share of the largest distance.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Bourgain:
-    """An embedding of n networks, and of any others whose distances to those are known. Immutable.
+    """Embedding of n networks, and of others with known distances to these. Immutable.
 
-    `fit` makes one. It costs O(n^2) for the check of the distances and O(n log^2 n) sets' members; embedding m networks
-    costs O(m n log n). The embedding depends on which networks it was made of: observe one more, and fit again.
+    `fit` constructs it, in O(n^2) for the check of the distances and O(n log^2 n) members of sets; embedding m networks
+    costs O(m n log n). The embedding depends on the n networks: a further observation requires another fit.
 
     Attributes:
-        sets: The reference sets, each positions among the n networks, ascending.
+        sets: Reference sets, each of ascending positions among the n networks.
         coordinates: (n, k) float64, f of the n networks.
     """
 
@@ -61,14 +61,14 @@ class Bourgain:
 
     @classmethod
     def fit(cls, distances: Floats, seed: int = SEED, repeats: int | None = None) -> Bourgain:
-        """Choose the reference sets of n networks.
+        """Draw the reference sets of n networks.
 
         Args:
-            distances: (n, n) float64, symmetric, 0 on the diagonal. No networks give an embedding in no dimension, of
-                which all kernels are 1; one network gives one coordinate, the distance to it.
-            seed: Seed of the choice.
-            repeats: Sets of each size; None stands for ceil(ln n). More of them cost time in proportion and leave less
-                to chance: with 20, a Gaussian process on 100 cells of either NAS-Bench table ranks others better.
+            distances: (n, n) float64, symmetric, 0 on the diagonal. For n = 0 the embedding has no dimension, and all
+                kernels are 1; for n = 1 the one coordinate is the distance to that network.
+            seed: Seed of the random sets.
+            repeats: Sets of each size; None means ceil(ln n). The cost is proportional; more sets reduce the variance:
+                with 20, a Gaussian process on 100 cells of either NAS-Bench table ranks other cells better.
 
         Raises:
             NumericalError: The matrix is not square, finite, symmetric, never negative and 0 on the diagonal.
@@ -92,7 +92,7 @@ class Bourgain:
             (m, k) float64.
 
         Raises:
-            UsageError: The distances are to another number of networks.
+            UsageError: The number of columns is not n.
             NumericalError: The distances are not finite and >= 0.
         """
         n = len(self.coordinates)
@@ -106,8 +106,8 @@ class Bourgain:
         """Return rho.
 
         Args:
-            first: (m, k) coordinates; None stands for those of the n networks.
-            second: (m', k) coordinates; None stands for those of the n networks.
+            first: (m, k) coordinates; None means those of the n networks.
+            second: (m', k) coordinates; None means those of the n networks.
 
         Returns:
             (m, m') float64.
@@ -118,8 +118,8 @@ class Bourgain:
         """Return K = exp(-gamma rho^2).
 
         Args:
-            first: (m, k) coordinates; None stands for those of the n networks.
-            second: (m', k) coordinates; None stands for those of the n networks.
+            first: (m, k) coordinates; None means those of the n networks.
+            second: (m', k) coordinates; None means those of the n networks.
             gamma: Positive semi-definite for every gamma >= 0.
 
         Returns:
@@ -148,7 +148,7 @@ class Bourgain:
         columns = self.coordinates if second is None else second
         if not self.sets:
             return np.zeros((len(rows), len(columns)))
-        # By differences: |x|^2 + |y|^2 - 2xy cancels to noise for networks that are close.
+        # By differences: |x|^2 + |y|^2 - 2xy cancels to noise for close networks.
         squares: Floats = cdist(rows, columns, "sqeuclidean")
         return squares / len(self.sets)
 
@@ -162,13 +162,13 @@ def _random_sets(n: int, repeats: int | None, rng: np.random.Generator) -> tuple
 
 
 def _separators(distances: Floats, coordinates: Floats) -> tuple[Integers, ...]:
-    """Return one set of one network for each pair that is apart and has the same coordinates."""
+    """Return a set of one network for each pair at d > 0 with equal coordinates."""
     _, group = np.unique(coordinates, axis=0, return_inverse=True)
     group = group.ravel()
     added = []
     for at in np.flatnonzero(np.bincount(group, minlength=1) > 1):
         left = np.flatnonzero(group == at)
-        # Its own set tells a network from all that are apart from it; those at distance 0 are the same network.
+        # The set of a network separates it from all networks at d > 0; those at d = 0 are the same network.
         while (distances[left[0], left[1:]] > 0).any():
             added.append(left[:1])
             left = left[1:][distances[left[0], left[1:]] > 0]

@@ -1,4 +1,4 @@
-"""The Gromov-Wasserstein distance between the wirings of two networks, through the library POT.
+"""Gromov-Wasserstein distance between the wirings of two networks, computed by the library POT.
 
 Memoli: Gromov-Wasserstein distances and the metric approach to object matching (2011), section 5; the baseline BO-GW of
 Nguyen, Le, Yamada, Osborne (2021), section 4.1. Fused with labels: Vayer, Chapel, Flamary, Tavenard, Courty:
@@ -6,20 +6,20 @@ Optimal transport for structured data (2019).
 
 | symbol | meaning                                                                                 | shape    |
 |--------|-----------------------------------------------------------------------------------------|----------|
-| C      | hops on the shortest way between two layers, along edges in either direction            | (n, n)   |
+| C      | hops on the shortest path between two layers, along edges in either direction           | (n, n)   |
 | Z      | coupling: weight of each pair of layers; rows add up to 1/n1, columns to 1/n2           | (n1, n2) |
 | M      | 0 for layers of equal operation, stride included, else 1                                | (n1, n2) |
 
     d(G1, G2)^2 = min over Z of  alpha sum_ijkl (C1_ik - C2_jl)^2 Z_ij Z_kl + (1 - alpha) <Z, M>
 
-With alpha = 1 this is twice Memoli's distance D_2. The paper does not say which C it has; its authors' code has the
-adjacency matrices, which hold no distances. Hops make C a metric. Layers that no way joins count as n hops apart,
-further than any two that are joined.
+With alpha = 1 this is twice Memoli's distance D_2. The paper does not define its C; its authors' code uses adjacency
+matrices, which are no distances. With hops, C is a metric. Layers without a path between them are n hops apart, more
+than any two connected layers.
 
 The program is not convex. POT's conditional gradient finds a stationary Z, from several starts here: the uniform
-coupling, the optimal coupling of Memoli's third lower bound (each layer known by the distribution of its distances to
-all others), and the uniform coupling with a fifth of a random vertex of the polytope, drawn with a fixed seed. The best
-Z counts. Where the lower bound is reached, no start can do better and the rest is left out.
+coupling, the optimal coupling of Memoli's third lower bound (each layer described by the distribution of its distances
+to all others), and the uniform coupling with a fifth of a random vertex of the polytope, drawn with a fixed seed. The
+best Z is used. Where a start reaches the lower bound, no other can be better and the remaining starts are left out.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ from archive.kernels.distances.pot import pot
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Iterations of conditional gradient; it mostly takes about ten.
+# Limit of iterations of conditional gradient; most problems need about ten.
 ITERATIONS = 1000
-# Losses below this, or this close to the bound, are rounding: hops are whole numbers.
+# Losses below this, or this close to the bound, differ by rounding only: hops are integers.
 ROUNDING = 1e-10
 REMEMBERED = 500_000
-# A start near the middle of the polytope leads to better ends than one at a vertex, which often is an end itself.
+# A start near the middle of the polytope leads to better optima than a vertex, which is often stationary itself.
 NUDGE = 0.2
 
 
 class GromovWassersteinWarning(RuntimeWarning):
-    """The solver stopped before it found a stationary coupling: the distance is an upper bound, and a poor one."""
+    """The solver stopped before a stationary coupling: the distance is an upper bound, and a poor one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Wiring:
-    """What is compared of one network.
+    """Hops and labels of one network, in canonical order.
 
     Attributes:
         key: The architecture's key.
         space: The architecture's space.
-        shape: Equal for two networks exactly when the rest is.
+        shape: Hash of hops and labels: equal for two networks exactly when these are.
         hops: (n, n) float64, symmetric.
-        labels: Operation and stride of each layer; all alike where labels do not count.
+        labels: Operation and stride of each layer; all equal where labels do not count.
     """
 
     key: str
@@ -75,22 +75,22 @@ class Wiring:
 
 
 class GromovWasserstein(PairDistance[Wiring]):
-    """How much the distances within one network must change to become those within another.
+    """Distortion of the hops between layers under the best coupling of two networks' layers.
 
-    The exact minimum would be a pseudo-metric of networks: for alpha = 1 blind to operations, units and the direction
-    of edges, for alpha < 1 to units and direction only. What is computed is an upper bound from several starts:
-    symmetric to the last digit, 0 for isomorphic networks, but the triangle inequality can fail. Of 30 pairs of
-    cells of 7 layers, 8 starts come down to the best one-to-one matching in 12 and 64 starts in 29. It is not negative
-    definite: see `archive.kernels.covariance.spectrum`.
+    The exact minimum would be a pseudo-metric of networks: for alpha = 1 independent of operations, units and the
+    direction of edges, for alpha < 1 of units and direction only. The computed value is an upper bound from several
+    starts: symmetric to the last digit, 0 for isomorphic networks, but the triangle inequality can fail. For 30 pairs
+    of cells of 7 layers, 8 starts reach the best one-to-one matching in 12 cases and 64 starts in 29. It is not
+    negative definite: see `archive.kernels.covariance.spectrum`.
 
     Preparing costs O(n edges), and the search for a canonical order. A pair costs O(n^3) an iteration, about ten
     iterations a start: milliseconds for 10 layers, most of a second for 100. Pairs of wirings are solved once and
-    remembered, so that spaces of cells are quick. Choose it as a baseline only.
+    cached, so that spaces of cells are fast. Choose it as a baseline only.
 
     Args:
-        alpha: In (0, 1]: 1 compares wiring alone; less gives the operations the rest of the weight.
-        starts: Couplings to start from, >= 1.
-        max_layers: Networks of more layers are refused.
+        alpha: In (0, 1]: weight of the wiring; the operations have the weight 1 - alpha.
+        starts: Number of couplings to start from, >= 1.
+        max_layers: Largest number of layers; larger networks raise an error.
 
     Raises:
         UsageError: An argument is out of range.
@@ -108,12 +108,12 @@ class GromovWasserstein(PairDistance[Wiring]):
             raise UsageError(f"starts must be >= 1, got {starts}")
         if max_layers < 2:
             raise UsageError(f"max_layers must be >= 2, got {max_layers}")
-        # Results only, so that an instance is as good as immutable; threads may at worst solve a pair twice.
+        # A cache of results, so that instances behave as immutable ones; at worst two threads solve the same pair.
         self._known: dict[tuple[str, str], float] = {}
 
     @property
     def components(self) -> tuple[str, ...]:
-        """Return the one component, with alpha where labels count."""
+        """Return the one component; its name contains alpha where labels count."""
         return (self.name if self.alpha == 1 else f"{self.name}:{self.alpha:g}",)
 
     @property
@@ -122,7 +122,7 @@ class GromovWasserstein(PairDistance[Wiring]):
         return 1
 
     def prepare(self, architecture: Architecture) -> Wiring:
-        """Count hops, in an order of the layers that depends on what is compared alone."""
+        """Count hops, in an order of the layers that depends on hops and labels alone."""
         n = len(architecture.layers)
         if n > self.max_layers:
             raise InvalidArchitectureError(
@@ -138,12 +138,12 @@ class GromovWasserstein(PairDistance[Wiring]):
     def pairs(self, networks: Sequence[Wiring], pairs: Integers) -> Floats:
         """Solve each pair of distinct wirings once, the smaller shape first."""
         check_one_space(networks)
-        found = np.zeros((1, len(pairs)))
+        distances = np.zeros((1, len(pairs)))
         for at, (i, j) in enumerate(pairs):
             if networks[i].shape != networks[j].shape:
                 first, second = sorted((networks[i], networks[j]), key=lambda network: network.shape)
-                found[0, at] = self._recall(first, second)
-        return found
+                distances[0, at] = self._recall(first, second)
+        return distances
 
     def _recall(self, first: Wiring, second: Wiring) -> float:
         pair = (first.shape, second.shape)
@@ -159,13 +159,13 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
     """Return the distance of one pair, from the best of several starts.
 
     Args:
-        first: One wiring.
-        second: Another.
-        alpha: Weight of the wiring against the labels.
-        starts: Couplings to start from, >= 1.
+        first: The wiring of one network.
+        second: The wiring of the other.
+        alpha: Weight of the wiring; that of the labels is 1 - alpha.
+        starts: Number of couplings to start from, >= 1.
 
     Warns:
-        GromovWassersteinWarning: The best coupling is not known to be stationary.
+        GromovWassersteinWarning: The solver of the best coupling did not converge.
     """
     mismatch = np.array([[float(x != y) for y in second.labels] for x in first.labels])
     bound, coupling = _third_lower_bound(first.hops, second.hops, mismatch, alpha)
@@ -188,10 +188,10 @@ def gromov_wasserstein(first: Wiring, second: Wiring, alpha: float = 1.0, starts
 
 
 def _canonical_order(architecture: Architecture, kinds: Sequence[str]) -> Integers:
-    """Return positions in an order that depends on the kinds of layers and on who is joined to whom, but on no more."""
+    """Return positions in an order that depends on the kinds of layers and their undirected edges only."""
     around = [frozenset(p + c) for p, c in zip(architecture.parents, architecture.children, strict=True)]
-    # Twins, of one kind and with the same neighbours, can change places: to number them changes no canonical form, and
-    # spares the search all their orders.
+    # Twins, layers of one kind with the same neighbours, are interchangeable: numbers on them change no canonical form,
+    # and spare the search all orders of the twins.
     twins: dict[tuple[str, frozenset[int]], int] = {}
     marked = []
     for twin in zip(kinds, around, strict=True):
@@ -214,7 +214,7 @@ def _hops(architecture: Architecture) -> Floats:
 
 
 def _starts(coupling: Floats, count: int) -> Iterator[Floats]:
-    """Yield the couplings to start from, made as they are asked for."""
+    """Yield the couplings to start from, lazily."""
     ot = pot()
     n1, n2 = coupling.shape
     rng = np.random.default_rng(0)
@@ -249,7 +249,7 @@ def _third_lower_bound(first: Floats, second: Floats, mismatch: Floats, alpha: f
 
 
 def _descend(first: Floats, second: Floats, mismatch: Floats, alpha: float, start: Floats) -> tuple[float, bool]:
-    """Return the loss that POT's conditional gradient ends at, and whether it came to an end."""
+    """Return the final loss of POT's conditional gradient, and whether it converged."""
     ot = pot()
     p, q = np.full(len(first), 1.0 / len(first)), np.full(len(second), 1.0 / len(second))
     options = {"symmetric": True, "G0": start, "log": True, "max_iter": ITERATIONS}
@@ -259,5 +259,5 @@ def _descend(first: Floats, second: Floats, mismatch: Floats, alpha: float, star
         _, log = ot.gromov.fused_gromov_wasserstein(
             mismatch, first, second, p, q, "square_loss", alpha=alpha, **options
         )
-    # The log begins with the loss of the start and has one entry more an iteration.
+    # The log has the loss of the start and one entry for each iteration.
     return float(log["loss"][-1]), len(log["loss"]) <= ITERATIONS

@@ -1,4 +1,4 @@
-"""OTMANN: the optimal transport distance between neural architectures of NASBOT.
+"""OTMANN: NASBOT's optimal transport distance between neural architectures.
 
 Kandasamy, Neiswanger, Schneider, Poczos, Xing: Neural Architecture Search with Bayesian Optimisation and Optimal
 Transport (2018), program (3), theorem 3 and appendix A.3.
@@ -45,13 +45,13 @@ MASSES: dict[str, dict[str, float]] = {
     "main_text": {"fc_factor": 1.0, "res_factor": 2.0, "floor": 0.0},
     "code": {"fc_factor": 0.1, "res_factor": 1.0, "floor": 100.0},
 }
-# Below this many pairs, handing work to a second thread costs more than it saves.
+# Number of pairs below which a second thread costs more than it saves.
 PAIRS_A_THREAD = 64
 
 
 @dataclass(frozen=True, slots=True)
 class LayersWithMass:
-    """What OTMANN keeps of one network: its layers with mass, sorted by family of labels.
+    """Layers of one network that have mass, sorted by family of labels.
 
     Attributes:
         key: The architecture's key.
@@ -59,7 +59,7 @@ class LayersWithMass:
         masses: (n,) float64, all positive.
         labels: (n,) int64, rows of the label penalties.
         places: (n, f) float64, path lengths scaled so that C_str is their L1 distance.
-        blocks: (families + 1,) int64, where each family begins.
+        blocks: (families + 1,) int64, position of the first layer of each family.
         total: Sum of the masses.
     """
 
@@ -73,11 +73,11 @@ class LayersWithMass:
 
 
 class OTMANN(PairDistance[LayersWithMass]):
-    """The cheapest matching of the computation of one network to that of another, exactly.
+    """Exact optimal transport of one network's computation to that of another.
 
     With the penalties of every variant the unnormalised distance is a pseudo-metric: symmetric, 0 for equal networks,
-    and it keeps the triangle inequality (theorem 3); different networks can be at distance 0 (the paper's figure 3).
-    The normalised distance is symmetric and lies in [0, 1] but breaks the triangle inequality. Neither is known to be
+    and the triangle inequality holds (theorem 3); different networks can be at distance 0 (the paper's figure 3).
+    The normalised distance is symmetric and in [0, 1] but violates the triangle inequality. Neither is known to be
     negative definite, so that exp(-beta d^p) may be indefinite: see `archive.kernels.covariance.spectrum`.
 
     Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a layer for each
@@ -85,10 +85,10 @@ class OTMANN(PairDistance[LayersWithMass]):
 
     Args:
         variant: `"appendix"` (A.3: fc masses x 0.1, C_str averaged over groups of layers), `"main_text"` (section 3:
-            neither) or `"code"` (what the authors released: other penalties, res masses not doubled, masses of input,
-            output and decision layers at least 100).
+            neither) or `"code"` (the authors' code: other penalties, res masses not doubled, masses of input, output
+            and decision layers at least 100).
         nu_str: Weights of the structural cost, each >= 0; one component of either kind for each.
-        threads: Threads for large blocks; None for the processors this process may use.
+        threads: Threads for large blocks; None for all processors available to the process.
 
     Raises:
         UsageError: An argument is out of range.
@@ -121,7 +121,7 @@ class OTMANN(PairDistance[LayersWithMass]):
         return len(self.nu_str)
 
     def default_covariance(self) -> Covariance:
-        """Return NASBOT's, eq. (4)."""
+        """Return NASBOT's covariance, eq. (4)."""
         return nasbot_covariance(len(self.nu_str))
 
     def lower_bound(self, space: str) -> TransportBound:
@@ -130,7 +130,7 @@ class OTMANN(PairDistance[LayersWithMass]):
         return TransportBound("masses", table.matrix, table.family, 1.0)
 
     def prepare(self, architecture: Architecture) -> LayersWithMass:
-        """Weigh the layers, measure the paths, and sort by family; layers without mass cannot matter and go."""
+        """Compute masses and path lengths, and sort by family; layers without mass are left out, as they cost nothing."""
         from archive.kernels.distances.path_lengths import path_lengths
 
         table = self._penalties(architecture.space)
@@ -154,7 +154,7 @@ class OTMANN(PairDistance[LayersWithMass]):
         )
 
     def pairs(self, networks: Sequence[LayersWithMass], pairs: Integers) -> Floats:
-        """Solve the pairs in compiled batches, on several threads when there are many."""
+        """Solve the pairs in compiled batches, on several threads for many pairs."""
         k, q = len(self.nu_str), len(pairs)
         if not q:
             return np.zeros((2 * k, 0))
@@ -165,14 +165,14 @@ class OTMANN(PairDistance[LayersWithMass]):
         unnormalised[ascending] = self._solve(batch, pairs)
         totals = np.array([network.total for network in networks])
         both = totals[pairs[:, 0]] + totals[pairs[:, 1]]
-        # Two networks that do nothing have mass 0 and distance 0, normalised too.
+        # Two networks without mass are at distance 0, normalised too.
         normalised = unnormalised / np.where(both > 0, both, 1.0)
         return np.concatenate([unnormalised, np.minimum(normalised, 1.0)])
 
     def _solve(self, batch: OtmannBatch, pairs: Integers) -> Floats:
         if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
             return batch.solve(pairs)
-        # More parts than threads, as pairs of large networks take long and may stand together.
+        # More parts than threads: pairs of large networks take long and may be adjacent.
         parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
         with ThreadPoolExecutor(self.threads) as pool:
             return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
@@ -182,7 +182,7 @@ class OTMANN(PairDistance[LayersWithMass]):
 
 
 class OtmannBatch:
-    """Prepared networks laid end to end, as the compiled solver takes them."""
+    """Concatenated arrays of prepared networks: the input of the compiled solver."""
 
     def __init__(self, networks: Sequence[LayersWithMass], table: Penalties, nu_str: Floats) -> None:
         self.masses = np.concatenate([network.masses for network in networks])

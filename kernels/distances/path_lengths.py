@@ -1,7 +1,7 @@
 """Path lengths of every layer from the input and to the output, per group of layers.
 
-NASBOT, section 3 and appendix A.3, algorithm 1. A length counts the layers of a group on a path, the layer itself
-included, the end it leads from or to (ip or op) excluded. With the group of all layers these are numbers of hops.
+NASBOT, section 3 and appendix A.3, algorithm 1. A length is the number of a group's layers on a path, with the layer
+itself and without the path's end (ip or op). With the group of all layers it is the number of hops.
 
 | symbol        | meaning                                                       | shape             |
 |---------------|---------------------------------------------------------------|-------------------|
@@ -9,9 +9,8 @@ included, the end it leads from or to (ip or op) excluded. With the group of all
 | delta_ip      | least, greatest and mean (random walk) length from the input  | (n, 3 * groups)   |
 | delta_op      | the same to the output                                        | (n, 3 * groups)   |
 
-Columns stand group by group as shortest, longest, random walk. A random walk hops to a child (towards the output) or
-a parent (towards the input) chosen uniformly. A layer that nothing feeds, or that feeds
-nothing, has its own weight as length.
+Columns are ordered by group, then shortest, longest, random walk. A random walk hops to a child (towards the output) or
+a parent (towards the input) chosen uniformly. The length of a layer without inputs, or without outputs, is its weight.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ def path_lengths(architecture: Architecture, weights: Floats) -> tuple[Floats, F
 
 @compiled
 def _walk(hops: NDArray[np.int64], weights: Floats, lengths: Floats) -> None:
-    """Write the lengths of the layers that can hop, from those of the layers they hop to.
+    """Write the lengths of all layers with hops, from those of the layers they hop to.
 
     Args:
-        hops: (edges, 2) of a layer and where it hops to, grouped by layer, the latter's own hops always earlier.
+        hops: (edges, 2) of a layer and its successor on the path, grouped by layer, the successor's hops always first.
         weights: (n, groups).
-        lengths: (n, 3 * groups), right already for layers without hops.
+        lengths: (n, 3 * groups), initialised for layers without hops.
     """
     choices = 0
     for e in range(hops.shape[0]):

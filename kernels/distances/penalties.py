@@ -1,7 +1,7 @@
-"""Label penalties of OTMANN: what it costs to match a unit of mass between layers of two operations.
+"""Label penalties of OTMANN: the cost of matching a unit of mass between layers of two operations.
 
-NASBOT, tables 4 and 5, and the rules of appendix A.3, written as functions of what an operation is, so that they hold
-for operations that a user adds to a vocabulary:
+NASBOT, tables 4 and 5, and the rules of appendix A.3, as functions of an operation's attributes, so that they hold for
+operations that a user adds to a vocabulary:
 
     conv k, conv k'            0.1 + 0.05 |k - k'|, 0 for k = k'     (the authors' code: 0.1 sqrt(2 |k - k'|))
     res k,  res k'             the same as between the convolutions
@@ -32,13 +32,13 @@ FAMILIES = {"rectifier": "activation", "sigmoid": "activation"}
 
 @dataclass(frozen=True, eq=False)
 class Penalties:
-    """The label penalties of one vocabulary.
+    """Label penalties of one vocabulary.
 
     Attributes:
         index: Operation name to its row.
         matrix: (labels, labels) float64, symmetric, infinite between families.
         family: (labels,) int64, equal for two labels exactly when their penalty is finite.
-        counted: (labels, groups) float64, 1 where a layer counts in the path lengths of a group; "all" comes first.
+        counted: (labels, groups) float64, 1 where a label belongs to a group of the path lengths; "all" is first.
     """
 
     index: dict[str, int]
@@ -51,16 +51,16 @@ _tables: dict[tuple[str, bool, bool], tuple[Vocabulary, Penalties]] = {}
 
 
 def penalties(vocabulary: Vocabulary, *, released_code: bool = False, groups: bool = True) -> Penalties:
-    """Return the penalties of a vocabulary, made once.
+    """Return the penalties of a vocabulary, computed once.
 
     Args:
         vocabulary: The operations of a space.
         released_code: Use the numbers of the authors' code instead of the paper's.
-        groups: Count path lengths for each group of the vocabulary too, not only over all layers.
+        groups: Use the path lengths of each group of the vocabulary, besides those over all layers.
     """
     key = (vocabulary.name, released_code, groups)
     known = _tables.get(key)
-    # A vocabulary can be defined anew under its name; what was made from the old one is then of no use.
+    # A vocabulary can be redefined under its name, which invalidates the penalties of the old one.
     if known is None or known[0] is not vocabulary:
         known = _tables[key] = (vocabulary, _make(vocabulary, released_code, groups))
     return known[1]

@@ -1,4 +1,4 @@
-"""The library POT (Python Optimal Transport), imported when it is first needed: it loads torch, which takes seconds."""
+"""Lazy import of the library POT (Python Optimal Transport), which loads torch and so takes seconds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 def pot() -> Any:
     """Return the package `ot`.
 
-    Some of its docstrings are no valid Python strings, which the interpreter says where no bytecode is cached; that is
-    nothing a user of a distance could act on.
+    Some of its docstrings have invalid escapes, of which the interpreter warns where no bytecode is cached. The user of a
+    distance cannot act on these warnings, so they are ignored.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)

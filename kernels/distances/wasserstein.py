@@ -1,4 +1,4 @@
-"""The Wasserstein distance between the layers of two networks: all of one network's layers moved onto the other's.
+"""Wasserstein distance between the layers of two networks: balanced optimal transport.
 
 Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021),
 section 4.1: the baseline BO-OT, optimal transport with the cost of NASBOT (Kandasamy et al., 2018).
@@ -12,8 +12,8 @@ section 4.1: the baseline BO-OT, optimal transport with the cost of NASBOT (Kand
 
     W(G1, G2) = min over Z >= 0 of <Z, min(M, 1) + nu_str C_str>     with  Z 1 = a,  Z^T 1 = b
 
-NASBOT never matches layers of different families, at infinite cost; a plain transport must move every layer somewhere,
-hence the 1. On cells it is the 0/1 cost between operations.
+NASBOT never matches layers of different families: their cost is infinite. Balanced transport must move every layer,
+hence the maximum of 1. On cells this is the 0/1 cost between operations.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ Weights = Literal["uniform", "mass"]
 Solver = Literal["compiled", "pot"]
 
 NU_STR = (0.1, 0.2, 0.4, 0.8)
-# Below this many pairs, handing work to a second thread costs more than it saves.
+# Number of pairs below which a second thread costs more than it saves.
 PAIRS_A_THREAD = 64
 
 
 @dataclass(frozen=True, eq=False)
 class WeighedLayers:
-    """The layers of one network as a distribution; layers that no cost tells apart are one.
+    """Layers of one network as a distribution; layers of equal label and place are merged.
 
     Attributes:
         key: The architecture's key.
@@ -66,24 +66,24 @@ class WeighedLayers:
 
 
 class Wasserstein(PairDistance[WeighedLayers]):
-    """The cheapest way to move one network's layers onto another's, exactly: optimal transport, no layer left out.
+    """Exact balanced optimal transport of one network's layers to another's.
 
     The ground cost is a pseudo-metric of layers, so each component is a pseudo-metric of networks: symmetric, 0 for
-    equal networks, and it keeps the triangle inequality; networks can be at distance 0 that differ, with uniform
-    weights those that differ in units only. It is not negative definite in general, so that exp(-beta d^p) may be
+    equal networks, and the triangle inequality holds. Different networks can be at distance 0; with uniform weights,
+    those that differ in units only are. It is not negative definite in general, so that exp(-beta d^p) may be
     indefinite: see `archive.kernels.covariance.spectrum`.
 
     Preparing costs O(edges). A pair costs O(n1 n2) for the costs and, in practice, a few pivots a layer for each
-    nu_str; all nu_str share one pass. Choose it as the baseline of OTMANN that ignores how large networks are: a
-    network and one that repeats each of its layers side by side are close.
+    nu_str; all nu_str share one pass. Choose it as the baseline of OTMANN that ignores the size of networks: a network
+    and one that repeats each of its layers in parallel are close.
 
     Args:
         nu_str: Weights of the structural cost, each >= 0; one component for each.
-        weights: `"uniform"`, all layers alike as in tree-Wasserstein, or `"mass"`, shares of the computation as in
-            OTMANN; a network without any mass has uniform weights.
-        solver: `"compiled"`, or `"pot"`: `ot.emd2` of the library POT, pair by pair, as the paper has it. Both are
-            exact; they differ by rounding and in speed.
-        threads: Threads for large blocks; None for the processors this process may use.
+        weights: `"uniform"`, equal weights as in tree-Wasserstein, or `"mass"`, shares of the computation as in
+            OTMANN; a network without mass has uniform weights.
+        solver: `"compiled"`, or `"pot"`: `ot.emd2` of the library POT, pair by pair, as in the paper. Both are exact;
+            they differ by rounding and in speed.
+        threads: Threads for large blocks; None for all processors available to the process.
 
     Raises:
         UsageError: An argument is out of range.
@@ -118,7 +118,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
 
     @property
     def unnormalised(self) -> int:
-        """Return the number of nu_str: nothing is normalised, as the weights are."""
+        """Return the number of nu_str: the weights are normalised, the distances need no normalised form."""
         return len(self.nu_str)
 
     def lower_bound(self, space: str) -> TransportBound:
@@ -127,14 +127,14 @@ class Wasserstein(PairDistance[WeighedLayers]):
         return TransportBound("weights", np.minimum(table.matrix, 1.0), table.family, 0.5)
 
     def prepare(self, architecture: Architecture) -> WeighedLayers:
-        """Weigh the layers, measure the paths, and merge layers of equal label and place."""
+        """Compute weights and path lengths, and merge layers of equal label and place."""
         from archive.kernels.distances.path_lengths import path_lengths
 
         table = _penalties(architecture.space)
         labels = np.array([table.index[layer.op] for layer in architecture.layers], np.int64)
         counted = table.counted[labels]
         places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
-        # The order of the layers found here depends on labels and places alone, and on no relabelling.
+        # The order of the merged layers depends on labels and places alone, hence on no relabelling.
         distinct, which = np.unique(np.column_stack([labels, places]), axis=0, return_inverse=True)
         weights = np.bincount(which.ravel(), weights=self._weigh(architecture))
         weighed = weights > 0
@@ -156,17 +156,17 @@ class Wasserstein(PairDistance[WeighedLayers]):
         return np.ones(len(architecture.layers))
 
     def pairs(self, networks: Sequence[WeighedLayers], pairs: Integers) -> Floats:
-        """Solve the pairs in compiled batches, on several threads when there are many, or one by one by POT."""
+        """Solve the pairs in compiled batches, on several threads for many pairs, or one by one by POT."""
         if not len(pairs):
             return np.zeros((len(self.nu_str), 0))
         check_one_space(networks)
-        # The first of a pair is the one of the smaller key, so that no digit depends on the order of the arguments.
+        # The network of the smaller key is first, so that no digit depends on the order of the arguments.
         keys = np.array([network.key for network in networks])
         swapped = keys[pairs[:, 0]] > keys[pairs[:, 1]]
         ordered = np.where(swapped[:, None], pairs[:, ::-1], pairs)
         if self.solver == "pot":
-            found = [transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered]
-            return np.array(found).T
+            distances = [transport_by_pot(networks[i], networks[j], self.nu_str) for i, j in ordered]
+            return np.array(distances).T
         return self._solve(WassersteinBatch(networks, self.nu_str), np.ascontiguousarray(ordered))
 
     def _solve(self, batch: WassersteinBatch, pairs: Integers) -> Floats:
@@ -178,10 +178,10 @@ class Wasserstein(PairDistance[WeighedLayers]):
 
 
 class WassersteinBatch:
-    """Prepared networks laid end to end, as the compiled solver of OTMANN takes them.
+    """Concatenated arrays of prepared networks: the input of OTMANN's compiled solver.
 
-    That solver may leave weight unmatched at 1 on either side. Costs scaled to at most 1 make it match everything,
-    as both sides weigh 1 in total.
+    That solver may leave weight unmatched at a cost of 1 on either side. With costs scaled to at most 1 it matches all
+    weight, as both sides weigh 1 in total.
     """
 
     def __init__(self, networks: Sequence[WeighedLayers], nu_str: Sequence[float]) -> None:
@@ -212,18 +212,18 @@ def transport_by_pot(first: WeighedLayers, second: WeighedLayers, nu_str: Sequen
     """Return the distance of one pair for each nu_str, by `ot.emd2`.
 
     Raises:
-        NumericalError: POT gives no optimum.
+        NumericalError: POT did not converge.
     """
     ot = pot()
     label = np.minimum(_penalties(first.space).matrix, 1.0)[np.ix_(first.labels, second.labels)]
     structure = np.abs(first.places[:, None] - second.places[None]).sum(axis=2)
-    found = []
+    distances = []
     for nu in nu_str:
         cost, log = ot.emd2(first.weights, second.weights, label + nu * structure, numItermax=10_000_000, log=True)
         if log["warning"]:
             raise NumericalError(f"optimal transport by POT: {log['warning']}")
-        found.append(max(float(cost), 0.0))
-    return found
+        distances.append(max(float(cost), 0.0))
+    return distances
 
 
 def _penalties(space: str) -> Penalties:

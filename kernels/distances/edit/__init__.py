@@ -1,1 +1,1 @@
-"""The edit distance of network morphism (Auto-Keras)."""
+"""Edit distance of network morphism (Auto-Keras)."""

@@ -1,4 +1,4 @@
-"""The edit distance of network morphism: how many operations turn one network into another.
+"""Edit distance of network morphism: the cost of the operations that turn one network into another.
 
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018), equations (3) to (8) and theorem 1.
 
@@ -9,7 +9,7 @@ Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018)
 | d_l      | |w - w'| / max(w, w'), eq. (5): widening a layer; 1 for layers that cannot be widened | scalar |
 | A        | A_ij = min(A_i-1,j + 1, A_i,j-1 + 1, A_i-1,j-1 + d_l(l_i, l_j')), eq. (6); D_l = A_nn'  | scalar |
 | S        | skips of a network (`archive.kernels.distances.edit.sequence`)                                  | (s,)   |
-| u, delta | rank of the layer a skip starts from; layers between its ends                         | scalar |
+| u, delta | rank of the layer that a skip starts from; number of layers between its ends          | scalar |
 | d_s      | (|u - u'| + |delta - delta'|) / (max(u, u') + max(delta, delta')), eq. (8)            | scalar |
 | D_s      | min over matchings of sum d_s + | |S| - |S'| |, eq. (7)                                | scalar |
 | lambda   | weight of the skips                                                                   | scalar |
@@ -36,34 +36,34 @@ from archive.kernels.search.lower_bounds import EditBound
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-# Below this many pairs, handing work to a second thread costs more than it saves.
+# Number of pairs below which a second thread costs more than it saves.
 PAIRS_A_THREAD = 512
 
 
 class EditDistance(PairDistance[Sequenced]):
-    """The number of layers and skips to insert, remove or change, exactly: d = D_l + lambda D_s.
+    """Least cost of layers and skips to insert, remove or change, exactly: d = D_l + lambda D_s.
 
     Eq. (4) and eq. (6) of the paper differ: (4) matches every layer of the shorter network, (6) may leave out layers of
-    both. This is (6), as in the authors' code: it is never larger, and it alone keeps the triangle inequality.
-    For lambda > 0 the distance is a metric on networks: symmetric, 0 for the same network and for no other, and it
-    keeps the triangle inequality, as theorem 1 says; for lambda = 0 it is a pseudo-metric. Eqs. (5) and (8) are
-    weighted Jaccard distances, at most 1, hence metrics; inserting or removing costs 1; so D_l is an edit distance of
-    sequences with metric costs (Sellers 1974) and D_s an assignment with metric costs. Neither d nor
-    d^2 is of negative type: exp(-d / 10) on 60 NAS-Bench cells and exp(-d^2) on 60 networks of the cnn space have
-    negative eigenvalues. `archive.kernels.distances.bourgain` makes a valid kernel of it.
+    both. This is (6), as in the authors' code: it is never larger, and only (6) satisfies the triangle inequality.
+    For lambda > 0 the distance is a metric on networks (theorem 1): symmetric, 0 for the same network and for no other,
+    with the triangle inequality; for lambda = 0 it is a pseudo-metric. Eqs. (5) and (8) are weighted Jaccard distances,
+    at most 1, hence metrics; inserting or removing costs 1; so D_l is an edit distance of sequences with metric costs
+    (Sellers 1974) and D_s an assignment with metric costs. Neither d nor d^2 is of negative type: exp(-d / 10) on 60
+    NAS-Bench cells and exp(-d^2) on 60 networks of the cnn space have negative eigenvalues. The embedding of
+    `archive.kernels.distances.bourgain` gives a valid kernel.
 
-    What the paper leaves open, for networks that are no chain with skips: see
-    `archive.kernels.distances.edit.sequence`. Preparing costs the canonical ranks, O(edges log layers) for most
-    networks. A pair costs O(n n') for the layers and O(s^2 s') for the s <= s' skips that only one of the networks has.
-    Choose it where networks are grown from one another by deepening, widening and skips; it is faster than OTMANN, but
-    where many branches stand side by side, one more layer moves many ranks, and with them many skips.
+    `archive.kernels.distances.edit.sequence` defines the sequence and the skips of networks that are no chain with
+    skips, which the paper leaves open. Preparing costs the canonical ranks, O(edges log layers) for most networks. A
+    pair costs O(n n') for the layers and O(s^2 s') for the s <= s' skips that only one of the networks has. Choose it
+    where networks are grown from one another by deepening, widening and skips; it is faster than OTMANN, but in
+    networks with many parallel branches one more layer changes many ranks, and with them many skips.
 
     Args:
-        lam: lambda, >= 0; the authors' code has 1.
+        lam: lambda, >= 0; 1 in the authors' code.
         layers: `"width"` is eq. (5): layers of equal label and stride differ by their widths, all others by 1.
-            `"attributes"` is what the later code does: layers whose labels differ only in the side of their window
+            `"attributes"` is the authors' later code: layers whose labels differ only in the side of their window
             differ by the mean of the relative differences of units, side and stride.
-        threads: Threads for large blocks; None for the processors this process may use.
+        threads: Threads for large blocks; None for all processors available to the process.
 
     Raises:
         UsageError: An argument is out of range.
@@ -97,29 +97,29 @@ class EditDistance(PairDistance[Sequenced]):
         return EditBound(self.lam)
 
     def prepare(self, architecture: Architecture) -> Sequenced:
-        """Put the layers in sequence and list the skips.
+        """Order the layers in sequence and list the skips.
 
         Raises:
-            InvalidArchitectureError: The network has more skips than can be matched, or an endless width.
+            InvalidArchitectureError: The network has too many skips to match, or a width beyond floating point.
         """
         return sequenced(architecture, self.layers)
 
     def pairs(self, networks: Sequence[Sequenced], pairs: Integers) -> Floats:
-        """Solve the pairs in compiled batches, on several threads when there are many."""
+        """Solve the pairs in compiled batches, on several threads for many pairs."""
         if not len(pairs):
             return np.zeros((1, 0))
         check_one_space(networks)
         batch = EditBatch(networks, self.lam)
         if self.threads == 1 or len(pairs) < 2 * PAIRS_A_THREAD:
             return batch.solve(pairs)[None]
-        # More parts than threads, as pairs of large networks take long and may stand together.
+        # More parts than threads: pairs of large networks take long and may be adjacent.
         parts = np.array_split(pairs, min(4 * self.threads, len(pairs) // PAIRS_A_THREAD))
         with ThreadPoolExecutor(self.threads) as pool:
             return np.concatenate(list(pool.map(batch.solve, parts)))[None]
 
 
 class EditBatch:
-    """Prepared networks laid end to end, as the compiled solver takes them."""
+    """Concatenated arrays of prepared networks: the input of the compiled solver."""
 
     def __init__(self, networks: Sequence[Sequenced], lam: float) -> None:
         self.kinds = np.concatenate([network.kinds for network in networks])

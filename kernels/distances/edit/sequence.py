@@ -1,17 +1,18 @@
-"""A network as the edit distance sees it: a sequence of layers, and skips.
+"""Input of the edit distance: the sequence of a network's layers, and its skips.
 
-The paper's networks are one main chain with skip connections. There, the topological order is the chain, a skip is an
-edge that leaves the chain out, u is the position of the layer it starts from (the input's is 0), and delta the
-number of layers it passes over. Networks with parallel branches or dead ends have no such chain. For those:
+The paper's networks are one main chain with skip connections: the topological order is the chain, a skip is an edge
+outside the chain, u is the position of the layer that it starts from (0 for the input), and delta the number of layers
+it passes over. Networks with parallel branches or dead ends have no such chain. For these:
 
-- The sequence is all layers, by the number of hops on the longest path that ends in them, input first and output last.
-  Ties are broken by canonical rank, which is by label and units first: relabelled networks get the same sequence.
-- A skip is an edge between layers that are not neighbours in the sequence.
-- Where neighbours in the sequence are not joined, the chain is broken. A break is a skip of another kind, with u the
-  rank before it and delta 0. Without breaks, two branches side by side and one after the other could look the same.
+- The sequence has all layers, ordered by the number of hops on the longest path that ends in them, input first and
+  output last. Ties are broken by canonical rank, which compares label and units first: relabelled networks have the
+  same sequence.
+- A skip is an edge between layers that are not adjacent in the sequence.
+- Where adjacent layers of the sequence have no edge, the chain has a break: a skip of another kind, with u the rank
+  before it and delta 0. Without breaks, two parallel and two consecutive branches could have equal sequences.
 
-So sequence, skips and breaks determine the network, and for the paper's networks nothing changes. As in the authors'
-code, matching skips of two kinds costs 1.
+So sequence, skips and breaks determine the network, and the paper's networks have the paper's sequences. As in the
+authors' code, matching skips of two kinds costs 1.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ Integers = NDArray[np.int64]
 Comparison = Literal["width", "attributes"]
 
 SKIP, BREAK = 0, 1
-# Matching takes cubic time and quadratic memory: this many take seconds a pair and 32 MB a thread.
+# Matching takes cubic time and quadratic memory: at this number, seconds a pair and 32 MB a thread.
 MAX_SKIPS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Sequenced:
-    """What the edit distance keeps of one network.
+    """Layers and skips of one network, in sequence.
 
-    Input and output are left out of the sequence: they are the same in every network, so matching them is free.
+    Input and output are left out of the sequence: they are the same in every network, so that matching them is free.
 
     Attributes:
         key: The architecture's key.
@@ -60,17 +61,17 @@ class Sequenced:
 
 
 def sequenced(architecture: Architecture, comparison: Comparison) -> Sequenced:
-    """Prepare a network.
+    """Return the layers and skips of a network.
 
     Args:
         architecture: Any network.
-        comparison: What the layers are compared by.
+        comparison: Comparison of layers: by width, or by all attributes.
 
     Raises:
-        InvalidArchitectureError: It has more than `MAX_SKIPS` skips, or a width beyond floating point.
+        InvalidArchitectureError: The network has more than `MAX_SKIPS` skips, or a width beyond floating point.
     """
     order = sequence(architecture)
-    described = _Described(vocabulary(architecture.space), comparison)
+    described = _LayerComparison(vocabulary(architecture.space), comparison)
     layers = [(u, architecture.layers[u]) for u in order[1:-1]]
     attributes = [described.attributes(layer, u) for u, layer in layers]
     return Sequenced(
@@ -84,7 +85,7 @@ def sequenced(architecture: Architecture, comparison: Comparison) -> Sequenced:
 
 
 def sequence(architecture: Architecture) -> list[int]:
-    """Return the positions of the layers in sequence, a topological order that relabelling does not change."""
+    """Return the positions of the layers in sequence, a topological order that is invariant under relabelling."""
     ranks = canonical_ranks(architecture.layers, architecture.edges)
     hops = [0] * len(ranks)
     for tail, head in architecture.edges:
@@ -106,8 +107,8 @@ def _skips(architecture: Architecture, order: list[int]) -> Integers:
     return np.array(sorted(skips + breaks), np.int64).reshape(-1, 3)
 
 
-class _Described:
-    """What layers of one space are compared by."""
+class _LayerComparison:
+    """Kind, scale and attributes of the layers of one space."""
 
     def __init__(self, words: Vocabulary, comparison: Comparison) -> None:
         self.words, self.widths = words, comparison == "width"
@@ -117,18 +118,18 @@ class _Described:
         self.labels = {op: at for at, op in enumerate(words.operations)}
 
     def kind(self, layer: Layer) -> int:
-        """Layers of one kind can be turned into each other by changing their attributes."""
+        """Return the kind: a change of attributes turns layers of one kind into each other."""
         return 2 * self.labels[layer.op] + layer.stride - 1 if self.widths else self.stems[layer.op]
 
     def scale(self, layer: Layer) -> float:
-        """Turn the sum of relative differences into their mean."""
+        """Return the factor that turns the sum of relative differences into their mean."""
         operation = self.words[layer.op]
         window = operation.kernel > 0
         strides = window or len(operation.strides) > 1
         return 1.0 if self.widths else 1.0 / max(operation.has_units + window + strides, 1)
 
     def attributes(self, layer: Layer, position: int) -> tuple[float, ...]:
-        """Units, then what else the comparison counts."""
+        """Return the units, then the other attributes of the comparison."""
         try:
             units = float(layer.units or 0)
         except OverflowError:

@@ -1,9 +1,9 @@
-"""Edit distances of many pairs of networks, compiled: the dynamic programme of eq. (6), the assignment of eq. (7).
+"""Compiled edit distances of many pairs of networks: the dynamic programme of eq. (6), the assignment of eq. (7).
 
-What two networks have in common is left out first. All costs are metrics in which inserting costs 1, hence some best
-alignment matches a common beginning and end of the layers, and some best matching the skips that both have: exchanging
-two matches never costs more, by the triangle inequality. Networks that are a few operations apart, of which a search
-compares thousands, are left with next to nothing to do.
+The common parts of two networks are left out first. All costs are metrics in which inserting costs 1, hence some
+optimal alignment matches a common beginning and end of the layers, and some optimal matching the skips that both have:
+exchanging two matches never costs more, by the triangle inequality. Networks that are a few operations apart, of which
+a search compares thousands, are then small problems.
 
 The assignment is found by shortest augmenting paths (Jonker and Volgenant 1987), one for each of the fewer skips.
 """
@@ -22,7 +22,7 @@ Integers = NDArray[np.int64]
 
 
 class Workspace(NamedTuple):
-    """Room for one thread.
+    """Buffers of one thread.
 
     Attributes:
         row: (layers + 1,) one row of A.
@@ -32,7 +32,7 @@ class Workspace(NamedTuple):
         slack: (skips + 1,) reduced length of the shortest path to each column.
         match: (skips + 1,) row matched to each column, 0 for none; counted from 1, like the columns.
         before: (skips + 1,) previous column on the shortest path.
-        done: (skips + 1,) whether the shortest path to a column is known.
+        done: (skips + 1,) whether the shortest path to a column is final.
     """
 
     row: Floats
@@ -46,7 +46,7 @@ class Workspace(NamedTuple):
 
 
 def workspace(layers: int, skips: int) -> Workspace:
-    """Return room for networks of at most this many layers and skips."""
+    """Return the buffers for networks of at most this many layers and skips."""
     links = np.empty((2, skips + 1), np.int64)
     return Workspace(
         np.empty(layers + 1),
@@ -77,14 +77,14 @@ def solve_pairs(
 
     Args:
         pairs: (q, 2) networks.
-        kinds: (layers,), networks end to end, as are the others.
+        kinds: (layers,), of all networks, concatenated as in the following arrays.
         scales: (layers,).
         attributes: (layers, f).
-        layer_starts: (networks + 1,) where each network's layers begin.
+        layer_starts: (networks + 1,) position of each network's first layer.
         skips: (skips, 3), sorted within each network.
-        skip_starts: (networks + 1,) where each network's skips begin.
+        skip_starts: (networks + 1,) position of each network's first skip.
         lam: lambda.
-        room: From `workspace`; one thread at a time may use it.
+        room: Buffers (`workspace`); one thread at a time may use them.
         out: (q,), written.
     """
     for q in range(pairs.shape[0]):
@@ -165,7 +165,7 @@ def _skips(start: int, stop: int, begin: int, end: int, skips: Integers, room: W
 
 @compiled
 def _differing(start: int, stop: int, begin: int, end: int, skips: Integers, own: Integers) -> tuple[int, int]:
-    """List the skips that only the first, and only the second network has; return how many."""
+    """List the skips that only the first, and only the second network has; return their numbers."""
     i, j, rows, columns = start, begin, 0, 0
     while i < stop or j < end:
         order = 1 if i == stop else -1 if j == end else _compare(i, j, skips)
@@ -200,7 +200,7 @@ def _skip(i: int, j: int, skips: Integers) -> float:
 
 @compiled
 def _assign(rows: int, columns: int, room: Workspace) -> float:
-    """Return the least cost of matching every row to a column of its own; rows <= columns."""
+    """Return the least cost of an assignment of every row to a distinct column; rows <= columns."""
     match, before = room.match, room.before
     room.potential[:, : columns + 1] = 0.0
     match[: columns + 1] = 0
@@ -219,7 +219,7 @@ def _assign(rows: int, columns: int, room: Workspace) -> float:
 
 @compiled
 def _augment(columns: int, room: Workspace) -> int:
-    """Search the shortest path from the row at column 0 to a free column, which is returned; update potentials."""
+    """Find the shortest path from the row at column 0 to a free column, update the potentials, and return the column."""
     slack, done, match = room.slack, room.done, room.match
     of_rows, of_columns = room.potential[0], room.potential[1]
     slack[: columns + 1] = np.inf

@@ -1,19 +1,19 @@
-"""Measures on a line: where a network's edges arrive and leave, and how wide its layers are.
+"""Measures on a line: indegrees and outdegrees of a network by relative depth, and the widths of its layers.
 
 Section 2.2, eq. (4), and appendix F.2 of the tree-Wasserstein paper (see
 `archive.kernels.distances.tree_wasserstein.distance`).
 
 | symbol | meaning                                                              |
 |--------|----------------------------------------------------------------------|
-| L      | layers that a path from the input reaches, the input among them      |
+| L      | layers that a path from the input reaches, with the input            |
 | eta_l  | hops on the longest path from the input to the layer l of L          |
 | M      | eta of the output                                                    |
 | x_l    | indegree, or outdegree, of l as a share of their sum over L          |
 | omega  | sum over L of x_l at the place (eta_l + 1) / (M + 1)                 |
 
-Where the paper is silent: M is the greatest eta where no path leads to the output; a degree counts all of a layer's
-neighbours, reached or not; where all degrees are 0, the input alone is reached and holds all the mass. A layer
-that does not lead to the output can have a longer path than the output, hence a place beyond 1.
+Cases that the paper leaves open: M is the greatest eta where no path leads to the output; a degree counts all of a
+layer's neighbours, also those outside L; where all degrees are 0, L is the input alone, which has all the mass. A layer
+without a path to the output can have a longer path than the output, hence a place beyond 1.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def degrees(architecture: Architecture) -> tuple[dict[str, float], dict[str, flo
 
 
 def widths(architecture: Architecture) -> dict[str, float]:
-    """Return the distribution of units over the layers that have units, by log2(units); none is as one unit."""
+    """Return the distribution of log2(units) over the layers with units; without such layers, all mass is at 0."""
     units = Counter(layer.units for layer in architecture.layers if layer.units is not None)
     total = units.total()
     return {repr(math.log2(size)): count / total for size, count in sorted(units.items())} if total else {"0.0": 1.0}
@@ -57,7 +57,7 @@ def cumulated(measure: Mapping[str, float]) -> Steps:
     """Return the cumulative distribution function of a measure on a line."""
     masses = sorted((_place(name), mass) for name, mass in measure.items())
     values = [*accumulate(mass for _, mass in masses)]
-    # All end at exactly 1, whatever the additions round to.
+    # The last value is exactly 1 in all functions, whatever the rounding of the sums.
     return tuple(place for place, _ in masses), (*values[:-1], 1.0)
 
 

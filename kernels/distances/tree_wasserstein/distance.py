@@ -1,4 +1,4 @@
-"""Tree-Wasserstein: optimal transport between networks' n-grams and degrees, in closed form.
+"""Tree-Wasserstein distance: optimal transport between networks' n-grams and degrees, in closed form.
 
 Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021),
 section 2 and appendix F.
@@ -9,12 +9,12 @@ section 2 and appendix F.
 | w_e     | length of an edge e of the tree of n-grams, or of the line of places                           |
 | Gamma_e | the nodes below e                                                                              |
 | alpha   | weights of the components, >= 0 and of sum 1                                                   |
-| lambda  | alpha / sigma_l^2 (25), what a covariance exp(-sum_i lambda_i W_i) learns                      |
+| lambda  | alpha / sigma_l^2 (25), the hyperparameters of a covariance exp(-sum_i lambda_i W_i)           |
 
     W(omega, nu) = sum over e of  w_e |omega(Gamma_e) - nu(Gamma_e)|      (2)
     d_NN         = sum over i of  alpha_i W_i                             (5)
 
-By (2), W is the L1 distance of the vectors (w_e omega(Gamma_e))_e, so a block of pairs is a matter of subtraction.
+By (2), W is the L1 distance of the vectors (w_e omega(Gamma_e))_e, so that a block of pairs costs subtractions only.
 """
 
 from __future__ import annotations
@@ -44,36 +44,37 @@ Floats = NDArray[np.float64]
 LONGEST = 8
 # Parts that are measures on a line rather than vectors.
 ON_A_LINE = ("indegree", "outdegree", "units")
-# n-grams whose paths to the root are remembered.
+# Capacity of the cache of n-grams' paths to the root.
 PATHS = 100_000
 
 
 @final
 class TreeWasserstein(FeatureDistance):
-    """The cheapest way to turn the n-grams, or the degrees, of one network into those of another along a tree.
+    """Wasserstein distances of n-grams of operations on a tree, and of degrees on a line.
 
     Components: for each n the Wasserstein distance of the shares of n-grams on the tree of operations; the Wasserstein
     distances on a line of indegrees and of outdegrees, each layer at its relative depth. Each is a pseudo-metric
-    (proposition 1): networks that share their n-grams and degrees are at distance 0. Each is negative definite, so that
-    exp(-sum_i beta_i W_i) is a covariance for all beta_i >= 0, and learning the beta learns alpha_i / sigma_l^2.
+    (proposition 1): networks of equal n-grams and degrees are at distance 0. Each is negative definite, so that
+    exp(-sum_i beta_i W_i) is a covariance for all beta_i >= 0; the beta_i are the paper's alpha_i / sigma_l^2.
 
     Preparing costs O(edges * distinct n-grams); a pair costs O(nodes of the tree in use), some nanoseconds. Choose it
     where many pairs are needed, for cells without units, or where a surrogate needs a true covariance.
 
-    Input, output and decision layers belong to every network and are in no default tree, so they enter the
-    degrees only. Every other layer counts once, whatever its units: shares say nothing of size. For `cnn` and `mlp`,
-    where networks differ in little else, `sizes` adds two components of the same kind: the Wasserstein distance of the
-    distributions of log2(units) over layers, and |log2 (1 + mass)| apart, mass as in `archive.architecture.layer_mass`
-    without the ends. A network without n-grams has its mass at the root of the tree.
+    Input, output and decision layers belong to every network and are in no default tree, so that they enter the degrees
+    only. Every other layer counts once, whatever its units: shares carry no information about size. For `cnn` and
+    `mlp`, where networks differ mainly in size, `sizes` adds two components of the same kind: the Wasserstein distance
+    of the distributions of log2(units) over layers, and the difference of log2(1 + mass), mass as in
+    `archive.architecture.layer_mass` without the ends. A network without n-grams has its mass at the root of the tree.
 
     Args:
         n: Length of the n-grams, 1 to 8, or several: one component each. 1 is the paper's TW, 2 its TW-2G.
         tree: The operation tree as JSON, see `archive.kernels.distances.tree_wasserstein.operation_trees`; None for the
-            space's. It says what is counted: all processing operations have to be in it, ends and decisions may.
+            space's. Operations in the tree count: it must contain all processing operations, and may contain ends and
+            decisions.
         weights: alpha, one a component, >= 0 and of sum 1: the one component is then d_NN. None keeps them apart.
         sizes: Whether to add the components of size.
-        functional: Whether to leave out layers that no path from input to output passes, before anything else. The
-            paper keeps them; on NAS-Bench-201, where they are frequent, leaving them out ranks unseen cells far better.
+        functional: Whether to remove layers on no path from input to output first. The paper keeps them; on
+            NAS-Bench-201, where they are frequent, removing them ranks unseen cells far better.
 
     Raises:
         UsageError: An argument is out of range, or the tree is not a tree.
@@ -103,13 +104,13 @@ class TreeWasserstein(FeatureDistance):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of the distances that `weights` weigh."""
+        """Names of the distances that `weights` combines."""
         size = ("units", "mass") if self.sizes else ()
         return (*(f"{n}gram" for n in self.n), "indegree", "outdegree", *size)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Compare measures of degrees and units by area, all else by the L1 norm."""
+        """Return `line` for measures of degrees and units, `l1` for the other parts."""
         return tuple("line" if part in ON_A_LINE else "l1" for part in self.parts)
 
     @property
@@ -155,11 +156,11 @@ class TreeWasserstein(FeatureDistance):
         second: Sequence[Embedded | Architecture] | None = None,
         weights: Iterable[float] | None = None,
     ) -> Floats:
-        """Return a weighted sum of the parts without keeping them: memory for the result alone.
+        """Return a weighted sum of the parts, without memory for the parts themselves.
 
         Args:
             first: m networks, prepared or not.
-            second: n networks; None stands for `first` and halves the work.
+            second: n networks; None means `first`, at half the cost.
             weights: One for each part, finite and >= 0, of any sum; None for the distance's own, or equal
                 ones of sum 1.
 
@@ -171,8 +172,8 @@ class TreeWasserstein(FeatureDistance):
             InvalidArchitectureError: The networks are of different spaces.
         """
         rows, columns = self._sides(first, second)
-        given = self.weights if weights is None else self._checked_weights(weights)
-        chosen = given or (1 / len(self.parts),) * len(self.parts)
+        requested = self.weights if weights is None else self._checked_weights(weights)
+        chosen = requested or (1 / len(self.parts),) * len(self.parts)
         out = np.zeros((len(rows), len(rows if columns is None else columns)))
         self._fill([(out, [(weight, at) for at, weight in enumerate(chosen) if weight])], rows, columns)
         return out
@@ -197,7 +198,7 @@ class TreeWasserstein(FeatureDistance):
         for gram, count in counts.items():
             for edge in self._path(gram, tree):
                 below[edge] = below.get(edge, 0) + count
-        # Counts are whole numbers up to here: the order of the layers changes no bit.
+        # Counts are integers up to this point: the order of the layers changes no bit.
         return {name: weight * (count / total) for (name, weight), count in sorted(below.items()) if weight}
 
     def _path(self, gram: Gram, tree: OperationTree) -> tuple[tuple[str, float], ...]:
@@ -257,7 +258,7 @@ def _cumulated_once(measures: Sequence[Mapping[str, float]]) -> list[Steps]:
 def _mass(architecture: Architecture) -> dict[str, float]:
     words = vocabulary(architecture.space)
     masses = zip(architecture.layers, layer_masses(architecture), strict=True)
-    # The exact sum, as rounding must not depend on the order of the layers.
+    # The exact sum: rounding must not depend on the order of the layers.
     total = math.fsum(mass for layer, mass in masses if words[layer.op].group not in ENDS)
     if not math.isfinite(total):
         raise InvalidArchitectureError(f"the mass of the layers must be finite, got {total}")

@@ -1,4 +1,4 @@
-"""n-grams of a network's operations, and the tree that they are compared on.
+"""n-grams of a network's operations, and the tree of n-grams.
 
 Section 2.2 and appendix F.1 of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`).
 
@@ -10,14 +10,14 @@ Section 2.2 and appendix F.1 of the tree-Wasserstein paper (see `archive.kernels
 | v_l(s)        | (v_l(s_1), …, v_l(s_n)): the ancestor of s at depth l of the tree of n-grams      |
 | w             | length of the edge from v_l(s) to v_{l-1}(s)                                      |
 
-The paper draws the tree of 2-grams and gives no rule for it. Here n-grams part where their operations do: v_l(s) and
-v_l(t) are one node exactly when all s_i and t_i have the same ancestor at depth l. An edge is as long as the mean of
-the edges that its operations pass there,
+The paper draws the tree of 2-grams and gives no rule for it. Here v_l(s) and v_l(t) are one node exactly when all s_i
+and t_i have the same ancestor at depth l. The length of an edge is the mean of the edges of its operations at that
+depth,
 
     w = 1/n sum_i w_{v_l(s_i)},
 
-but where the n operations are not all of one group of depth 1, what lies deeper counts MIXED times as much, and the
-edge of depth 1 is longer by what the deepest operations lose, so that heights stay as they are. With MIXED = 0.2 and
+but where the n operations are not all of one group of depth 1, deeper edges are multiplied by MIXED, and the edge of
+depth 1 is longer by the amount that the deepest operations lose, so that heights are unchanged. With MIXED = 0.2 and
 the tree of figure 8 these are the lengths of eq. (17): 0.9 + 0.1 for conv-conv, 0.99 + 0.01 for conv-pool, 1 for
 pool-pool.
 """
@@ -35,20 +35,20 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import Node, Ope
 Gram = tuple[str, ...]
 
 MIXED = 0.2
-# n-grams ending in some layer, summed over the layers: what counting keeps in memory, and a second of work.
+# Limit of n-grams ending in a layer, summed over the layers: it bounds memory, and the time to about a second.
 MOST = 1_000_000
 
 
 def ngrams(architecture: Architecture, n: int, operations: Set[str]) -> dict[Gram, int]:
-    """Count the paths of n layers by their operations; paths are not listed, so there may be any number of them.
+    """Count the paths of n layers by their operations, without a list of the paths: their number is not limited.
 
     Args:
         architecture: The network.
         n: Layers in a path.
-        operations: What is counted; a path that passes another operation is not.
+        operations: Operations that count; paths with other operations are left out.
 
     Raises:
-        InvalidArchitectureError: There are more n-grams than `MOST`.
+        InvalidArchitectureError: The n-grams are more than `MOST`.
     """
     labels = [layer.op if layer.op in operations else None for layer in architecture.layers]
     ending: list[dict[Gram, int]] = [{} if label is None else {(label,): 1} for label in labels]
@@ -69,17 +69,17 @@ def ngrams(architecture: Architecture, n: int, operations: Set[str]) -> dict[Gra
 
 
 def _extended(parents: Iterable[dict[Gram, int]], label: str) -> dict[Gram, int]:
-    """Return the counts of what ends in a layer, from those of what ends in its parents."""
-    found: dict[Gram, int] = {}
+    """Return the counts of the n-grams that end in a layer, from those of its parents."""
+    extended: dict[Gram, int] = {}
     for counts in parents:
         for gram, count in counts.items():
             longer = (*gram, label)
-            found[longer] = found.get(longer, 0) + count
-    return found
+            extended[longer] = extended.get(longer, 0) + count
+    return extended
 
 
 def gram_path(gram: Gram, tree: OperationTree) -> Iterator[tuple[str, float]]:
-    """Yield the nodes from below the root to an n-gram, with the lengths of their edges."""
+    """Yield the nodes from below the root down to an n-gram, with the lengths of their edges."""
     n = len(gram)
     paths = [tree.paths[operation] for operation in gram]
     levels = [[path[min(level, len(path)) - 1] for path in paths] for level in range(1, max(map(len, paths)) + 1)]

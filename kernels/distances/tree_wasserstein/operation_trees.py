@@ -1,11 +1,11 @@
-"""Operation trees: which operations are alike, as a rooted tree whose edge lengths are a metric of operations.
+"""Operation trees: similarity of operations as a rooted tree, whose path lengths are a metric of operations.
 
 Section 2.2 and appendix F of the tree-Wasserstein paper (see `archive.kernels.distances.tree_wasserstein.distance`):
-similar operations share a group, and edges are shorter the farther they are from the root.
+similar operations share a group, and edges are shorter with distance from the root.
 
 | symbol | meaning                                                                        |
 |--------|--------------------------------------------------------------------------------|
-| r      | the root; it is no operation and has no name of its own                        |
+| r      | the root; it is no operation and has no name                                   |
 | w_v    | length of the edge from v to its parent                                        |
 | d_T    | d_T(s, t): length of the path between two operations                           |
 
@@ -34,9 +34,9 @@ class Node(NamedTuple):
     """One node below the root.
 
     Attributes:
-        name: Its name; that of an operation where mass can lie.
+        name: Name of the node: an operation, or a group of operations.
         weight: Length of the edge to its parent.
-        below: Greatest distance from it to a node under it, 0 for a leaf.
+        below: Greatest distance to a descendant, 0 for a leaf.
     """
 
     name: str
@@ -45,18 +45,18 @@ class Node(NamedTuple):
 
 
 class OperationTree:
-    """A checked operation tree. Immutable.
+    """A validated operation tree. Immutable.
 
     Args:
         tree: A nested mapping of names to lengths, or to a mapping with `weight` and `children`; or a list of edges
             `[parent, child, length]`.
 
     Raises:
-        UsageError: It is not a tree with lengths >= 0; the message names the node at fault.
+        UsageError: The argument is not a tree with lengths >= 0; the message names the node at fault.
     """
 
     def __init__(self, tree: Mapping[str, Any] | Sequence[Sequence[Any]]) -> None:
-        """Check the tree and keep the path to each node."""
+        """Check the tree and store the path to each node."""
         nested = isinstance(tree, Mapping)
         edges = list(_nested_edges(tree)) if nested else list(_listed_edges(tree))  # type: ignore[arg-type]
         parents = _checked_parents(edges)
@@ -74,10 +74,10 @@ class OperationTree:
         }
 
     def operations(self, words: Vocabulary) -> frozenset[str]:
-        """Return the operations of a vocabulary that are counted: those in the tree.
+        """Return the operations of a vocabulary that are in the tree.
 
         Raises:
-            UsageError: One is missing that is neither input, output nor a decision layer.
+            UsageError: An operation that is neither input, output nor a decision layer is missing.
         """
         for name, operation in words.operations.items():
             if operation.group not in ENDS and name not in self.paths:
@@ -87,10 +87,10 @@ class OperationTree:
 
 
 def default_tree(space: str) -> OperationTree:
-    """Return the tree of a space.
+    """Return the tree of a space: that of its vocabulary, or the following.
 
-    For a space whose vocabulary has none: a node of weight 0.9 for each group of several operations, 0.1 from there to
-    each; 1 to an operation that is alone in its group, and to those of cells, whose group says nothing.
+    A node of weight 0.9 for each group of several operations, with an edge of 0.1 to each of them; an edge of 1 to an
+    operation that is alone in its group, and to operations of cells, whose group carries no information.
     """
     return _tree(vocabulary(space))
 
@@ -106,7 +106,7 @@ def _tree(words: Vocabulary) -> OperationTree:
         if operation.group == "cell" or words.of_group(operation.group) == (name,):
             tree[name] = 1.0
         else:
-            # Braces keep the group `fc` and an operation `fc` apart.
+            # Braces distinguish the group `fc` from the operation `fc`.
             tree.setdefault(f"{{{operation.group}}}", {"weight": 0.9, "children": {}})["children"][name] = 0.1
     return OperationTree(tree)
 
@@ -155,7 +155,7 @@ def _weight(name: Any, weight: Any) -> float:
 
 
 def _checked_parents(edges: Sequence[Edge]) -> dict[str, str | None]:
-    """Return the parent of every node but the root; its children's parent is None, or the root by name."""
+    """Return the parent of every node but the root: None, or the root's name, for the children of the root."""
     parents: dict[str, str | None] = {}
     for parent, child, _ in edges:
         if child in parents:
@@ -174,7 +174,7 @@ def _root(parents: Mapping[str, str | None]) -> str | None:
 
 
 def _path(name: str, parents: Mapping[str, str | None], root: str | None) -> list[str]:
-    """Return the nodes from below the root to a node."""
+    """Return the nodes from below the root down to a node."""
     path: list[str] = []
     at: str | None = name
     while at is not None and at != root:

@@ -168,7 +168,7 @@ def test_settings_out_of_range_are_refused(config, reason):
 
 
 def test_spaces_without_a_bound_are_refused():
-    with pytest.raises(UsageError, match="the paths of the space cnn have no longest one"):
+    with pytest.raises(UsageError, match="the space cnn has no longest path: a length is required, got None"):
         every_path("cnn")
     with pytest.raises(UnknownNameError):
         every_path("nothing")
