@@ -1,16 +1,16 @@
-"""The first networks of a search, so chosen that little of the space stays unknown.
+"""Initial design by integrated variance reduction (active learning Cohn, ALC).
 
 | symbol | meaning                                                                              | shape  |
 |--------|--------------------------------------------------------------------------------------|--------|
-| R      | networks that stand for the space: its members or draws from it                      | (r,)   |
-| C      | covariance of their scores, given those of the networks known                        | (r, r) |
+| R      | reference networks: members of the space or draws from it                            | (r,)   |
+| C      | covariance of their scores, given those of the known networks                        | (r, r) |
 | e      | noise of an evaluation                                                               | scalar |
 
     the next of R = argmax_i  sum_j C_ij^2 / (C_ii + e),   then C <- C - C_i C_i^T / (C_ii + e)
 
-That is what evaluating network i takes off the variance of all of R together (Cohn, Ghahramani, Jordan: Active learning
-with statistical models, 1996). Variances do not depend on scores, so a design needs none. A design that asks for the
-greatest distance instead takes the oddest networks of the space, of which the others say little.
+The maximised sum is the reduction of the total variance over R by an evaluation of network i (Cohn, Ghahramani, Jordan:
+Active learning with statistical models, 1996). Variances do not depend on scores, so that a design needs none. The
+alternative, a maximin design, selects outliers that carry little information about the rest of the space.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from archive.kernels.covariance.base import Covariance
 NOISE = 0.01
 
 
-def most_telling(
+def alc_design(
     reference: Sequence[Architecture],
     known: Sequence[Architecture],
     count: int,
     pairwise: Pairwise,
     covariance: Covariance,
 ) -> list[int]:
-    """Return which networks to evaluate first.
+    """Return the networks of an initial design.
 
     Args:
         reference: R, at least one network.
-        known: Networks whose scores are known or on their way.
-        count: How many to return.
-        pairwise: Gives the distances.
-        covariance: Of them; its parameters are those at the centre of their box.
+        known: Networks that are evaluated or pending.
+        count: Number of networks to return.
+        pairwise: Computes the distances.
+        covariance: Covariance of the distances; its parameters are at the centre of their bounds.
 
     Returns:
-        At most `count` positions in R, the most telling first; fewer where there are no more.
+        At most `count` positions in R, by descending reduction of variance; fewer where R has no more.
     """
     left = _left(reference, known, pairwise, covariance)
     noise = NOISE * float(left.diagonal().mean()) or NOISE

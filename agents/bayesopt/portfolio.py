@@ -1,23 +1,23 @@
-"""The portfolio: several models of one history, each heard by how well it has foretold it.
+"""Portfolio: a stacked ensemble of Gaussian processes on different kernels, weighted by leave-one-out density.
 
-Which distance suits a task, nobody knows before; after twenty evaluations the archive itself tells something of it.
-So there are several models, on different distances or made of them differently (`portfolio_members`), mixed by how
-likely they found every evaluation given all the others (`surrogates.committee`). The logarithm of the mixture's
-expected improvement is maximised.
+The best distance of a task is unknown before a search, but twenty evaluations already carry information about it. The
+ensemble has several models, on different distances or on different combinations of them (`portfolio_members`), weighted
+by the predictive density of every evaluation given all others (`surrogates.stacking`). The agent maximises the
+logarithm of the mixture's expected improvement.
 
-Scores enter as the logarithm of their regret (`surrogates.transforms`), which tells networks apart at the scale of what
-is left to gain. Other units may be named, even several: then each model is there with each. Those that leave scores
-above the best as they are can be mixed, as their expected improvements add up.
+Scores are mapped to log-regret (`surrogates.outcome_transforms`), so that resolution is highest near the incumbent.
+Several transforms may be given; each model is then fitted once per transform. Transforms that leave scores above the
+incumbent unchanged can be mixed, as their expected improvements have one unit.
 
-The first networks are those that tell most of the space (`space_filling`), not the space's pool.
+The initial design minimises the variance over the space (`bayesopt.initial_design`) and does not use the space's pool.
 
-Of some evaluations in a row without a new best (`patience`), the last is of the network that is expected to score
-highest. Expected improvement may pass over it for long: near the best score the model is certain, and what nothing is
-known of promises more, for as long as there is any. Of twenty searches on CIFAR-100 of NAS-Bench-201 three stayed at
-the second best cell for 25 evaluations or more, with the best expected to be so; with patience none for more than 16.
-De Ath, Everson, Rahat and Fieldsend (Greed is good, 2021) find a part of greed to help other acquisitions, too.
+After `patience` evaluations without improvement, one proposal maximises the posterior mean. Expected improvement may
+leave that network out for long: near the best score the model is certain, and unknown regions promise more as long as
+there are any. Of twenty searches on CIFAR-100 of NAS-Bench-201, three stayed at the second best cell for 25 evaluations
+or more, although the best cell had the highest expectation; with patience none did for more than 16. De Ath, Everson,
+Rahat and Fieldsend (Greed is good, 2021) report that a share of greedy proposals also helps other acquisitions.
 
-Which members, units and patience are the default was chosen on NAS-Bench-201, so that results on it flatter the
+The default members, transforms and patience were chosen on NAS-Bench-201: results on it are biased in favour of the
 portfolio.
 """
 
@@ -35,7 +35,7 @@ from archive.agents.acquisition.functions import UpperConfidenceBound
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, distinct
 from archive.agents.baselines.random_search import samples
 from archive.agents.bayesopt.gaussian_process import PRESETS, ranking
-from archive.agents.bayesopt.initial_design import most_telling
+from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
 from archive.agents.bayesopt.portfolio_members import Model, defaults, is_cheap, model
 from archive.agents.recorded import record
@@ -46,7 +46,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.base import Space
 
-# Networks that stand for a space when the first of a search are chosen: of its list, or drawn.
+# Reference networks of the initial design: members of a listed space, or draws from another.
 LISTED, DRAWN = 1000, 100
 
 TRANSFORMS = ("log-regret",)
@@ -56,21 +56,21 @@ EXPECTATION = UpperConfidenceBound(0.0)
 
 @final
 class Portfolio(Agent):
-    """A committee of Gaussian processes on different distances.
+    """Bayesian optimisation by a stacked ensemble of Gaussian processes on different distances.
 
     Args:
         space: Where to search.
-        members: Names, or one, see `archive.agents.bayesopt.portfolio_members`; None for those that suit the space.
-        n_design: How many evaluations come before the first of the committee; observations of any origin count.
-        prior: How many evaluations each member is taken to have foretold before there are any.
+        members: Names, or one name, of `archive.agents.bayesopt.portfolio_members`; None for the space's defaults.
+        n_design: Number of evaluations before the first of the ensemble; observations of any origin count.
+        prior: Pseudo-observations of each member in the Dirichlet prior of the weights.
         acquisition: `ei`, `pi`, `ucb`, `its` or `ts`.
         kappa: Weight of the uncertainty in UCB.
-        transforms: Names, or one, of `archive.agents.surrogates.outcome_transforms`; each member learns with each. None
-            for `log-regret` alone.
+        transforms: Names, or one name, of `archive.agents.surrogates.outcome_transforms`; each member is fitted with
+            each. None for `log-regret` alone.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
         batch_rule: A name of `archive.agents.acquisition.batch`.
-        patience: Of so many evaluations of the study in a row without a new best, whoever proposed them, the last is
-            of the network of the highest expectation, whose `acquisition` is then None; 0 for never.
+        patience: Number of consecutive evaluations without improvement, by any agent, of which the last maximises the
+            posterior mean instead of the acquisition; its recorded `acquisition` is None. 0 disables this.
 
     Raises:
         UnknownNameError: A name is not known.
@@ -99,7 +99,7 @@ class Portfolio(Agent):
         batch_rule: str = "believer",
         patience: int = 8,
     ) -> None:
-        """Look the names up, and keep them."""
+        """Look the names up, and build the models."""
         super().__init__(space)
         for name, value in (("n_design", n_design), ("patience", patience)):
             if value < 0:
@@ -113,7 +113,7 @@ class Portfolio(Agent):
         source = candidate_generators.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
         listing = candidate_generators.listing_of(source)
         models = [model(name, space, listing) for name in names]
-        # Designs ask for distances of hundreds of networks that are never evaluated: these take milliseconds.
+        # A design needs distances of hundreds of networks that are never evaluated: those of `structure` are cheap.
         self._drawing = model("structure", space, listing)
         committee = StackedGP(
             [_member(one, transform) for one in models for transform in self.transforms or TRANSFORMS], prior
@@ -132,33 +132,34 @@ class Portfolio(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        praised, initial = self._transfer.first(history, self._search.method.source, n, rng)
-        history, n = history.with_pending(praised), n - len(praised)
-        found = self._continue(history, n, self.n_design if initial is None else min(self.n_design, initial), rng)
-        return [*praised, *found]
+        suggestions, initial = self._transfer.first(history, self._search.method.source, n, rng)
+        n_design = self.n_design if initial is None else min(self.n_design, initial)
+        pending = history.with_pending(suggestions)
+        # While nothing is finished, no surrogate can be fitted, however many evaluations are pending.
+        missing = n_design - len(pending.usable) - len(pending.pending) if pending.usable else n
+        suggestions = [*suggestions, *self._design(pending, min(max(missing, 0), n - len(suggestions)), rng)]
+        for policy in (self._exploit, self._explore):
+            suggestions += policy(history.with_pending(suggestions), n - len(suggestions), rng)
+        return suggestions
 
-    def _continue(self, history: History, n: int, n_design: int, rng: np.random.Generator) -> list[Suggestion]:
-        if not n:
-            return []
-        missing = n_design - len(history.usable) - len(history.pending)
-        # While nothing is finished there is nothing to learn from, however many are on their way.
-        found = self._design(history, min(max(missing, 0), n) if history.usable else n, rng)
-        history = history.with_pending(found)
-        due = self._due(history, n - len(found))
-        greedy = self._greedy.propose(history, due, rng) if due else []
-        # What was not chosen by the acquisition has no value of it.
-        found += [replace(one, acquisition=None) for one in greedy]
-        history, left = history.with_pending(greedy), n - len(found)
-        return [*found, *self._search.propose(history, left, rng)] if left else found
+    def _exploit(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """Return the suggestions among the next `n` that maximise the posterior mean; see `patience`."""
+        due = self._due(history, n)
+        # The recorded acquisition is None: its function did not select these.
+        return [replace(one, acquisition=None) for one in self._greedy.propose(history, due, rng)] if due else []
+
+    def _explore(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
+        """Return `n` suggestions that maximise the acquisition."""
+        return self._search.propose(history, n, rng) if n else []
 
     def _due(self, history: History, n: int) -> int:
-        """Return how many of the next `n` networks are to be those of the highest expectation."""
+        """Return the number of suggestions among the next `n` at which a multiple of `patience` is reached."""
         if not self.patience or not history.usable:
             return 0
         scores = [seen.score if math.isfinite(seen.score) else -math.inf for seen in history.observations]
         tried = len(scores) + len(history.pending) + len(history.failed)
-        waited = max(tried - max(1 + int(np.argmax(scores)), self.n_design), 0)
-        return (waited + n) // self.patience - waited // self.patience
+        stagnation = max(tried - max(1 + int(np.argmax(scores)), self.n_design), 0)
+        return (stagnation + n) // self.patience - stagnation // self.patience
 
     def _design(self, history: History, count: int, rng: np.random.Generator) -> list[Suggestion]:
         if not count:
@@ -167,7 +168,7 @@ class Portfolio(Agent):
         if not reference:
             return []
         known = [one.functional for one in history.known.values()]
-        chosen = most_telling(
+        chosen = alc_design(
             [one.functional for one in reference], known, count, self._drawing.pairwise, self._drawing.covariance
         )
         return [Suggestion(reference[at]) for at in chosen]
@@ -177,8 +178,8 @@ class Portfolio(Agent):
         if members is not None:
             drawn = rng.permutation(len(members))[:LISTED]
             return distinct((members[at] for at in drawn), taken)
-        found = [one.architecture for one in samples(self.space, DRAWN, taken, rng)]
-        return distinct([*self.space.initial_pool(rng), *found], taken)
+        drawn_networks = [one.architecture for one in samples(self.space, DRAWN, taken, rng)]
+        return distinct([*self.space.initial_pool(rng), *drawn_networks], taken)
 
 
 def _member(model: Model, transform: str) -> DistanceGP:
@@ -188,5 +189,5 @@ def _member(model: Model, transform: str) -> DistanceGP:
 
 
 def _listed(names: Sequence[str] | str | None) -> list[str] | None:
-    # A text is a sequence of letters, and nobody means those.
+    # A text is a sequence of letters too, which no caller means.
     return None if names is None else [names] if isinstance(names, str) else list(names)

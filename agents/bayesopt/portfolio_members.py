@@ -1,4 +1,4 @@
-"""The members of a portfolio: which distances a model learns from, and how they make a covariance.
+"""Members of a portfolio: the distances of each model, and their covariance.
 
 | member     | distances                                                      | covariance             | on          |
 |------------|----------------------------------------------------------------|------------------------|-------------|
@@ -7,19 +7,17 @@
 | `subtrees` | Weisfeiler-Lehman squared: a Gaussian kernel of neighbourhoods | exp(-beta d)           | all spaces  |
 | `paths`    | counts of paths and of operations                              | exp(-sum_i beta_i d_i) | cells       |
 | `ngrams`   | tree-Wasserstein: 1-, 2- and 3-grams, degrees, sizes           | exp(-sum_i beta_i d_i) | all spaces  |
-| `outline`  | profile: depths and number of paths, size                      | exp(-sum_i beta_i d_i) | all spaces  |
-| `structure`| Weisfeiler-Lehman squared and profile                          | exp(-sum_i beta_i d_i) | all spaces  |
+| `outline`  | topology: depths and number of paths, size                     | exp(-sum_i beta_i d_i) | all spaces  |
+| `structure`| Weisfeiler-Lehman squared and topology                         | exp(-sum_i beta_i d_i) | all spaces  |
 | `otmann`   | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
 
-On cells, `subtrees`, `outline` and `structure` make the default: one knows patterns, one knows how deep, wide and large
-a network is, and one knows both. Where they disagree, each has its say; a model of all distances alone was surer of
-itself than it should have been. With `ngrams` as a fourth, twenty searches of NAS-Bench-101 were 0.10 points from the
-best after 50 evaluations, instead of 0.20; on NAS-Bench-201 they found the best of all after 38 and 40 evaluations,
-instead of 34 and 33.
+On cells the default is `subtrees`, `outline` and `structure`: local patterns, depth with width and size, and both. A
+mixture averages their disagreements, whereas a single model of all distances was overconfident. With `ngrams` as a
+fourth member, twenty searches of NAS-Bench-101 had a regret of 0.10 points after 50 evaluations instead of 0.20; on
+NAS-Bench-201 they found the best cell after 38 and 40 evaluations instead of 34 and 33.
 
-In a product, networks are alike that are alike in everything; in a sum it is enough to be alike in one thing. So a
-product tells near ones apart, and a sum carries far what was seen: to cells whose operations are promising, however
-they are wired.
+A product kernel requires similarity in all components (local); an additive kernel in any (long range): it generalises
+to cells of promising operations with another wiring.
 """
 
 from __future__ import annotations
@@ -52,19 +50,19 @@ NETWORK_MEMBERS = ("subtrees", "ngrams", "outline", "structure", "otmann")
 """Names of the members, for cells and for networks whose layers have units."""
 
 WIDE, NARROW = 0.25, 0.12
-"""Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7. Twenty networks say little about
-the weights of several distances of one another, and searches that believed them went astray."""
+"""Priors of length scales: log-normal, with standard deviations of about 1.5 and 0.7. Twenty networks carry little
+information about the relative weights of several distances, and searches with the wide prior were misled by it."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a member learns with.
+    """Distances, covariance and prior of a member.
 
     Attributes:
-        pairwise: Gives the distances.
-        covariance: Of them.
-        cheap: Whether distances from thousands of networks take milliseconds.
-        prior: Standard deviation of the prior of its hyperparameters, in half widths of their box.
+        pairwise: Computes the distances.
+        covariance: Covariance of these distances.
+        cheap: Whether the distances of one network from thousands take milliseconds.
+        prior: Standard deviation of the prior of the hyperparameters, in half widths of their bounds.
     """
 
     pairwise: CachedDistances
@@ -74,15 +72,15 @@ class Model:
 
 
 def defaults(space: Space) -> tuple[str, ...]:
-    """Return the names of the members that a portfolio has unless told otherwise."""
+    """Return the names of a portfolio's default members."""
     return ("subtrees", "outline", "structure") if space.is_cell else ("subtrees", "ngrams", "otmann")
 
 
 def is_cheap(member: str, space: Space) -> bool:
-    """Return whether distances from thousands of networks take a member milliseconds.
+    """Return whether a member's distances of one network from thousands take milliseconds.
 
     Raises:
-        UnknownNameError: There is no such member for this space.
+        UnknownNameError: The space has no such member.
     """
     return all(kind.cheap_rows for kind in _distances(member, space))
 
@@ -93,10 +91,10 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
     Args:
         member: Its name.
         space: Where to search.
-        listing: The networks of the space, where they are listed; models share it.
+        listing: The networks of a listed space; models share it.
 
     Raises:
-        UnknownNameError: There is no such member for this space.
+        UnknownNameError: The space has no such member.
     """
     kinds = _distances(member, space)
     cheap = all(kind.cheap_rows for kind in kinds)
@@ -131,10 +129,10 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
 
 @final
 class OperationCounts(EmbeddedDistance):
-    """The L1 distance of counts of operations, dead layers left out; a pseudo-metric, O(layers).
+    """L1 distance of the counts of operations, without layers on no path to the output; a pseudo-metric, O(layers).
 
     Args:
-        attributes: Whether operations of other units or strides are others.
+        attributes: Whether operations of different units or strides are distinct.
     """
 
     name: ClassVar[str] = "operations"
@@ -160,7 +158,7 @@ class OperationCounts(EmbeddedDistance):
 
 @final
 class PowerExponentialARD(Covariance):
-    """exp(-sum_i beta_i d_i^p_i): a power for each component.
+    """Power-exponential covariance exp(-sum_i beta_i d_i^p_i), with a power and a beta for each component.
 
     Args:
         powers: p, one a component.

@@ -130,7 +130,7 @@ class OTMANN(PairDistance[LayersWithMass]):
         return TransportBound("masses", table.matrix, table.family, 1.0)
 
     def prepare(self, architecture: Architecture) -> LayersWithMass:
-        """Compute masses and path lengths, and sort by family; layers without mass are left out, as they cost nothing."""
+        """Compute masses and path lengths, and sort by family; layers without mass cost nothing and are left out."""
         from archive.kernels.distances.path_lengths import path_lengths
 
         table = self._penalties(architecture.space)

@@ -11,8 +11,8 @@ from typing import Any
 def pot() -> Any:
     """Return the package `ot`.
 
-    Some of its docstrings have invalid escapes, of which the interpreter warns where no bytecode is cached. The user of a
-    distance cannot act on these warnings, so they are ignored.
+    Some of its docstrings have invalid escapes, of which the interpreter warns where no bytecode is cached. The user of
+    a distance cannot act on these warnings, so they are ignored.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)

@@ -219,7 +219,7 @@ def _assign(rows: int, columns: int, room: Workspace) -> float:
 
 @compiled
 def _augment(columns: int, room: Workspace) -> int:
-    """Find the shortest path from the row at column 0 to a free column, update the potentials, and return the column."""
+    """Find the shortest path from the row at column 0 to a free column, update potentials, and return the column."""
     slack, done, match = room.slack, room.done, room.match
     of_rows, of_columns = room.potential[0], room.potential[1]
     slack[: columns + 1] = np.inf
