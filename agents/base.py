@@ -1,7 +1,7 @@
-"""The contract of a search agent: the recorded history in, suggestions out.
+"""The contract of a search agent: a function of the recorded history that returns suggestions.
 
-A history holds what is finished, what is on its way and what failed. Scores are maximised; the store flips the sign
-of a task whose metric is minimised, once, before an agent sees anything.
+A history has finished, pending and failed evaluations. Scores are maximised; the store flips the sign of a task whose
+metric is minimised, once, before agents read it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Observation:
     """One finished evaluation.
 
     Attributes:
-        architecture: The network that was evaluated.
+        architecture: The evaluated network.
         score: Its value, larger is better.
         id: The evaluation's id in the archive.
-        agent: The agent that proposed it, if one did.
-        hyperparameters: How it was trained where that differs from the protocol; empty for most agents' proposals.
+        agent: The agent that proposed it, if any.
+        hyperparameters: Training hyperparameters that differ from the protocol; empty for most agents' proposals.
     """
 
     architecture: Architecture
@@ -45,7 +45,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """One proposal that waits for a trainer or is being trained; `hyperparameters` are those of an observation."""
+    """One proposal that waits for a trainer or is in training; `hyperparameters` as in `Observation`."""
 
     architecture: Architecture
     hyperparameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -72,14 +72,14 @@ class SourceStudy:
 
 @dataclass(frozen=True)
 class History:
-    """Everything an agent may learn from, in the order in which it was recorded.
+    """All data that an agent may learn from, in the order of recording.
 
     Attributes:
-        observations: Finished evaluations, those of warm-start sources of the same task, protocol and space included.
-            A repeat of an architecture is one more observation.
+        observations: Finished evaluations, with those of warm-start sources of the same task, protocol and space. A
+            repeated evaluation of an architecture is one more observation.
         pending: Proposals without a result yet.
-        failed: Architectures whose evaluation failed: nothing is learnt from them, they are not proposed again.
-        sources: All other warm-start sources; agents that cannot transfer leave them alone.
+        failed: Architectures with a failed evaluation: excluded from learning and from further proposals.
+        sources: All other warm-start sources; agents without transfer ignore them.
     """
 
     observations: tuple[Observation, ...] = ()
@@ -89,7 +89,7 @@ class History:
 
     @cached_property
     def usable(self) -> tuple[Observation, ...]:
-        """The observations with a finite score; a NaN or an infinity counts as a failure."""
+        """The observations with a finite score; NaN and infinity count as failures."""
         return tuple(seen for seen in self.observations if math.isfinite(seen.score))
 
     @cached_property
@@ -103,7 +103,7 @@ class History:
         return {architecture.functional_key: architecture for architecture in architectures}
 
     def with_pending(self, suggestions: Sequence[Suggestion]) -> History:
-        """Return the history in which these suggestions are on their way."""
+        """Return the history with these suggestions as pending proposals."""
         if not suggestions:
             return self
         return replace(self, pending=(*self.pending, *(Pending(one.architecture) for one in suggestions)))
@@ -111,22 +111,22 @@ class History:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """One architecture to evaluate next, and why.
+    """One architecture to evaluate next, with the prediction and the origin of the suggestion.
 
     Attributes:
         architecture: The network.
-        acquisition: Value of the acquisition function, if one chose it, of what the surrogate learns: where scores are
-            transformed first, it is in units of the transform.
-        mean: The score that the surrogate expects, in score units: the median of its prediction.
-        std: The surrogate's standard deviation of the noise-free score, in score units: half the width of the central
-            68 % of its prediction. Where the surrogate learns transformed scores, both are of the prediction with the
-            transform undone (`surrogates.base.Posterior.in_scores`); averaged over models or hyperparameter samples,
-            the variance includes how far they differ.
-        parent: The network it was made from by mutation.
-        operations: What was done to the parent, in order.
-        hyperparameters: How to train it, where the agent decides that.
-        coupling: How far the agent takes the task to follow each source, in [-1, 1], by study; empty without sources,
-            and before anything has been learnt from them.
+        acquisition: Value of the acquisition function that selected it, if any; with an outcome transform, in units of
+            the transformed scores.
+        mean: Predicted score, in score units: the median of the prediction.
+        std: Predicted standard deviation of the noise-free score, in score units: half the width of the central 68 % of
+            the prediction. With an outcome transform, mean and std are those of the prediction after the inverse
+            transform (`surrogates.base.Posterior.in_scores`); averaged over models or hyperparameter samples, the
+            variance includes their differences.
+        parent: The network that it is a mutation of.
+        operations: Operations applied to the parent, in order.
+        hyperparameters: Training hyperparameters, where the agent chooses them.
+        coupling: Estimated correlation of the task with each source, in [-1, 1], by study; empty without sources, and
+            before a model is fitted to them.
     """
 
     architecture: Architecture
@@ -141,15 +141,15 @@ class Suggestion:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentInfo:
-    """What to know of an agent before choosing it; `archive agents` shows it. n is the number of observations.
+    """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of observations.
 
     Attributes:
-        summary: What it does by default; then, where it has a preset `paper`, what that is.
-        paper: Where it is from.
-        cost: What a proposal costs.
-        when: When to choose it.
-        transfers: Whether it learns from studies of other tasks, where it is given them to start warm from.
-        spaces: Names of the only spaces that it searches; empty where it is bound to none.
+        summary: The default method; then, after `preset=paper`, that of the preset.
+        paper: Source of the method.
+        cost: Cost of a proposal.
+        when: Use case.
+        transfers: Whether it learns from warm-start studies of other tasks.
+        spaces: Names of the spaces it is limited to; empty for an agent of all spaces.
     """
 
     summary: str
@@ -163,16 +163,16 @@ class AgentInfo:
 class Agent(Recorded, ABC):
     """A search method over one space.
 
-    A subclass takes the space first, then its settings by name, each of them something that JSON has: they are
-    recorded with a study, which makes the agent again from them. It keeps them as it likes.
+    The constructor of a subclass takes the space first, then settings by name. Every setting is a JSON value: settings
+    are recorded with a study, which reconstructs the agent from them. Attributes may have any names.
 
     Args:
-        space: Where to search.
+        space: The search space.
 
     Attributes:
         kind: Name in the registry.
-        info: What to know of it before choosing it; None for the first line of its docstring.
-        space: As given.
+        info: Metadata; None for the first line of the docstring.
+        space: The search space.
     """
 
     kind: ClassVar[str]
@@ -184,10 +184,10 @@ class Agent(Recorded, ABC):
 
     @property
     def config(self) -> dict[str, Any]:
-        """What the agent was made with besides the space, JSON-able; `agents.get(kind, space, **config)` remakes it.
+        """Settings of the constructor as JSON values; `agents.get(kind, space, **config)` returns an equal agent.
 
         Raises:
-            UsageError: A setting is nothing that JSON has.
+            UsageError: A setting is no JSON value.
         """
         return arguments(self, f"agent {getattr(self, 'kind', type(self).__name__)}")
 
@@ -198,24 +198,24 @@ class Agent(Recorded, ABC):
 
     @property
     def grams(self) -> tuple[Gram[Any], ...]:
-        """Memories of distances that a loop may fill from the archive: they speed up, and change no suggestion."""
+        """Caches of distances that a loop may fill from the archive; they change no suggestion, only its time."""
         return ()
 
     @abstractmethod
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        """Return what to evaluate next.
+        """Return the architectures to evaluate next.
 
-        A pure function of its arguments: the same history and an equal generator give the same suggestions, and
-        nothing but the generator's own state is changed. It may be called at any moment, with proposals pending.
+        A pure function of its arguments: the same history and an equal generator give the same suggestions, and only
+        the generator's state changes. It may be called at any time, also with pending proposals.
 
         Args:
-            history: All that is known; empty at the start of a study.
-            n: How many architectures to suggest, at least 1.
-            rng: The one source of randomness.
+            history: All recorded data; empty at the start of a study.
+            n: Number of architectures to suggest, at least 1.
+            rng: The only source of randomness.
 
         Returns:
-            `n` suggestions, all members of the space, no two of equal `functional_key`, none in `history.known`.
-            Fewer only when the space has no more to offer: none at all says that the search is over.
+            `n` suggestions, all members of the space, no two of equal `functional_key`, none in `history.known`. Fewer
+            only where the space has no more; an empty list ends the search.
 
         Raises:
             UsageError: `n` is less than 1.
@@ -223,20 +223,20 @@ class Agent(Recorded, ABC):
 
 
 def check_count(n: int) -> None:
-    """Refuse a number of suggestions that is less than 1."""
+    """Raise an error for a number of suggestions below 1."""
     if n < 1:
         raise UsageError(f"an agent suggests at least one architecture, got n = {n}")
 
 
 def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: np.random.Generator) -> list[Suggestion]:
-    """Return what is still to be suggested of a study's initial networks, at most `n`.
+    """Return the next suggestions of a study's initial design, at most `n`.
 
     The first `n_initial` evaluations of a study are initial networks: finished, pending and warm-start evaluations
-    count, failed ones do not. Where the pool is larger than `n_initial`, networks at equal steps of it come first,
-    since neighbours in a pool are often variants of each other; the others stand in for networks that are known.
+    count, failed ones do not. From a pool larger than `n_initial`, networks at equal steps come first, since neighbours
+    in a pool are often variants of each other; the others replace networks that are already known.
 
-    A pool of random networks is drawn at each call. Networks of one call are independent of those of another, so a
-    study that is begun one by one, by several askers or again after an interruption has as good a design as any.
+    A pool of random networks is drawn at each call. Networks of different calls are independent, so that the design has
+    the same quality when its networks are requested one by one, by several processes, or after an interruption.
     """
     wanted = min(n_initial - len(history.usable) - len(history.pending), n)
     fresh: list[Architecture] = []
@@ -265,14 +265,14 @@ def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]
     """Draw until `n` suggestions are new, or the space seems exhausted.
 
     Args:
-        make: Draws one suggestion; None is a draw that came to nothing.
-        n: How many to return.
-        taken: Functional keys that are not to be suggested.
+        make: Draws one suggestion; None marks a draw without a result.
+        n: Number of suggestions to return.
+        taken: Functional keys that must not be suggested.
     """
     seen = set(taken)
     found: list[Suggestion] = []
-    # A random draw from a space of N networks of which k are left misses them all for m draws with probability
-    # (1 - k/N)^m. 200 misses in a row mean that less than 5 % of the space is left, with 99.99 % certainty.
+    # m random draws from a space of N networks, k of them new, find no new one with probability (1 - k/N)^m. After 200
+    # draws without a new one, less than 5 % of the space is left, with 99.99 % certainty.
     misses = 0
     while len(found) < n and misses < 200:
         suggestion = make()

@@ -1,4 +1,4 @@
-"""What every agent says of itself, those of other packages included."""
+"""Metadata of all agents, those of plug-ins included."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from archive.errors import SettingsError
 
 
 def info(name: str) -> AgentInfo:
-    """Return what to know of an agent before choosing it; of one that does not say, the first line of its docstring.
+    """Return the metadata of an agent; without any, the first line of its docstring is the summary.
 
     Raises:
-        UnknownNameError: There is no such agent.
-        SettingsError: Another package's agent cannot be loaded.
+        UnknownNameError: No agent has this name.
+        SettingsError: The agent of a plug-in cannot be loaded.
     """
     made = registry.registry.load(name)
-    found: AgentInfo | None = getattr(made, "info", None)
-    if found is None:
-        found = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))
-    return found
+    metadata: AgentInfo | None = getattr(made, "info", None)
+    if metadata is None:
+        metadata = AgentInfo(summary=(inspect.getdoc(made) or "").partition("\n")[0].rstrip("."))
+    return metadata
 
 
 def infos() -> dict[str, AgentInfo]:
-    """Return what is known of all agents, by name; of one that cannot be loaded, why it cannot."""
-    found: dict[str, AgentInfo] = {}
+    """Return the metadata of all agents by name; the summary of one that cannot be loaded is the error."""
+    metadata: dict[str, AgentInfo] = {}
     for name in registry.names():
         try:
-            found[name] = info(name)
+            metadata[name] = info(name)
         except SettingsError as error:
-            found[name] = AgentInfo(summary=str(error))
-    return found
+            metadata[name] = AgentInfo(summary=str(error))
+    return metadata

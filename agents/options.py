@@ -1,4 +1,4 @@
-"""Settings that agents with a surrogate share, as one argument of their constructors.
+"""Shared settings of the agents with a surrogate, as one argument of their constructors.
 
     class Mine(ModelBased):
         def __init__(self, space: Space, options: BatchOptions = BATCH, alpha: float = 1.0) -> None: ...
@@ -6,8 +6,8 @@
     agents.get("mine", space, kappa=2.0, alpha=0.5)        the same as Mine(space, BatchOptions(kappa=2.0), alpha=0.5)
     agents.settings("mine")                                {"preset": "default", …, "kappa": None, …, "alpha": 1.0}
 
-An argument of an agent whose default is a dataclass stands for its fields (`archive.agents.recorded`): settings of the
-command line, of `agents.get` and of a study's record go by the names of the fields.
+An argument of an agent whose default is a dataclass is expanded to its fields (`archive.agents.recorded`): the names of
+the fields are the names of the settings on the command line, in `agents.get` and in the record of a study.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BayesOptOptions:
-    """How to search with a surrogate; None keeps what the preset says.
+    """Settings of a search with a surrogate; None means the preset's value.
 
     Attributes:
-        preset: `default` or `paper`: see the head of the agent's module.
-        n_initial: How many evaluations of the space's initial pool come before the first of the model.
-        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: the best by UCB, from which joint samples select.
+        preset: `default` or `paper`; the agent's module defines both.
+        n_initial: Number of evaluations of the space's initial pool before the first of the model.
+        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: joint samples among the best by UCB.
         kappa: Weight of the uncertainty in UCB.
         transform: A name of `archive.agents.surrogates.outcome_transforms`.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
@@ -47,7 +47,7 @@ class BayesOptOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BatchOptions(BayesOptOptions):
-    """The same, where the batch rule can be chosen.
+    """Settings of a search with a surrogate and a choice of the batch rule.
 
     Attributes:
         batch_rule: A name of `archive.agents.acquisition.batch`.
@@ -61,15 +61,15 @@ SEQUENTIAL, BATCH = BayesOptOptions(), BatchOptions()
 
 
 def choose(presets: Mapping[str, Preset], options: BayesOptOptions, **others: Any) -> Preset:
-    """Return the preset of the options, with the settings that are not None in place of its own.
+    """Return the preset of the options, with its values replaced by the settings that are not None.
 
     Args:
-        presets: By name; their fields have the names of the settings.
+        presets: Presets by name; their fields have the names of the settings.
         options: The shared settings.
         **others: Further settings of the agent.
 
     Raises:
-        UnknownNameError: There is no such preset.
+        UnknownNameError: No preset has this name.
     """
     own = {**asdict(options), **others}
     preset = own.pop("preset")

@@ -1,13 +1,13 @@
-"""Architecture and its conditional hyperparameters together (Swersky et al. 2014, "Raiders of the Lost Architecture").
+"""Arc: joint search of architecture and conditional hyperparameters (Swersky et al., 2014: Raiders of the Lost …).
 
 | setting   | default                 | `preset="paper"` | why                                                      |
 |-----------|-------------------------|------------------|----------------------------------------------------------|
-| tied      | yes                     | no               | 60 observations do not tell 48 hyperparameters apart     |
+| tied      | yes                     | no               | 60 observations do not identify 48 hyperparameters       |
 | burn_in   | 20 sweeps               | 100              | the chain starts from the best of 21 draws               |
-| transform | `compress-below-median` | `standardise`    | how bad the bad ones are says little about the good ones |
+| transform | `compress-below-median` | `standardise`    | low scores carry little information about high ones      |
 
-A sweep of slice sampling updates every hyperparameter once. The paper goes on with its chain, 25 steps from one trial
-to the next; a proposal is a function of the history alone, so here every one begins anew.
+A sweep of slice sampling updates every hyperparameter once. The paper continues its chain by 25 steps from one trial to
+the next; here a proposal is a function of the history alone, so that every proposal starts a new chain.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Posteriors = Callable[[Array], Posterior]
 
 MODELS = ("arc", "separate", "padded", "linear")
 
-# Random configurations, then rounds of variations of the best so far, ever finer.
+# Random configurations, then rounds of ever finer variations of the incumbent.
 _RANDOM, _BEST, _VARIATIONS = 1000, 8, 25
 _SCALES = (0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.03, 0.02)
-# How many of the ranked are looked at for one that is new and within the limits of the space.
+# Number of ranked configurations checked for a new one within the limits of the space.
 _LOOKED_AT = 60
 
 
 @dataclass(frozen=True)
 class ArcPreset:
-    """What settings that are left out are taken to be."""
+    """Values of the settings that are None."""
 
     tied: bool
     burn_in: int
@@ -60,30 +60,29 @@ PRESETS = {"default": ArcPreset(True, 20, "compress-below-median"), "paper": Arc
 class Arc(Agent):
     """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of perceptrons.
 
-    The networks are chains of up to five hidden layers; how each is to be trained is in
-    `Suggestion.hyperparameters`, which `archive.trainer.fit.hyperparameters` honours. The first suggestions are random.
-    Other agents' chains count, too: they were trained by the protocol. Other networks, and evaluations with
-    hyperparameters that are not of the domain, say nothing to it.
+    The networks are chains of up to five hidden layers; their training is defined by `Suggestion.hyperparameters`, which
+    `archive.trainer.fit.hyperparameters` applies. The first suggestions are random. Chains of other agents count as
+    trained by the protocol. Other networks, and evaluations with hyperparameters outside the domain, are ignored.
 
-    As with every agent a network is proposed once, whatever its hyperparameters: where the best configuration has
-    units that are known, one layer gets a few more or fewer.
+    As with every agent a network is proposed once, whatever its hyperparameters: where the best configuration is of a
+    known network, one layer gets a few more or fewer units.
 
     Args:
         space: `mlp`; depth 0 is left out where the space wants a hidden layer.
-        n_random: How many evaluations that it can learn from come before the first of the model.
-        preset: `default` or `paper`; what follows is taken from it where it is None.
-        model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth), `padded` (what
-            does not exist is drawn at random) or `linear`.
-        activation: Of the hidden layers, or `any`: one for each layer, learnt with the rest.
+        n_random: Number of usable evaluations before the first of the model.
+        preset: `default` or `paper`; the following settings have its values where they are None.
+        model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth), `padded` (absent
+            values are drawn at random) or `linear`.
+        activation: Activation of the hidden layers, or `any`: one for each layer, searched with the rest.
         acquisition: `ei` (the poster's), `ucb` or `pi`.
-        samples: Hyperparameter samples to average over.
-        burn_in: Sweeps before the first of them.
-        thin: Sweeps from one to the next.
+        samples: Number of hyperparameter samples to average over.
+        burn_in: Sweeps before the first sample.
+        thin: Sweeps between samples.
         tied: Whether a parameter has the same hyperparameters in every layer.
-        transform: What happens to scores before they are learnt.
+        transform: Outcome transform, applied to scores before learning.
 
     Raises:
-        UnknownNameError: There is no such preset, model, acquisition or transform.
+        UnknownNameError: No preset, model, acquisition or transform has this name.
         UsageError: A setting is out of range, or the space is not `mlp`.
     """
 
@@ -150,7 +149,7 @@ class Arc(Agent):
             pending += [self._encoded(suggestion) for suggestion in suggestions]
             taken |= {suggestion.architecture.functional_key for suggestion in suggestions}
             suggestions += self._modelled(seen, pending, n - len(suggestions), taken, rng)
-        # What is left, if anything, is beyond the domain.
+        # Networks that remain, if any, are outside the domain.
         taken |= {suggestion.architecture.functional_key for suggestion in suggestions}
         return [*suggestions, *draw_samples(self.space, n - len(suggestions), taken, rng)]
 
@@ -222,7 +221,7 @@ class Arc(Agent):
         return None
 
     def _valued(self, made: Suggestion, posterior: Posteriors, rng: np.random.Generator) -> Suggestion:
-        """Return the suggestion with what is believed of the very network and values that it names."""
+        """Return the suggestion with the posterior of exactly its network and hyperparameters."""
         believed = posterior(self._encoded(made)[None])
         rank = float(self._acquisition.rank(believed, rng)[0])
         expected = believed.in_scores()
@@ -230,7 +229,7 @@ class Arc(Agent):
         return replace(made, acquisition=self._acquisition.value(rank), mean=mean, std=std)
 
     def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
-        """Return the configuration as a suggestion, with other units where its network is known; None outside."""
+        """Return the configuration as a suggestion, with other units where its network is known; None if none fits."""
         for other in self._domain.renewed(codes):
             architecture, hyperparameters = self._domain.decode(other)
             if not self.space.contains(architecture):
@@ -246,7 +245,7 @@ class Arc(Agent):
 
 
 def _posterior(belief: FittedConditional, scale: Scale, codes: Array) -> Posterior:
-    """Return what is believed of the transformed scores of (m, D) codes."""
+    """Return the posterior of the transformed scores of (m, D) codes."""
     found, centre, spread = belief.posterior(codes), scale.centre, scale.spread
     return Posterior(
         means=centre + spread * found.means,

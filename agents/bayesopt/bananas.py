@@ -1,19 +1,19 @@
-"""BANANAS: an ensemble of networks on the path encoding (White, Neiswanger, Savani).
+"""BANANAS: Bayesian optimisation with an ensemble of neural networks on the path encoding (White, Neiswanger, Savani).
 
 | part        | paper (`preset="paper"`), algorithm 1                | default                                         |
 |-------------|------------------------------------------------------|-------------------------------------------------|
-| features    | which paths a network has                            | how many of each path, and of each operation    |
-|             |                                                      | with its neighbours; on cells profiles, too     |
+| features    | paths, as 0 or 1                                     | counts of paths and of operations with their    |
+|             |                                                      | neighbours; on cells topology features too      |
 | ensemble    | five networks of 10 layers of 20 units               | five of 2 layers of 64                          |
 | learns from | scores                                               | scores compressed below the median              |
 | acquisition | UCB, beta 0.5                                        | the same                                        |
 | candidates  | 100 mutations of the 10 best                         | the whole space if it can be listed, else       |
 |             |                                                      | evolution                                       |
-| batch       | the best of one ranking (ten at a time in the paper) | one by one, each believed before the next       |
+| batch       | the best of one ranking (ten at a time in the paper) | one by one, each fantasised before the next     |
 | first       | the space's pool, as all agents; in the paper t0     | the same                                        |
 |             | random networks                                      |                                                 |
 
-The default was chosen on NAS-Bench-201, so that results on it flatter the default beside the preset.
+The default was chosen on NAS-Bench-201: comparisons with the preset there are biased in favour of the default.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from archive.spaces.base import Space
 
 @dataclass(frozen=True)
 class EnsemblePreset:
-    """What a preset chooses; a setting that is None keeps the preset's.
+    """Values of a preset; a setting that is None keeps them.
 
     Attributes:
         members: Networks of the ensemble.
         layers: Hidden layers of each.
         width: Units of each layer.
-        acquisition: `ucb`, `ei`, `pi`, `its`; or `ts`: the best by UCB, from which joint samples select.
+        acquisition: `ucb`, `ei`, `pi`, `its`; or `ts`: joint samples among the best by UCB.
         kappa: beta, the weight of the uncertainty in UCB.
         transform: A name of `archive.agents.surrogates.outcome_transforms`.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
@@ -83,7 +83,7 @@ class Bananas(ModelBased):
     Args:
         space: Where to search.
         options: See `BatchOptions`; beta of the paper is `kappa`.
-        members: Networks of the ensemble; None for the preset's number, as for all that follow.
+        members: Networks of the ensemble; None means the preset's value, here and in the following settings.
         layers: Hidden layers of each.
         width: Units of each layer.
     """
@@ -118,10 +118,10 @@ class Bananas(ModelBased):
 
 
 def encoding(space: Space, preset: str) -> EmbeddedDistance:
-    """Return the features.
+    """Return the features of a preset.
 
-    Where layers have units, hardly any two networks share a path: there the paths are left out of the default, and
-    the operations are told apart by their units.
+    Where layers have units, hardly any two networks share a path: the default then has no paths, and distinguishes
+    operations by their units.
     """
     remembered = max(8192, len(members_of(space) or ()))
     if preset == "paper":
@@ -133,18 +133,18 @@ def encoding(space: Space, preset: str) -> EmbeddedDistance:
 
 @final
 class JoinedFeatures(EmbeddedDistance):
-    """The features of several encodings side by side, remembered: an ensemble asks for those of all candidates anew.
+    """Concatenated features of several encodings, with a cache: an ensemble needs those of all candidates repeatedly.
 
     Args:
-        parts: Encodings; their norms do not matter here.
-        most: Networks to remember.
+        parts: Encodings; their norms are not used.
+        most: Capacity of the cache in networks.
     """
 
     name: ClassVar[str] = "joined"
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
     def __init__(self, parts: Sequence[EmbeddedDistance], most: int = 8192) -> None:
-        """Start with an empty memory."""
+        """Start with an empty cache."""
         self.parts, self.most = tuple(parts), most
         self._known: OrderedDict[str, Embedded] = OrderedDict()
         self._lock = Lock()
@@ -159,7 +159,7 @@ class JoinedFeatures(EmbeddedDistance):
         return tuple(features for part in self.parts for features in part.features(architecture))
 
     def prepare(self, architecture: Architecture) -> Embedded:
-        """Return the features, from memory if they are there."""
+        """Return the features, from the cache if possible."""
         with self._lock:
             known = self._known.get(architecture.key)
             if known is None:

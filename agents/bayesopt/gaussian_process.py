@@ -6,10 +6,10 @@
 |           | below the median  | prior shared by all components    |             | listed and ranked, else evolution |
 | `paper`   | scores            | greatest marginal likelihood      | UCB         | a pool of 100 by evolution        |
 
-`paper` is how the tree-Wasserstein paper compares distances (section 4.1; its kappa is not given, here 2). Bad networks
-differ by more than good ones do, and the likelihood explains what differs most: compressed, they leave the length
-scales to the good ones. Of twenty observations the likelihood alone says little about half a dozen length scales, which
-a prior decides. The default was chosen on NAS-Bench-201: `archive bench search` compares it with the preset.
+`paper` is the comparison of distances in the tree-Wasserstein paper (section 4.1; its kappa is not given, here 2). The
+scores of bad networks differ by more than those of good ones and dominate the likelihood; compressed, they leave the
+length scales to the good ones. Twenty observations carry little information about half a dozen length scales, hence a
+prior. The default was chosen on NAS-Bench-201: `archive bench search` compares it with the preset.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from archive.spaces.base import Space
 
 @dataclass(frozen=True)
 class GPPreset:
-    """What a preset chooses; a setting that is None (`BatchOptions`) keeps the preset's.
+    """Values of a preset; a setting that is None (`BatchOptions`) keeps them.
 
     Attributes:
-        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: the best by UCB, from which joint samples select.
+        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: joint samples among the best by UCB.
         kappa: Weight of the uncertainty in UCB.
         transform: A name of `archive.agents.surrogates.outcome_transforms`.
         candidates: A name of `archive.agents.acquisition.candidate_generators`.
         batch_rule: A name of `archive.agents.acquisition.batch`.
-        learning: How hyperparameters are found.
-        noise: What is known of the noise.
+        learning: Inference of the hyperparameters.
+        noise: Prior of the noise.
         shared: Whether the prior of a component's weight falls with the number of components.
     """
 
@@ -71,7 +71,7 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
             candidates="auto",
             batch_rule="believer",
             # Log-normal with standard deviations of about 1.5 for length scales and 1 for noise. From 300 networks on,
-            # others change the hyperparameters no more than they change a decision.
+            # further ones change the hyperparameters too little to change a decision.
             learning=MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100),
             noise=LearnedNoise(1e-4, 1.0),
             shared=True,
@@ -93,13 +93,13 @@ PRESETS: Mapping[str, GPPreset] = MappingProxyType(
 def method(
     space: Space, distances: Sequence[Distance[Any]], choices: GPPreset, shortlist: int = 300, **rule: Any
 ) -> Method:
-    """Return how to search with a Gaussian process on one or more distances.
+    """Return the configuration of a search with a Gaussian process on one or more distances.
 
     Args:
-        space: Where to search.
-        distances: All their components enter the covariance.
-        choices: Everything else.
-        shortlist: How many candidates batch rules choose among.
+        space: The search space.
+        distances: Distances; all their components enter the covariance.
+        choices: The preset, with the changed settings.
+        shortlist: Number of candidates that the batch rule selects from.
         **rule: Settings of the batch rule.
 
     Raises:
@@ -121,7 +121,7 @@ def method(
 
 
 def ranking(acquisition: str, kappa: float, rule: str, **settings: Any) -> tuple[Acquisition, BatchSelection]:
-    """Return what ranks candidates, and the batch rule that goes with it."""
+    """Return the acquisition that ranks candidates, and the batch rule with its settings."""
     if acquisition == "ts":
         acquisition, rule = "ucb", "thompson"
     found = acquisitions.get(acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
@@ -135,7 +135,7 @@ def ranking(acquisition: str, kappa: float, rule: str, **settings: Any) -> tuple
 
 @final
 class KernelSearch(ModelBased):
-    """A Gaussian process on a distance of one's choice.
+    """Bayesian optimisation with a Gaussian process on any distance.
 
     Args:
         space: Where to search; the distance must be defined on its networks.
@@ -168,7 +168,7 @@ class KernelSearch(ModelBased):
 
 
 class Baseline(ModelBased):
-    """A Gaussian process on the distance that the class names.
+    """Bayesian optimisation with a Gaussian process on the distance of the class.
 
     Args:
         space: Where to search; the distance must be defined on its networks.
@@ -252,7 +252,7 @@ class GpGromovWasserstein(Baseline):
         when="as a baseline of distances; wiring matters more than operations",
     )
     kernel = "gromov-wasserstein"
-    # Hundreds of candidates against all that is known: eight descents a pair take minutes.
+    # One start instead of eight: with hundreds of candidates against all observations, eight take minutes.
     kernel_settings = MappingProxyType({"starts": 1})
 
 

@@ -1,11 +1,11 @@
-"""What agents with a surrogate share: from the history to a batch.
+"""Base of the agents with a surrogate: the steps from the history to a batch.
 
-    initial design -> surrogate learns what is finished -> believes what is pending -> candidates -> batch rule
+    initial design -> surrogate fitted to observations -> pending fantasised -> candidates -> batch rule
 
 | symbol | meaning                                                                  |
 |--------|--------------------------------------------------------------------------|
 | n      | networks to suggest at once                                              |
-| L      | short list: networks of greatest acquisition, among which a batch is cut |
+| L      | short list: networks of greatest acquisition, the input of a batch rule  |
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Method:
-    """How a model-based agent searches.
+    """Configuration of a model-based agent.
 
     Attributes:
-        surrogate: Learns the scores.
-        acquisition: Ranks networks for the short list; its value is on record with a suggestion.
-        source: Makes the candidates.
-        rule: Selects the batch from the short list.
+        surrogate: Model of the scores.
+        acquisition: Ranking of networks for the short list; its value is recorded with a suggestion.
+        source: Generator of the candidates.
+        rule: Selection of the batch from the short list.
         shortlist: L, at least 1.
-        transfer: What makes use of sources of other tasks; None leaves them alone.
+        transfer: Use of source studies of other tasks; None ignores them.
     """
 
     surrogate: Surrogate
@@ -55,17 +55,16 @@ class Method:
 
 
 class ModelBased(Agent):
-    """An agent that suggests what a surrogate finds promising.
+    """An agent that suggests the networks of greatest acquisition under a surrogate.
 
-    The space's initial pool comes first; while nothing is finished, random networks. Then the surrogate learns from
-    all finished evaluations, pending proposals are believed to score as expected, and a batch is selected. Networks
-    enter the surrogate without layers that no path passes: those change nothing that is trained.
+    The space's initial pool comes first; while no evaluation is finished, random networks. Then the surrogate is fitted
+    to all finished evaluations, pending proposals are fantasised at their posterior mean, and a batch is selected.
+    Networks enter the surrogate without layers on no path from input to output: these do not affect the training.
 
     Args:
-        space: Where to search.
-        n_initial: How many evaluations of the pool come before the first of the model; observations of any origin
-            count.
-        method: How to search.
+        space: The search space.
+        n_initial: Number of evaluations of the pool before the first of the model; observations of any origin count.
+        method: Configuration of the search.
 
     Raises:
         UsageError: `n_initial` or the length of the short list is out of range.
@@ -101,7 +100,7 @@ class ModelBased(Agent):
         if len(suggestions) < n and history.usable:
             chosen = self._choose(history, n - len(suggestions), rng)
             suggestions, history = [*suggestions, *chosen], history.with_pending(chosen)
-        # Candidates may run out before the space does: what is left, if anything, is beyond their reach.
+        # Candidates may be exhausted before the space is: the networks that remain are not reached by their generator.
         missing = n - len(suggestions)
         return [*suggestions, *samples(self.space, missing, history.known, rng)] if missing else suggestions
 

@@ -7,7 +7,7 @@ import pytest
 
 from archive import spaces
 from archive.agents.base import History, Pending
-from archive.agents.bayesopt.initial_design import most_telling
+from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.portfolio import Portfolio
 from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, model
 from archive.errors import UnknownNameError, UsageError
@@ -87,7 +87,7 @@ def test_operations_are_counted_whatever_their_order():
 
 def test_the_first_networks_tell_most():
     networks, covariance = points(60), exponential(3)
-    chosen = most_telling(networks, [], 3, Differences(), covariance)
+    chosen = alc_design(networks, [], 3, Differences(), covariance)
     gram = covariance.value(
         Differences().distances(networks).stack, covariance.bounds(Differences().distances(networks).stack).mean(axis=1)
     )
@@ -101,7 +101,7 @@ def test_the_first_networks_tell_most():
         others = [left([*chosen[: size - 1], at]) for at in range(60) if at not in chosen[: size - 1]]
         assert left(chosen[:size]) == pytest.approx(min(others))
     # What is known is not told again.
-    (second,) = most_telling(networks, [networks[chosen[0]]], 1, Differences(), covariance)
+    (second,) = alc_design(networks, [networks[chosen[0]]], 1, Differences(), covariance)
     assert second == chosen[1]
 
 
