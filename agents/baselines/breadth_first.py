@@ -1,7 +1,7 @@
-"""Breadth-first search, the blind baseline of the network-morphism paper.
+"""Breadth-first search, the baseline without scores of the network-morphism paper.
 
-The paper puts it in the place of Bayesian optimisation over the same tree of morphisms: "it always searches a large
-number of neighbors first", whatever they score.
+In the paper it replaces Bayesian optimisation over the same tree of morphisms: "it always searches a large number of
+neighbors first", whatever their scores.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from archive.spaces.base import Space
 
 @final
 class BreadthFirst(Agent):
-    """Expands networks in the order in which they were recorded; scores do not count.
+    """Expansion of networks in the order of their records, independent of scores.
 
-    The queue is the history: what is finished, then what is pending. Its first network with an unknown neighbour is
-    expanded, its neighbours in random order. Where every neighbour of everything is known, random networks follow.
+    The queue is the history: finished evaluations, then pending proposals. The first network with an unknown neighbour
+    is expanded, its neighbours in random order. Where all neighbours are known, random networks follow.
 
     Args:
-        space: Where to search.
-        n_initial: How many networks of the initial pool are the roots; the paper has one.
+        space: The search space.
+        n_initial: Number of roots, networks of the initial pool; the paper has one.
     """
 
     kind = "bfs"
@@ -43,7 +43,7 @@ class BreadthFirst(Agent):
         if n_initial < 0:
             raise UsageError(f"n_initial must be >= 0, got {n_initial}")
         self.n_initial = n_initial
-        # What it remembers speeds later calls up and changes none of their results.
+        # A cache of neighbours: it makes later calls faster and changes none of their results.
         self._neighbourhood = Neighbourhood(space)
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -57,7 +57,7 @@ class BreadthFirst(Agent):
         ]
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
         expanded: set[str] = set()
-        # The queue grows by what is found, so that a batch goes on where its own first members lead.
+        # New neighbours extend the queue, so that a large batch also expands its own first members.
         for node in queue:
             if len(suggestions) == n:
                 break

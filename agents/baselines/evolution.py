@@ -1,4 +1,4 @@
-"""The evolutionary baseline of NASBOT (appendix C.1): the optimiser of the acquisition, fed with real evaluations."""
+"""Evolutionary baseline of NASBOT (appendix C.1): the optimiser of the acquisition, applied to real evaluations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from archive.architecture.graph import Architecture
 class Evolution(Pooled):
     """Mutations of networks that scored well: pi proportional to exp(score / standard deviation of the scores).
 
-    The paper draws `N_mut = 10` parents a generation from the scores of all generations before. Here a suggestion is
-    drawn when it is asked for, from all scores that are known by then: with ten suggestions asked for at once the two
-    are the same, with fewer this one knows more.
+    The paper draws `N_mut = 10` parents a generation from the scores of all earlier generations. Here a suggestion is
+    drawn at the request, from all scores recorded until then: for ten suggestions at once the two are the same, for
+    fewer this agent uses more scores.
 
     Args:
-        space: Where to search.
-        n_initial: How many networks of the space's initial pool come first.
+        space: The search space.
+        n_initial: Number of networks of the space's initial pool that come first.
     """
 
     kind = "evolution"
@@ -53,7 +53,7 @@ class Evolution(Pooled):
     def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:
         finished = [seen for seen in history.usable if self.space.contains(seen.architecture)]
         if not finished:
-            # Nothing is finished yet, so nothing can be selected: every network of the pool is as good.
+            # No evaluation is finished, so that selection is impossible: all networks of the pool have equal weight.
             pool = self.space.initial_pool(rng)
             return pool, np.zeros(len(pool))
         return [seen.architecture for seen in finished], np.array([seen.score for seen in finished])

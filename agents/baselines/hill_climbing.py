@@ -4,8 +4,8 @@
     n_neigh   children of a generation, all of one parent         8      `children`
     n_NM      random morphisms that make a child                  5      `steps`
 
-The network-morphism paper compares with it: it "only takes one step at a time in morphing the current best
-architecture". SEAS' parent competes with its children, so that the parent's score never falls.
+A baseline of the network-morphism paper: it "only takes one step at a time in morphing the current best architecture".
+In SEAS the parent competes with its children, so that the parent's score never decreases.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from archive.spaces.base import Space
 
 @final
 class HillClimbing(Agent):
-    """Mutates the best network of all that was evaluated before the present generation began.
+    """Mutations of the best network evaluated before the current generation.
 
-    Which generation it is follows from the number of evaluations, those on their way included. With proposals of the
-    generation before still pending, the parent is the best of what has finished.
+    The number of finished and pending evaluations determines the generation. While proposals of the previous generation
+    are pending, the parent is the best finished network.
 
     Args:
-        space: Where to search; its random mutation is the morphism.
+        space: The search space; its random mutation is the morphism.
         children: n_neigh.
         steps: n_NM. SEAS takes 5, on networks of a dozen layers; five steps in a cell of six edges are a random cell.
-        n_initial: Networks of the initial pool that come first; SEAS begins with one small network.
+        n_initial: Number of networks of the initial pool that come first; SEAS begins with one small network.
     """
 
     kind = "hill-climbing"
@@ -63,7 +63,7 @@ class HillClimbing(Agent):
             parent = self._parent(history, self.n_initial + generation * self.children)
             found = [] if parent is None else self._offspring(parent, count, taken, rng)
             if len(found) < count:
-                # Nothing has finished, or all around the parent is known: SEAS would be at its end.
+                # No evaluation is finished, or all neighbours of the parent are known: SEAS would end.
                 rest = {*taken, *(child.architecture.functional_key for child in found)}
                 found += samples(self.space, count - len(found), rest, rng)
             suggestions += found

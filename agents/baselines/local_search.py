@@ -1,7 +1,7 @@
-"""Local search, which is hard to beat on small spaces (White et al., 2020; Ottelander et al., 2020).
+"""Local search, a strong baseline on small spaces (White et al., 2020; Ottelander et al., 2020).
 
     symbol   meaning                                                              here
-    v_i      the network that the search stands on                                `_stand`
+    v_i      current network of the climb                                         `_stand`
     N(v_i)   all networks one modification away                                   `Neighbourhood`
 
 A climb starts at the best of some random networks. In the paper's Algorithm 1 all of N(v_i) is evaluated, then v_{i+1}
@@ -25,15 +25,15 @@ from archive.spaces.base import Space
 
 @final
 class LocalSearch(Agent):
-    """Evaluates the neighbours of the best network of the present climb.
+    """Evaluation of the neighbours of the best network of the current climb.
 
-    Climbs are read off the history: a climb's evaluations end with the last neighbour of its local optimum, what was
-    recorded after that belongs to the next. Evaluations of other agents take part as if they were its own.
+    Climbs are reconstructed from the history: a climb's evaluations end with the last neighbour of its local optimum,
+    later ones belong to the next climb. Evaluations of other agents count as its own.
 
     Args:
-        space: Where to search.
-        n_initial: Networks that every climb chooses its start from: the initial pool first, then random ones. Ten in
-            the authors' code.
+        space: The search space.
+        n_initial: Number of networks among which every climb selects its start: the initial pool first, then random
+            networks. Ten in the authors' code.
         full: Whether all neighbours are evaluated before the search moves, as in Algorithm 1.
     """
 
@@ -51,7 +51,7 @@ class LocalSearch(Agent):
         if n_initial < 0:
             raise UsageError(f"n_initial must be >= 0, got {n_initial}")
         self.n_initial, self.full = n_initial, full
-        # What it remembers speeds later calls up and changes none of their results.
+        # A cache of neighbours: it makes later calls faster and changes none of their results.
         self._neighbourhood = Neighbourhood(space)
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -69,13 +69,13 @@ class LocalSearch(Agent):
             suggestions += found
             taken.update(child.architecture.functional_key for child in found)
             begin += end
-        # A new climb, or nothing has finished, or all that can be reached is known.
+        # A new climb, or no evaluation is finished, or all reachable networks are known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _climb(
         self, climb: Sequence[Observation], n: int, taken: set[str], rng: np.random.Generator
     ) -> tuple[list[Suggestion], int]:
-        """Return up to n unknown neighbours, and how many evaluations the climb took if there are less than n."""
+        """Return up to n unknown neighbours; if they are fewer, also the number of evaluations of the climb."""
         starts = climb[: max(self.n_initial, 1)] if self.full else climb
         stand = max(starts, key=lambda one: one.score)
         while True:

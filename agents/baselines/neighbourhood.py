@@ -1,4 +1,4 @@
-"""The unknown neighbours of a network: what local search and breadth-first search ask for next."""
+"""Unknown neighbours of a network, the suggestions of local search and breadth-first search."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from archive.agents.base import Suggestion
 from archive.architecture.graph import Architecture
 from archive.spaces.base import Mutation, Space
 
-# Layers up to which all neighbours are listed: those of a cell take milliseconds, those of a network of 20 layers, of
-# which there are a thousand, a second.
+# Largest number of layers for which all neighbours are listed: those of a cell take milliseconds, the thousand of a
+# network of 20 layers a second.
 _LAYERS = 10
-# Draws of one modification before the neighbours of a larger network are listed all the same.
+# Draws of one modification without a new network after which the neighbours of a larger network are listed too.
 _DRAWS = 40
 
 
 class Neighbourhood:
     """Neighbours in random order.
 
-    Lists of neighbours are remembered: later calls are faster, and their results the same.
+    Lists of neighbours are cached, which changes no result.
 
     Args:
-        space: What makes the neighbours.
+        space: The search space, which defines the neighbours.
     """
 
     def __init__(self, space: Space) -> None:
@@ -42,17 +42,17 @@ class Neighbourhood:
     ) -> list[Suggestion]:
         """Return up to n distinct neighbours whose functional key is not taken.
 
-        Of a small network all neighbours are as likely. Those of a large one are drawn by the space's own random
-        mutation, and listed only once it finds no new ones.
+        All neighbours of a small network are equally likely. Those of a large one are drawn by the space's random
+        mutation, and listed only when it finds no new ones.
 
         Args:
             architecture: A member of the space.
-            n: How many.
-            taken: Functional keys.
+            n: Number of neighbours.
+            taken: Functional keys to leave out.
             rng: Source of randomness.
 
         Returns:
-            n of them; fewer only where there are no more.
+            n neighbours; fewer only where no more exist.
         """
         found: dict[str, Suggestion] = {}
         if len(architecture.layers) > _LAYERS and architecture not in self._listed:
@@ -70,6 +70,6 @@ class Neighbourhood:
 
 def _add(found: dict[str, Suggestion], mutation: Mutation, parent: Architecture, taken: Collection[str]) -> None:
     key = mutation.child.functional_key
-    # What a table draws for want of a neighbour is none.
+    # A table without a neighbour draws another network, which is none.
     if len(mutation.operations) == 1 and mutation.operations != ("draw",) and key not in taken:
         found.setdefault(key, Suggestion(mutation.child, parent=parent, operations=mutation.operations))

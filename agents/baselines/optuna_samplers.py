@@ -1,4 +1,4 @@
-"""Optuna's samplers as agents: what a user would install instead.
+"""Optuna's samplers as agents, for comparison.
 
 `tpe` is the tree-structured Parzen estimator (Bergstra et al., 2011; Watanabe, 2023), which models the decisions of
 good and of other networks by two densities and proposes where their ratio is largest. `gp-optuna` is Optuna's Gaussian
@@ -25,18 +25,18 @@ from archive.spaces.base import Space
 if TYPE_CHECKING:
     import optuna
 
-# Draws that are known or no member, before the rest of a batch is drawn at random. A draw takes milliseconds.
+# Rejected draws (known, or no member) after which the rest of a batch is random. A draw takes milliseconds.
 _MISSES = 30
 
 
 class OptunaAgent(Agent):
-    """Tells an Optuna study in memory everything that is known, then asks it.
+    """An Optuna study in memory: `tell` for the whole history, then `ask`.
 
-    Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or
-    known, is asked for again. Networks that no decisions make, the branched ones of `cnn` and `mlp`, are not told.
+    Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or is
+    known, is rejected and repeated. Networks without decisions, the branched ones of `cnn` and `mlp`, are left out.
 
     Args:
-        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         startup: Evaluations before the first use of the model; before that the sampler draws at random.
 
     Raises:
@@ -88,8 +88,8 @@ class OptunaAgent(Agent):
         study.add_trial(self._optuna.trial.create_trial(params=params, distributions=distributions, **result))
 
     def _params(self, made: Vector) -> dict[str, str]:
-        # The choices of a cell that do not matter are told as the first, so that all trials have all parameters: a
-        # Gaussian process of Optuna's learns of those only that every trial has.
+        # Choices of a cell without effect are set to the first one, so that all trials have all parameters: Optuna's
+        # Gaussian process uses only parameters that every trial has.
         full = made if self._decisions.roots else [max(choice, 0) for choice in made]
         pairs = zip(self._decisions.decisions, full, strict=True)
         return {decision.name: decision.choices[at] for decision, at in pairs if at != ABSENT}
@@ -101,8 +101,8 @@ class OptunaAgent(Agent):
             trial = study.ask()
             drawn = self._decisions.decode(self._drawn(trial))
             if drawn is None or drawn.functional_key in history.known or drawn.functional_key in found:
-                # It stays a running trial, which counts as a bad one: the densities of a few decisions have so clear a
-                # maximum that the sampler would draw it again and again.
+                # A rejected draw stays a running trial, which counts as a bad one: the densities of a few decisions
+                # have so sharp a maximum that the sampler would otherwise repeat the draw.
                 misses += 1
                 continue
             found[drawn.functional_key] = drawn
@@ -123,11 +123,11 @@ class Tpe(OptunaAgent):
     """Optuna's TPESampler; pending proposals count as bad ones (`constant_liar`).
 
     Args:
-        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         startup: Evaluations before the first use of the model.
-        multivariate: Whether decisions are modelled jointly. Optuna's own default, one by one, all but always draws
-            the same network of a cell, and spends its time on draws that are known.
-        candidates: Draws from the density of the good ones, of which the one of largest ratio is taken.
+        multivariate: Whether decisions are modelled jointly. Optuna's default, one by one, almost always draws the same
+            network of a cell, and spends its time on known draws.
+        candidates: Draws from the density of good networks, among which the largest ratio is selected.
     """
 
     kind = "tpe"
@@ -161,11 +161,11 @@ class Tpe(OptunaAgent):
 class GpOptuna(OptunaAgent):
     """Optuna's GPSampler, for comparison.
 
-    It learns of those decisions only that all networks make: in `cnn` and `mlp` of the depth, while operations and
-    units are drawn at random.
+    It uses only the decisions that all networks have: in `cnn` and `mlp` the depth, while operations and units are
+    drawn at random.
 
     Args:
-        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         startup: Evaluations before the first use of the model.
         deterministic: Whether scores have no noise.
     """
@@ -200,7 +200,7 @@ def _optuna(agent: str) -> Any:
 
 @contextmanager
 def _quiet(optuna: Any) -> Iterator[None]:
-    """Keep Optuna from reporting every study and from warning that its settings are experimental."""
+    """Silence Optuna's log of every study and its warnings of experimental settings."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -1,4 +1,4 @@
-"""What agents share that begin with networks of the space's initial pool."""
+"""Base of agents that begin with networks of the space's initial pool."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from archive.spaces.base import Space
 
 
 class Pooled(Agent):
-    """An agent whose own suggestions come after the first of the initial pool.
+    """An agent with networks of the initial pool before its own suggestions.
 
     Args:
-        space: Where to search.
-        n_initial: How many networks of the space's initial pool come first.
+        space: The search space.
+        n_initial: Number of networks of the space's initial pool that come first.
     """
 
     def __init__(self, space: Space, n_initial: int = 10) -> None:
@@ -45,7 +45,7 @@ class Pooled(Agent):
 
         Args:
             history: As in `propose`.
-            n: How many, at least 1.
-            taken: What is known and what is suggested of the pool, by `functional_key`: none of it comes again.
-            rng: The one source of randomness.
+            n: Number of suggestions, at least 1.
+            taken: Known networks and suggestions of the pool by `functional_key`, which must not be repeated.
+            rng: The only source of randomness.
         """

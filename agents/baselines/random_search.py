@@ -1,4 +1,4 @@
-"""The two random baselines: one samples the space, the other wanders as NASBOT does but chooses blindly."""
+"""Random baselines: samples of the space, and NASBOT's evolutionary schedule with a random acquisition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archive.spaces.base import Space
 
 
 class RandomSearch(Agent):
-    """Samples of the space, independent of what is known of it."""
+    """Samples of the space, independent of the observations."""
 
     kind = "random"
     info = AgentInfo(
@@ -32,13 +32,13 @@ class RandomSearch(Agent):
 
 
 class Rand(Pooled):
-    """NASBOT's RAND (appendix C.1): its evolutionary optimiser, fed with Unif(0, 1) in place of the acquisition.
+    """NASBOT's RAND (appendix C.1): its evolutionary optimiser, with Unif(0, 1) in place of the acquisition.
 
-    It may reach every network that NASBOT may reach, by the same schedule, and picks among them at random.
+    It reaches the same networks as NASBOT by the same schedule, and selects among them at random.
 
     Args:
-        space: Where to search.
-        n_initial: How many networks of the space's initial pool come first.
+        space: The search space.
+        n_initial: Number of networks of the space's initial pool that come first.
     """
 
     kind = "rand"
@@ -58,7 +58,7 @@ class Rand(Pooled):
         while len(suggestions) < n:
             found = best_new(wander(self.space, list(known.values()), rng), known)
             if found is None:
-                # Every line of mutations ends in known networks; what is left, if anything, lies far from them.
+                # All chains of mutations end in known networks; those that remain, if any, are farther away.
                 return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
             child = found.candidate
             suggestions.append(Suggestion(child.architecture, parent=child.parent, operations=child.operations))
@@ -72,7 +72,7 @@ def samples(space: Space, n: int, taken: Collection[str], rng: np.random.Generat
 
 
 def wander(space: Space, known: Sequence[Architecture], rng: np.random.Generator) -> list[Ranked]:
-    """Return networks that NASBOT's schedule reaches from the pool and what is known, in random order."""
+    """Return networks that NASBOT's schedule reaches from the pool and the known networks, in random order."""
 
     def blind(architectures: Sequence[Architecture]) -> Array:
         return rng.uniform(size=len(architectures))

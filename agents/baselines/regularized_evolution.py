@@ -1,11 +1,11 @@
-"""Regularized evolution: the oldest dies, not the worst (Real et al., 2019, Algorithm 1).
+"""Regularized evolution: the population loses its oldest network, not its worst (Real et al., 2019, Algorithm 1).
 
     symbol   meaning                                                BANANAS   NAS-Bench-101
     P        networks in the population                             30        50
     S        networks in a tournament, drawn with replacement       10        10
 
-A network that was lucky once leaves the population with its age; only what is good again and again in its descendants
-stays. BANANAS' text says that the worst is removed; its code, like NAS-Bench-101's, removes the oldest.
+A network with one lucky evaluation leaves the population by age; only traits that score well repeatedly, in its
+descendants, remain. BANANAS' text removes the worst; its code, like NAS-Bench-101's, removes the oldest.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from archive.spaces.base import Space
 
 @final
 class RegularizedEvolution(Agent):
-    """Mutates the winner of a tournament among the P networks that were evaluated last.
+    """Mutations of the winner of a tournament among the last P evaluated networks.
 
-    The population is read off the history: the last P finished evaluations, whoever proposed them. Until there are
-    `n_initial`, suggestions are the space's initial pool, then random networks.
+    The population is the last P finished evaluations of the history, by any agent. Before `n_initial` evaluations,
+    suggestions are the space's initial pool, then random networks.
 
     Args:
-        space: Where to search.
+        space: The search space.
         population: P, BANANAS' by default; 50 in NAS-Bench-101.
         tournament: S.
         n_initial: Evaluations before the first tournament, ten in BANANAS' code, P in Algorithm 1.
@@ -68,7 +68,7 @@ class RegularizedEvolution(Agent):
             taken.update(suggestion.architecture.functional_key for suggestion in random)
             suggestions += draw_new(lambda: self._child(alive, rng), n - len(suggestions), taken)
             taken.update(suggestion.architecture.functional_key for suggestion in suggestions)
-        # Nothing has finished, or every mutation of the population is known.
+        # No evaluation is finished, or every mutation of the population is known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _child(self, alive: list[Observation], rng: np.random.Generator) -> Suggestion:

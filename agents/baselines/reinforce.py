@@ -1,9 +1,9 @@
-"""REINFORCE on independent decisions, as NAS-Bench-101 runs it (Williams, 1992; Ying et al., 2019).
+"""REINFORCE on independent decisions, as in NAS-Bench-101 (Williams, 1992; Ying et al., 2019).
 
     symbol   meaning                                                              shape
     l        logits of decision d, 0 at first                                     (choices,)
-    p        softmax(l), what choice d is drawn from                              (choices,)
-    r, b     a reward; moving average of the rewards up to and with r             scalars
+    p        softmax(l), the distribution of choice d                             (choices,)
+    r, b     a reward; moving average of the rewards, r included                  scalars
     m, a     momentum of the average, learning rate                               scalars
 
     log-likelihood   log pi(x) = sum over the decisions made of log p_d(x_d)
@@ -31,19 +31,19 @@ from archive.spaces.base import Space
 
 @final
 class Reinforce(Agent):
-    """Draws networks from a policy that finished evaluations have shaped.
+    """Draws from a policy that is trained on the finished evaluations.
 
-    The policy is computed anew from the history, one update an evaluation, in order. The archive keeps networks, not
-    the draws that made them: of several lists of decisions that make one network, the encoding's is rewarded. What
-    other agents evaluated counts as drawn from the policy. A draw that is no member, or known, is drawn again.
+    The policy is recomputed from the history, one update for each evaluation, in order. The archive stores networks,
+    not draws: where several lists of decisions define one network, that of the encoding is rewarded. Evaluations of
+    other agents count as draws from the policy. A draw that is no member, or is known, is repeated.
 
     Args:
-        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
+        space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
         learning_rate: a; 0.1 in NAS-Bench-101.
         momentum: m.
-        standardise: Whether rewards are scores in units of their standard deviation. NAS-Bench-101 takes accuracies
-            in [0, 1] as they are; a policy that learns from differences of a hundredth needs thousands of evaluations,
-            and scores of another unit another learning rate.
+        standardise: Whether rewards are scores in units of their standard deviation. NAS-Bench-101 uses accuracies in
+            [0, 1]; with differences of a hundredth a policy needs thousands of evaluations, and scores of another unit
+            need another learning rate.
 
     Raises:
         UsageError: A setting is out of range, or the space is not made of decisions.

@@ -1,10 +1,11 @@
 """TreeBO: Bayesian optimisation of tree-structured decisions (Jenatton et al., 2017), a baseline of NASBOT.
 
-NASBOT wrote its own, since none was published: feed-forward networks only, of every depth that the space allows, the
-space's constraints checked before an evaluation, the whole covariance matrix, and no training hyperparameters (appendix
-C.1). So does this. Cells have one shape and are a single leaf; the linear part and the leaf's process remain.
+As no implementation was published, NASBOT's authors wrote one: feed-forward networks only, of every depth of the space,
+the space's constraints checked before an evaluation, the whole covariance matrix, and no training hyperparameters
+(appendix C.1). This implementation follows theirs. Cells have one shape and are a single leaf; the model keeps its
+linear part and the leaf's Gaussian process.
 
-    step 1   the leaf with the largest acquisition among random completions and variants of what scored best
+    step 1   the leaf with the largest acquisition among random completions and variants of the best observations
     step 2   local search in that leaf: the best change of one decision, until none is better
 """
 
@@ -26,23 +27,23 @@ from archive.spaces.base import Space
 
 # Step 1: random completions, and variants of each of the best observations.
 _RANDOM, _BEST, _VARIANTS = 200, 5, 20
-# Step 2: length of a climb, and changes valued in a step: all of a cell's, some of the hundreds of a deep chain's.
+# Step 2: length of a climb, and changes ranked in a step: all of a cell's, some of the hundreds of a deep chain's.
 _ROUNDS, _CHANGES = 15, 60
-# The best of a leaf that are decoded, and leaves, before a random network is suggested.
+# Number of best candidates of a leaf to decode, and of leaves, before a random network is suggested.
 _DECODED, _LEAVES = 40, 3
 
 
 @final
 class TreeBO(Agent):
-    """Maximises the acquisition of a Gaussian process that knows which decisions exist.
+    """Bayesian optimisation with a Gaussian process on conditional decisions.
 
-    The space's initial pool comes first. Branched networks are not learnt from: no decisions make them.
+    The space's initial pool comes first. Branched networks are ignored: they have no decisions.
 
     Args:
-        space: Where to search: cells, or `mlp` and `cnn`, of which it finds chains only.
-        n_initial: How many evaluations of the pool come before the first of the model.
+        space: The search space: cells, or `mlp` and `cnn`, of which it finds chains only.
+        n_initial: Number of evaluations of the pool before the first of the model.
         acquisition: `ei`, `ucb` or `pi`.
-        climbs: Local searches in a leaf.
+        climbs: Number of local searches in a leaf.
 
     Raises:
         UsageError: A setting is out of range, or the space is not made of decisions.
@@ -85,7 +86,7 @@ class TreeBO(Agent):
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
             model = model.hallucinate([made])
-        # Nothing that it can learn from has finished, or the leaf has no new member.
+        # No usable evaluation is finished, or the leaf has no new member.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _learn(self, history: History, pending: Sequence[Pending], rng: np.random.Generator) -> FittedTree | None:
@@ -102,7 +103,7 @@ class TreeBO(Agent):
         self, model: FittedTree, taken: Collection[str], rng: np.random.Generator
     ) -> tuple[Vector, Suggestion] | None:
         valued = self._valued(model, self._candidates(model, rng), rng)
-        # A leaf whose best are no members, or known, gives way to the next.
+        # The next leaf follows where the best candidates of one are no members, or known.
         for leaf in list(dict.fromkeys(made[: self._decisions.roots] for made in valued))[:_LEAVES]:
             inside = {made: rank for made, rank in valued.items() if made[: self._decisions.roots] == leaf}
             for made, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
@@ -120,14 +121,14 @@ class TreeBO(Agent):
         return [*random, *(self._variant(model.vectors[at], rng) for at in order for _ in range(_VARIANTS))]
 
     def _variant(self, made: Vector, rng: np.random.Generator) -> Vector:
-        """Return decisions of which one is made anew, the depth as likely as any other."""
+        """Return decisions with one of them redrawn; the depth is as likely as any other."""
         decided = [d for d, choice in enumerate(made) if choice != ABSENT]
         changed = list(made)
         changed[decided[rng.integers(len(decided))]] = ABSENT
         return self._decisions.completed(changed, rng)
 
     def _climbed(self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator) -> dict[Vector, float]:
-        """Return all decisions of one leaf that local search has valued, best first."""
+        """Return all decisions of one leaf that the local search ranked, best first."""
         for start in list(inside)[: self.climbs]:
             stand = start
             for _ in range(_ROUNDS):
@@ -140,7 +141,7 @@ class TreeBO(Agent):
         return _best_first(inside)
 
     def _changes(self, made: Vector, rng: np.random.Generator) -> list[Vector]:
-        """Return what one other choice makes, in the same leaf; some of it where there is much."""
+        """Return the neighbours by one choice in the same leaf; a random part of them where they are many."""
         changes = [
             (d, choice)
             for d in range(self._decisions.roots, len(made))
@@ -152,7 +153,7 @@ class TreeBO(Agent):
         return [self._decisions.completed((*made[:d], choice, *made[d + 1 :]), rng) for d, choice in pairs]
 
     def _valued(self, model: FittedTree, vectors: Sequence[Vector], rng: np.random.Generator) -> dict[Vector, float]:
-        """Return the rank of each, best first."""
+        """Return the acquisition of each, best first."""
         distinct = list(dict.fromkeys(vectors))
         if not distinct:
             return {}

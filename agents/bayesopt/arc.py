@@ -1,4 +1,4 @@
-"""Arc: joint search of architecture and conditional hyperparameters (Swersky et al., 2014: Raiders of the Lost …).
+"""Arc: joint search of architecture and conditional hyperparameters (Swersky et al., 2014).
 
 | setting   | default                 | `preset="paper"` | why                                                      |
 |-----------|-------------------------|------------------|----------------------------------------------------------|
@@ -60,9 +60,9 @@ PRESETS = {"default": ArcPreset(True, 20, "compress-below-median"), "paper": Arc
 class Arc(Agent):
     """Bayesian optimisation of depth, units, learning rates, dropout rates and norm constraints of perceptrons.
 
-    The networks are chains of up to five hidden layers; their training is defined by `Suggestion.hyperparameters`, which
-    `archive.trainer.fit.hyperparameters` applies. The first suggestions are random. Chains of other agents count as
-    trained by the protocol. Other networks, and evaluations with hyperparameters outside the domain, are ignored.
+    The networks are chains of up to five hidden layers, trained with the hyperparameters of the suggestion
+    (`archive.trainer.fit.hyperparameters`). The first suggestions are random. Chains of other agents count as trained
+    by the protocol. Other networks, and evaluations with hyperparameters outside the domain, are ignored.
 
     As with every agent a network is proposed once, whatever its hyperparameters: where the best configuration is of a
     known network, one layer gets a few more or fewer units.

@@ -81,7 +81,7 @@ class Bananas(ModelBased):
     """An ensemble of feed-forward networks ranks candidates by an upper confidence bound.
 
     Args:
-        space: Where to search.
+        space: The search space.
         options: See `BatchOptions`; beta of the paper is `kappa`.
         members: Networks of the ensemble; None means the preset's value, here and in the following settings.
         layers: Hidden layers of each.

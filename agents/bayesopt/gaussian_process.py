@@ -138,7 +138,7 @@ class KernelSearch(ModelBased):
     """Bayesian optimisation with a Gaussian process on any distance.
 
     Args:
-        space: Where to search; the distance must be defined on its networks.
+        space: The search space; the distance must be defined on its networks.
         options: See `BatchOptions`.
         kernel: Name of the distance.
         kernel_settings: Its settings by name.
@@ -171,7 +171,7 @@ class Baseline(ModelBased):
     """Bayesian optimisation with a Gaussian process on the distance of the class.
 
     Args:
-        space: Where to search; the distance must be defined on its networks.
+        space: The search space; the distance must be defined on its networks.
         options: See `BatchOptions`.
     """
 

@@ -4,16 +4,16 @@
 |-------------------------|-------------------------|----------------------------------|-----------------------|
 | kernel                  | `edit`: exp(-gamma d)   | `bourgain`: exp(-rho^2), eq. (2) | ranks cells better    |
 | layers                  | `attributes`            | `width`, eq. (5)                 | conv3 is near conv5   |
-| alpha, gamma            | learnt, with the noise  | 1, 1, noise variance 1e-4        | no unit is given      |
+| alpha, gamma            | fitted, with the noise  | 1, 1, noise variance 1e-4        | the paper has no unit |
 | transform               | `compress-below-median` | `standardise`                    | outliers are bad ones |
 | lam                     | 1, eq. (3)              | the same                         | the authors' code     |
 | kappa                   | 2.576, eq. (9)          | the same                         | the authors' code     |
 | decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code     |
 | n_initial               | 10                      | the same                         | see below             |
 
-The paper gives no numbers; those of its preset are in the authors' code, but for the noise: that code adds 1e-10, a
-repair of rounding, where evaluations that are repeated need noise that is one. The paper's first networks are
-neighbours of one another; here the space's pool comes first under either preset, as with all agents.
+The paper gives no numbers; those of its preset are in the authors' code, except for the noise: the code adds 1e-10, a
+repair of rounding, but repeated evaluations need a real noise variance. The paper's first networks are neighbours of
+one another; here the space's pool comes first under either preset, as with all agents.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from archive.kernels.gram import Gram
 from archive.spaces.base import Space
 
 KERNELS = ("bourgain", "edit")
-# Of standardised scores. Ours: the authors' code adds 1e-10, which repeated evaluations that differ would break.
+# Noise variance of standardised scores. The authors' code adds 1e-10, which differing repeated evaluations contradict.
 _PAPER_NOISE = 1e-4
-# Reference sets of each size; with ceil(ln n) of them chance decides much (`kernels.bourgain`).
+# Reference sets of each size; with ceil(ln n) of them the variance is large (`kernels.distances.bourgain`).
 _REPEATS = 20
 
 
 @dataclass(frozen=True)
 class MorphismPreset:
-    """What settings that are left out are taken to be."""
+    """Values of the settings that are None."""
 
     kernel: str
     layers: Comparison
@@ -66,31 +66,30 @@ PRESETS = {
 
 @final
 class Morphism(ModelBased):
-    """Grows evaluated networks by sequences of morphisms, towards a large upper confidence bound.
+    """Bayesian optimisation over sequences of morphisms of evaluated networks, by upper confidence bound.
 
-    Each suggestion names the evaluated network that it comes from and the operations in their order, so that a
-    trainer can let it inherit weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which
-    only grow networks; in cells, whose layers have no widths and no weights to keep, they are the space's
-    modifications.
+    Each suggestion names its evaluated ancestor and the operations in their order, so that a trainer can inherit
+    weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which only grow networks; in
+    cells, whose layers have no widths and no weights to keep, they are the space's modifications.
 
     Args:
-        space: Where to search; any.
-        n_initial: How many evaluations of the pool come before the first of the model.
-        preset: `default` or `paper`; what follows is taken from it where it is None.
+        space: The search space; any.
+        n_initial: Number of evaluations of the pool before the first of the model.
+        preset: `default` or `paper`; the following settings have its values where they are None.
         kernel: `edit` or `bourgain`.
-        layers: What the edit distance compares layers by, `attributes` or `width`.
+        layers: Comparison of layers in the edit distance, `attributes` or `width`.
         lam: Weight of the skips in the edit distance.
         acquisition: `ucb` (the paper's), `ei` or `pi`.
         kappa: Weight of the uncertainty in `ucb`.
-        transform: What happens to scores before they are learnt.
+        transform: Outcome transform, applied to scores before learning.
         moves: `morphisms`, `neighbours` (the space's own modifications, which can shrink networks), or `auto`.
         candidates: `tree` (Algorithm 1), or one of `archive.agents.acquisition.candidate_generators`.
-        children: How many operations of a network are tried when the tree is expanded there.
-        decay: By what the temperature is multiplied at every expansion.
-        lowest: At which temperature the search of the tree ends.
+        children: Number of operations tried at each expansion of a network in the tree.
+        decay: Factor of the temperature at each expansion.
+        lowest: Temperature at which the tree search ends.
 
     Raises:
-        UnknownNameError: There is no such preset, kernel, acquisition, transform or source.
+        UnknownNameError: No preset, kernel, acquisition, transform or candidate generator has this name.
         UsageError: A setting is out of range.
     """
 
@@ -151,7 +150,7 @@ class Morphism(ModelBased):
         inference: Inference = MarginalLikelihood(starts=2, prior=0.25, observations=300, subset_size=100)
         noise: Noise = LearnedNoise(1e-4, 1.0)
         if paper:
-            # alpha = gamma = 1: nothing is learnt.
+            # alpha = gamma = 1: no hyperparameter is fitted.
             inference, noise = FixedHyperparameters(np.log([1.0, 1.0, _PAPER_NOISE])), FixedNoise(_PAPER_NOISE)
         if kernel == "edit":
             return DistanceGP(gram, exponential(1), inference, noise=noise, transform=transform)

@@ -1,11 +1,11 @@
-"""The surrogate of network morphism: a Gaussian process on edit distances, made valid in one of two ways.
+"""Surrogate of network morphism: a Gaussian process on edit distances, with one of two positive semi-definite kernels.
 
 | kernel     | covariance                       | validity                                                      |
 |------------|----------------------------------|---------------------------------------------------------------|
 | `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean (`kernels.bourgain`) |
 | `edit`     | alpha exp(-gamma d)              | indefinite: repaired by `kernels.spectrum` at every fit       |
 
-The Bourgain embedding is made of the networks that are fitted; others are embedded by their distances to those.
+The reference sets of the Bourgain embedding are fitted networks; others are embedded by their distances to these.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Floats = NDArray[np.float64]
 
 
 class BourgainGP(Surrogate):
-    """A Gaussian process on the Bourgain embedding of a metric.
+    """Gaussian process on the Bourgain embedding of a metric.
 
     Args:
-        pairwise: Gives the metric, its first component; it is asked for the same pairs again and again.
+        pairwise: Computes the metric, as its first component; it should cache pairs, which are requested repeatedly.
         repeats: Reference sets of each size; None for ceil(ln n), as in the paper.
-        inference: How alpha, gamma and the noise are learnt.
-        noise: What is known of the noise.
-        transform: What happens to scores first (`archive.agents.surrogates.outcome_transforms`).
+        inference: Inference of alpha, gamma and the noise.
+        noise: Prior of the noise.
+        transform: Outcome transform (`archive.agents.surrogates.outcome_transforms`).
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class BourgainGP(Surrogate):
 
 
 class EmbeddedMetric:
-    """The distances rho of an embedding, in the place of those it was made of.
+    """Distances rho of an embedding, with the interface of the original metric.
 
     Args:
-        pairwise: Gives the metric.
-        rows: The networks that the embedding is made of, all different.
+        pairwise: Computes the metric.
+        rows: The networks to fit the embedding to, all different.
         repeats: Reference sets of each size.
     """
 
     def __init__(self, pairwise: Pairwise, rows: Sequence[Architecture], repeats: int | None) -> None:
-        """Make the embedding."""
+        """Fit the embedding."""
         self.pairwise, self.rows = pairwise, tuple(rows)
         distances = pairwise.distances(self.rows).stack[0]
         self.embedding = Bourgain.fit(distances, repeats=repeats)

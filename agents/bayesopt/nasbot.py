@@ -23,20 +23,20 @@ from archive.spaces.base import Space
 
 
 class Nasbot(Agent):
-    """A Gaussian process with the covariance of eq. (4), whose acquisition is maximised by evolution.
+    """Gaussian process with the covariance of eq. (4), with an acquisition maximised by evolution.
 
-    The space's initial pool comes first. Then every suggestion maximises the acquisition under what is finished, with
-    pending proposals believed to score as expected; so it may be asked at any moment. While nothing is finished,
-    suggestions are those of RAND.
+    The space's initial pool comes first. Then every suggestion maximises the acquisition given all finished
+    evaluations, with pending proposals fantasised at their posterior mean, so that proposals are possible at any time.
+    While no evaluation is finished, suggestions are those of RAND.
 
-    Hyperparameters have a log-uniform prior (`surrogates.hyperposterior`).
+    Hyperparameters have a log-uniform prior (`surrogates.gp.slice_sampling`).
 
     Args:
-        space: Where to search; OTMANN must be defined on its networks.
-        n_initial: How many evaluations of the pool come before the first of the model, the paper's ten by default;
+        space: The search space; OTMANN must be defined on its networks.
+        n_initial: Number of evaluations of the pool before the first of the model, by default the paper's ten;
             observations of any origin count.
         acquisition: `ei` (the paper's), `ucb` or `pi`.
-        samples: Hyperparameter samples to average over.
+        samples: Number of hyperparameter samples to average over.
     """
 
     kind = "nasbot"
@@ -58,7 +58,7 @@ class Nasbot(Agent):
         self._acquisition = acquisitions.get(acquisition)
         if self._acquisition.joint:
             raise UsageError(f"nasbot ranks candidates a generation at a time, {acquisition} must rank all at once")
-        # The memory of distances speeds later calls up and changes none of their results.
+        # A cache of distances: it makes later calls faster and changes none of their results.
         self._gram = Gram(OTMANN())
         self._surrogate = DistanceGP(self._gram, nasbot_covariance(), SliceSampling(SamplingSchedule(samples)))
 
@@ -80,7 +80,7 @@ class Nasbot(Agent):
         while len(suggestions) < n:
             chosen = self._choose(history, model, rng)
             if chosen is None:
-                # Evolution found nothing new; what is left, if anything, lies beyond its reach.
+                # Evolution finds no new network: those that remain, if any, are not reached by its steps.
                 return [*suggestions, *samples(self.space, n - len(suggestions), history.known, rng)]
             suggestions.append(chosen)
             history = history.with_pending([chosen])

@@ -59,7 +59,7 @@ class Portfolio(Agent):
     """Bayesian optimisation by a stacked ensemble of Gaussian processes on different distances.
 
     Args:
-        space: Where to search.
+        space: The search space.
         members: Names, or one name, of `archive.agents.bayesopt.portfolio_members`; None for the space's defaults.
         n_design: Number of evaluations before the first of the ensemble; observations of any origin count.
         prior: Pseudo-observations of each member in the Dirichlet prior of the weights.

@@ -90,7 +90,7 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
 
     Args:
         member: Its name.
-        space: Where to search.
+        space: The search space.
         listing: The networks of a listed space; models share it.
 
     Raises:

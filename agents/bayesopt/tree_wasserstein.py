@@ -1,27 +1,27 @@
-"""Tree-Wasserstein agents: `tw`, one network at a time or a few, and `tw-kdpp`, diverse batches.
+"""Tree-Wasserstein agents: `tw`, sequential or in small batches, and `tw-kdpp`, diverse batches by a k-DPP.
 
 Nguyen, Le, Yamada, Osborne: Optimal Transport Kernels for Sequential and Parallel Neural Architecture Search (2021).
 
 | part             | paper (`preset="paper"`)                        | default                                         |
 |------------------|-------------------------------------------------|-------------------------------------------------|
-| n-grams          | 2 (TW-2G), or 1 (TW) by `n`, as shares, eq. (3) | 1 as shares; on cells all paths too, counted    |
-| other components | indegree and outdegree, eq. (4)                 | the same, and sizes; on cells profiles          |
+| n-grams          | 2 (TW-2G), or 1 (TW) by `n`, as shares, eq. (3) | 1 as shares; on cells counts of all paths too   |
+| other components | indegree and outdegree, eq. (4)                 | the same, and sizes; on cells topology features |
 | covariance       | exp(-sum_i lambda_i W_i), eq. (25)              | the same                                        |
 | quality          | of 100 candidates exp(mean), eq. (12)           | of 30 candidates EI^5                           |
 | first networks   | 10 of the space's pool                          | the same                                        |
 | the rest         | see `bayesopt.gaussian_process`                 | likewise                                        |
 
-Shares forget how many layers there are: of cells that repeat a motif once and twice they make one. So the size of a
-network is a component of its own. Paths from input to output are the n-grams of all n at once, anchored at both ends
-(section 2.2 says so of the path encoding); counted, they are kept apart where shares would be equal. Profiles
-(`archive.kernels.features.topology`) say how deep, wide and large a cell is, which n-grams say of cells of known
-n-grams only.
+Shares do not depend on the number of layers: cells that repeat a motif once and twice have equal shares. So the default
+has the size of a network as a separate component. Paths from input to output are the n-grams of all n, anchored at both
+ends (section 2.2 states this of the path encoding); counts of paths differ where shares are equal. Topology features
+(`archive.kernels.features.topology`) describe depth, width and size of any cell, whereas n-grams carry information
+about cells of observed n-grams only.
 
 The quality is that of `tw-kdpp`. It enters the determinant of a sample squared, so that the default's batches are drawn
-with EI^10: nearly the candidates of greatest EI, but for those that are alike. The paper begins with a random tenth of
-the budget; an agent does not know the budget, so `n_initial` is 10 in both presets.
+with EI^10: nearly the candidates of greatest EI, except for similar ones. The paper begins with a random tenth of the
+budget; an agent does not know the budget, so `n_initial` is 10 in both presets.
 
-The defaults of both agents were chosen on NAS-Bench-201, so that results on it flatter them beside the preset.
+The defaults of both agents were chosen on NAS-Bench-201: comparisons with the preset there are biased in their favour.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from archive.spaces.base import Space
 
 @final
 class TreeWassersteinSearch(ModelBased):
-    """A Gaussian process on the tree-Wasserstein distance (algorithm 1, sequential).
+    """Bayesian optimisation with the tree-Wasserstein distance (algorithm 1, sequential).
 
     Args:
-        space: Where to search.
+        space: The search space.
         options: See `BatchOptions`; the paper compares the batch rules `believer`, `bucb`, `thompson` and `kdpp`.
         n: Length of the n-grams, or several; None for the preset's.
     """
@@ -74,16 +74,16 @@ class TreeWassersteinSearch(ModelBased):
 
 @final
 class TreeWassersteinKdpp(ModelBased):
-    """The same surrogate, whose batches are samples of a k-DPP with quality (algorithm 1, parallel).
+    """Bayesian optimisation with the same surrogate and batches from a k-DPP with quality (algorithm 1, parallel).
 
-    A sample is diverse by the posterior covariance and good by `quality`, eq. (12). It is drawn exactly, from the short
-    list of the candidates of greatest acquisition: a k-DPP of all members of a space takes cubic time, and its
-    thousands of poor networks together would outweigh the few good ones.
+    The posterior covariance makes a sample diverse, the `quality` of eq. (12) makes it good. Samples are exact, from
+    the short list of the candidates of greatest acquisition: a k-DPP of all members of a space takes cubic time, and
+    its thousands of poor networks together would outweigh the few good ones.
 
     Args:
-        space: Where to search.
-        options: See `BayesOptOptions`; the acquisition makes the short list.
-        n: Length of the n-grams, or several; None for the preset's, as for all that follow.
+        space: The search space.
+        options: See `BayesOptOptions`; the acquisition selects the short list.
+        n: Length of the n-grams, or several; None means the preset's value, here and in the following settings.
         quality: `mean`, eq. (12), or an acquisition.
         weight: Factor of the logarithm of the quality.
         shortlist: Length of the short list.
@@ -130,10 +130,10 @@ QUALITY = {"default": ("ei", 5.0, 30), "paper": ("mean", 1.0, 100)}
 
 
 def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[Distance[Any]]:
-    """Return what the covariance is made of, by preset: see the head of this module."""
+    """Return the distances of the covariance, by preset: see the head of this module."""
     if preset == "paper":
         return [TreeWasserstein(2 if n is None else n)]
     paths = [PathEncoding(counts=True), TopologyFeatures()] if space.is_cell else []
-    # Where layers have units, their order says more than whole paths, which hardly any two networks share.
+    # Where layers have units, hardly any two networks share a whole path; the order of layers is more informative.
     default = 1 if paths else (1, 2)
     return [TreeWasserstein(default if n is None else n, sizes=True), *paths]

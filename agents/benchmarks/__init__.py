@@ -1,1 +1,1 @@
-"""What the agents' benchmarks measure, one module a subject; each has a function `measure`."""
+"""Benchmarks of agents, one module for each subject; each has a function `measure`."""

@@ -1,4 +1,4 @@
-"""How fast k-DPPs are sampled, beside the textbook's algorithm, and how exact they are, beside all subsets."""
+"""Benchmark of k-DPP sampling: speed relative to the textbook's algorithm, and errors relative to enumeration."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def measure(items: int = 1_000, k: int = 10, samples: int = 20, seed: int = 0) -
     Args:
         items: Size of the similarity matrix.
         k: Items of a subset.
-        samples: How many samples the times are means of.
+        samples: Number of samples; times are means over them.
         seed: Seed of the matrices and of the samples.
 
     Returns:
-        Seconds and pure numbers. The reference of a sample is algorithm 8 of Kulesza & Taskar (2012) as it stands: with
-        polynomials that are no logarithms, and a new orthonormal basis after each item.
+        Seconds and pure numbers. The reference of a sample is algorithm 8 of Kulesza & Taskar (2012) unchanged: without
+        logarithms of the polynomials, and with a new orthonormal basis after each item.
     """
     rng = np.random.default_rng(seed)
     factor = rng.standard_normal((items, items // 2))

@@ -1,4 +1,4 @@
-"""How fast an ensemble is trained and asked, beside torch networks that are trained one after the other."""
+"""Benchmark of an ensemble's training and prediction, relative to torch networks trained one after the other."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def measure(observations: int = 500, candidates: int = 1_000, epochs: int = 200,
     """Measure one training and one posterior, after a small untimed training that loads compiled code.
 
     Args:
-        observations: Networks learnt from, cells of NAS-Bench-101 in path encoding.
-        candidates: Networks asked about.
+        observations: Number of training networks, cells of NAS-Bench-101 in path encoding.
+        candidates: Number of networks to predict.
         epochs: Passes over the observations.
         seed: Seed of the networks and of the trainings.
 

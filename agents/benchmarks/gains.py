@@ -1,10 +1,10 @@
-"""What the first command finds: searches with real training over several seeds, beside their initial networks.
+"""Benchmark of the first command: gain of searches with real training over their initial networks, on several seeds.
 
     best of the initial networks ──> best of all       a row for each seed, and the medians
 
-Each search is a study of an archive, begun with the study's own seed: interrupted, the same run goes on. Proposals and
-seeds of trainings are those of `archive search` with one trainer. A trial of that command has as many threads as it is
-given cores, here it has one, so that values may differ in the last bits, and later proposals with them.
+Each search is a study of an archive with its own seed: after an interruption, the same run continues. Proposals and
+seeds of trainings are those of `archive search` with one trainer. A trial of that command has one thread for each core;
+here it has one thread, so that values may differ in the last bits, and later proposals with them.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SeedGain:
-    """What one search found.
+    """Gain of one search.
 
     Attributes:
-        seed: Of the study.
+        seed: Seed of the study.
         initial: Number of initial networks that were evaluated.
         initial_best: The best value among them.
         best: The best value of all.
         gain: Difference of the two, positive where the last is better.
         found_at: Position of the best among all evaluations, from 1.
-        evaluations: How many there are.
+        evaluations: Number of evaluations.
         seconds: Wall-clock time of all trainings.
     """
 
@@ -57,11 +57,11 @@ class SeedGain:
 
 @dataclass(frozen=True)
 class Medians:
-    """Medians over the seeds, and how many seeds found something.
+    """Medians over the seeds, and the number of seeds with a gain.
 
     Attributes:
-        seeds: How many there are.
-        better: How many of them found a network that is better than all initial ones.
+        seeds: Number of seeds.
+        better: Number of seeds with a network better than all initial ones.
         initial_best: Median of the best of the initial networks.
         best: Median of the best of all.
         gain: Median of the gains.
@@ -84,11 +84,11 @@ def jobs(
     """Return a search for each seed.
 
     Args:
-        who: Proposes.
-        study: Task, protocol, space, objective and direction of all of them.
-        answer: Evaluates a network, given its architecture and the study's seed as `seed`; it can be pickled.
-        seeds: How many.
-        budget: Evaluations of each.
+        who: The contestant.
+        study: Task, protocol, space, objective and direction of all searches.
+        answer: Evaluation of a network, from its architecture and the study's seed as `seed`; it can be pickled.
+        seeds: Number of seeds.
+        budget: Evaluations of each search.
         run: Name of the run.
     """
     return [
@@ -98,7 +98,7 @@ def jobs(
 
 
 def rows(archive: Archive, jobs: Sequence[StudyJob]) -> list[SeedGain]:
-    """Return what the searches found; those whose record tells no gain are left out."""
+    """Return the gains of the searches; those without a recorded gain are left out."""
     return [row for job in jobs if (row := _row(archive, job)) is not None]
 
 
@@ -112,7 +112,7 @@ def medians(rows: Sequence[SeedGain]) -> Medians:
 
 
 def _problem(study: Study, answer: Callable[..., Result]) -> Problem:
-    # The best value of a trained task is not known, nor how many networks its space has: nothing here asks for them.
+    # The best value of a trained task and the number of networks in its space are unknown, and not used here.
     return Problem(
         label=study.task,
         task=study.task,

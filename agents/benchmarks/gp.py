@@ -1,9 +1,9 @@
-"""How exact and how fast the Gaussian process is on this machine, for `archive bench surrogates`.
+"""Benchmark of the Gaussian process's accuracy and speed, for `archive bench surrogates`.
 
-Its distances are given: L1 distances of random points in three groups of coordinates, one component a group. Their
-cost is that of a kernel, measured elsewhere. The references, timed in the same run on the same distances, are
-scikit-learn's `GaussianProcessRegressor` with as many starts and its own optimiser, and the formulae of a textbook:
-an explicit inverse, computed anew for every observation. All but the largest fit use one thread.
+The distances are precomputed: L1 distances of random points in three groups of coordinates, one component a group.
+Their cost is that of a kernel, measured elsewhere. The references, timed in the same run on the same distances, are
+scikit-learn's `GaussianProcessRegressor` with as many starts and its own optimiser, and the formulae of a textbook: an
+explicit inverse, recomputed for every observation. All but the largest fit use one thread.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def measure(
     """Measure agreement, times and memory.
 
     Args:
-        observations: To fit, with three distance components.
-        candidates: To ask the posterior of.
-        many: Observations to fit in a process of its own, whose peak of memory is reported; 0 leaves that out.
-        repeats: Runs that a time is the median of; the slow references run once.
+        observations: Number of observations to fit, with three distance components.
+        candidates: Number of networks to predict.
+        many: Number of observations of a fit in a separate process, to report its peak of memory; 0 leaves it out.
+        repeats: Number of runs; a time is their median. The slow references run once.
         seed: Seed of the points, the scores and the starts.
     """
     points = Points(observations + candidates + 1, seed)
@@ -108,7 +108,7 @@ class Points:
         return Components(stack, np.empty((0, *stack.shape[1:])))
 
     def positions(self, networks: Sequence[Architecture]) -> NDArray[np.int64]:
-        """Return which points the networks are: (m,) int64."""
+        """Return the positions of the networks' points: (m,) int64."""
         return np.array([self._at[network.key] for network in networks], np.int64)
 
     def stack(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> Array:
@@ -122,7 +122,7 @@ class Points:
 
 
 class _Naive:
-    """The textbook's formulae with explicit inverses, at the hyperparameters that were fitted."""
+    """The textbook's formulae with explicit inverses, at the fitted hyperparameters."""
 
     def __init__(self, points: Points, fitted: FittedGP) -> None:
         self.points, self.theta = points, np.exp(fitted.thetas[0])
@@ -156,7 +156,7 @@ def _agreement(
     theta, values = fitted.thetas[0], fitted.scale.standardise(points.scores[: len(seen)])
     theirs = _scikit(points, theta, optimizer=None).fit(rows, values)
     mean, std = theirs.predict(columns, return_std=True)
-    # Theirs is the deviation of a noisy value.
+    # scikit-learn's is the deviation of a noisy value.
     std = np.sqrt(np.clip(std**2 - np.exp(theta[-1]), 0.0, None))
     posterior = fitted.posterior(asked)
     ours = fitted.scale.standardise(posterior.mean), posterior.std / fitted.scale.spread
@@ -174,13 +174,13 @@ def _scikit_seconds(points: Points, rows: NDArray[np.int64], scores: Array, seed
     start = np.append(bounds.mean(axis=1), np.log(1e-3) / 2.0)
     model = _scikit(points, start, bounds, n_restarts_optimizer=STARTS - 1, normalize_y=True, random_state=seed)
     with warnings.catch_warnings():
-        # Optima on the walls of the box are as good an answer as others here.
+        # Optima on the bounds are valid results here.
         warnings.simplefilter("ignore")
         return _reference(lambda: model.fit(rows.astype(float)[:, None], scores))
 
 
 def _scikit(points: Points, theta: Array, bounds: Array | None = None, **settings: Any) -> Any:
-    """Return scikit-learn's model with our covariance, whose inputs are positions of points."""
+    """Return scikit-learn's model with this package's covariance; its inputs are positions of points."""
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import Kernel, WhiteKernel
 
@@ -226,7 +226,7 @@ def _many(count: int, seed: int) -> list[Figure]:
     answer = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True)
     found = json.loads(answer.stdout.splitlines()[-1])
     size = f"{count} observations, {len(COORDINATES)} components"
-    # A likelihood that writes its derivatives out holds distances, derivatives, K, its factor and its inverse.
+    # A likelihood that stores its derivatives needs distances, derivatives, K, its factor and its inverse.
     naive = (2 * len(COORDINATES) + 5) * count**2 * 8 / 2**20
     return [
         Figure(f"fit, {size}, distances included", found["seconds"], "s"),
@@ -235,7 +235,7 @@ def _many(count: int, seed: int) -> list[Figure]:
 
 
 def fit_alone(count: int, seed: int) -> None:
-    """Fit once and print seconds and the peak of memory as JSON, for `measure` in a process of its own."""
+    """Fit once and print seconds and the peak of memory as JSON, in a separate process of `measure`."""
     points = Points(count, seed)
     surrogate = DistanceGP(points, exponential(len(COORDINATES)), MarginalLikelihood(STARTS))
     start = time.perf_counter()

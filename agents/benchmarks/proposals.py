@@ -1,8 +1,8 @@
-"""How long agents take to decide, for `archive bench agents`.
+"""Benchmark of the time of agents' proposals, for `archive bench agents`.
 
-A search keeps its agent, and its history grows by one evaluation between two decisions: so an agent is asked again and
-again, and what it remembers of distances counts. What the first decision of a search costs, one that was just resumed,
-is measured for NASBOT, whose distances are the dear ones. All times are of one process with the threads it takes.
+A search keeps its agent, and its history grows by one evaluation between two proposals: so an agent is called
+repeatedly, and its cache of distances counts. The cost of the first proposal of a resumed search is measured for
+NASBOT, whose distances are expensive. All times are of one process with its default number of threads.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from archive.spaces.base import Space
 
 @dataclass(frozen=True)
 class Case:
-    """One decision to time.
+    """One proposal to time.
 
     Attributes:
         kind: The agent.
-        space: Where it searches.
-        observations: Size of the history; with a pool of ten, ten of them are that, the others mutations.
+        space: Its search space.
+        observations: Size of the history: the initial pool of ten, the rest mutations.
         batch: Networks to suggest at once.
-        seconds: What a decision should take at most; None where there is no goal.
-        resumed: Whether a new agent with an empty cache decides.
+        seconds: Goal of the time of a proposal; None for no goal.
+        resumed: Whether the agent is new, with an empty cache.
     """
 
     kind: str
@@ -67,12 +67,12 @@ CASES = (
 
 
 def measure(cases: Sequence[Case] = CASES, repeats: int = 5, seed: int = 0) -> list[Figure]:
-    """Measure the median time of a decision.
+    """Measure the median time of a proposal.
 
     Args:
-        cases: What to time.
-        repeats: Decisions a figure is the median of.
-        seed: Seed of the histories and of the decisions.
+        cases: The proposals to time.
+        repeats: Number of proposals; a figure is their median.
+        seed: Seed of the histories and of the proposals.
 
     Returns:
         One figure a case, in seconds.
@@ -85,16 +85,16 @@ def measure(cases: Sequence[Case] = CASES, repeats: int = 5, seed: int = 0) -> l
 
 
 def walk(space: Space, observations: int, rng: np.random.Generator) -> History:
-    """Return a history as a search leaves it: the initial pool, then mutations of what came before.
+    """Return a history like that of a search: the initial pool, then mutations of earlier networks.
 
-    Scores are noisy and favour networks of middling mass, so that there is something to learn.
+    Scores are noisy and highest for networks of medium mass, so that a surrogate can learn them.
     """
     found = {network.functional_key: network for network in space.initial_pool()[:observations]}
     while len(found) < observations:
         parent = list(found.values())[rng.integers(len(found))]
         child = space.mutate(parent, rng).child
         found.setdefault(child.functional_key, child)
-    # A cell may hold no layer at all.
+    # A cell may have no layer.
     masses = np.log1p([total_mass(network) for network in found.values()])
     scores = 0.9 - 0.01 * np.square(masses - masses.mean()) + 0.005 * rng.standard_normal(len(masses))
     pairs = enumerate(zip(found.values(), scores, strict=True))
@@ -105,7 +105,7 @@ def _median_seconds(case: Case, repeats: int, seed: int) -> float:
     space = spaces.get(case.space)
     seen = walk(space, case.observations, np.random.default_rng(seed)).observations
     agent = agents.get(case.kind, space)
-    # An untimed decision loads compiled code and fills the agent's cache.
+    # An untimed proposal loads compiled code and fills the agent's cache.
     agent.propose(History(seen[: max(len(seen) - repeats, 1)]), case.batch, np.random.default_rng(seed))
     times = []
     for turn in range(1, repeats + 1):

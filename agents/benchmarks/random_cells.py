@@ -1,10 +1,10 @@
-"""Cells of NAS-Bench-101 as BANANAS' authors draw them, which is not evenly from the table.
+"""Random cells of NAS-Bench-101 from the distribution of BANANAS' code, which is not uniform on the table.
 
-Their code draws a matrix of seven vertices, each of the 21 edges with probability 1/2 and each operation evenly, drops
-what no path from input to output passes, and keeps what then has nine edges at most. Half of the edges of seven
-vertices are too many: hardly a cell with seven live vertices is kept. Of 500 distinct cells drawn like this 75 % have
-five live vertices or fewer, of those in the table less than 1 %. The adjacency encoding of the paper then holds the
-dead vertices and edges too; they say nothing of the score.
+That code draws a matrix of seven vertices, each of the 21 edges with probability 1/2 and each operation uniformly,
+removes vertices on no path from input to output, and keeps cells of at most nine edges. Half of the edges of seven
+vertices are too many: almost no cell with seven live vertices is kept. Of 500 distinct cells from this distribution
+75 % have five live vertices or fewer, of those in the table less than 1 %. The paper's adjacency encoding also has the
+dead vertices and edges, which carry no information about the score.
 
     symbol   meaning                                             shape
     A, O     matrices and operations as drawn                    (m, 7, 7), (m, 7)
@@ -47,14 +47,14 @@ class Drawn(NamedTuple):
 
 
 class RandomCells:
-    """Draws cells as the authors do, and keeps those that a table holds.
+    """Sampler of cells by the authors' distribution, restricted to those of a table.
 
     Args:
         table: Cells of NAS-Bench-101, all or a sample.
     """
 
     def __init__(self, table: Table) -> None:
-        """Write down every order of every cell's vertices."""
+        """List every order of every cell's vertices."""
         found = [_orders(architecture) for architecture in table.architectures]
         codes = np.concatenate(found)
         positions = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
@@ -62,7 +62,7 @@ class RandomCells:
         self._positions = positions[first]
 
     def draw(self, count: int, rng: np.random.Generator) -> Drawn:
-        """Draw until `count` distinct cells of the table are found; it must hold that many."""
+        """Draw `count` distinct cells of the table, which must have that many."""
         positions, adjacency = np.zeros(0, np.int64), np.zeros((0, len(_UPPER[0]) + VERTICES - 2))
         while len(positions) < count:
             more = self._some(rng)

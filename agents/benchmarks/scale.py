@@ -1,10 +1,10 @@
-"""How an archive of many evaluations behaves, for `archive bench store --architectures N`.
+"""Benchmark of an archive with many evaluations, for `archive bench store --architectures N`.
 
     ten studies of N/10 different cells of ten layers, in the words of NAS-Bench-101, every cell evaluated once
         load -> disk, memory -> each saved query -> histories into arrays -> a warm start -> an agent's step -> nearest
 
-Everything is written as a search writes it, with proposals, layers, edges and evaluations, in batches of 250.
-Accuracies are made up: what is measured is the store. All of it happens in a temporary folder with a server of its own,
+All records are written like those of a search, with proposals, layers, edges and evaluations, in batches of 250.
+Accuracies are artificial, as the benchmark measures the store. It uses a temporary folder with a separate server,
 unless settings name another archive, which must be empty.
 """
 
@@ -48,11 +48,11 @@ LAYERS = 10
 AGENT = "random"
 KINDS = ("otmann", "tree-wasserstein")
 
-# Seconds that a hundred thousand may take on two cores, and those of one question whatever the size.
+# Goals in seconds: for a hundred thousand evaluations on two cores, and for one query of any size.
 LOAD, ARRAYS, QUESTION = 900.0, 5.0, 0.5
 GOAL_SIZE = 100_000
 PATIENCE = 60.0
-"""Seconds after which a question is given up."""
+"""Timeout of a query in seconds."""
 
 
 def measure(count: int, own: Settings | None = None, notify: Callable[[str], None] = print) -> list[Figure]:
@@ -60,8 +60,8 @@ def measure(count: int, own: Settings | None = None, notify: Callable[[str], Non
 
     Args:
         count: Architectures, each evaluated once.
-        own: Settings of an empty archive; None for a server of its own, which is gone afterwards.
-        notify: Is told how far it is.
+        own: Settings of an empty archive; None for a temporary server.
+        notify: Callback for progress messages.
 
     Raises:
         UsageError: The count is less than ten, or the archive is not empty.
@@ -80,7 +80,7 @@ def measure(count: int, own: Settings | None = None, notify: Callable[[str], Non
 
 @dataclass
 class _Watch:
-    """Takes times: the seconds of the last call are kept."""
+    """Stopwatch of the last call."""
 
     seconds: float = 0.0
 
@@ -110,7 +110,7 @@ def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterat
             yield Figure("resident memory of the server", embedded.status(own).rss_bytes / 2**20, "MiB")
         for question in catalogue.names():
             notify(f"asking {question}")
-            # A server plans a question when it hears it first.
+            # A server plans a query at its first run.
             for name in (f"question {question}, the first time", f"question {question}"):
                 answered = watch(partial(_ask, connection, question))
                 yield Figure(name + ("" if answered else ", given up"), watch.seconds, "s", f"<= {QUESTION:g}")
@@ -121,7 +121,7 @@ def _measure(own: Settings, count: int, notify: Callable[[str], None]) -> Iterat
 
 
 def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure what a new study reads, first of all and again, and one step of its agent."""
+    """Measure the first and the second read of a new study, and one step of its agent."""
     names = archive.studies.names()
     share = f"<= {ARRAYS * max(count / GOAL_SIZE, 0.1):g}"
     notify("reading histories")
@@ -149,7 +149,7 @@ def _near(archive: Archive, network: Architecture, watch: _Watch, notify: Callab
 
 
 def _networks(count: int) -> list[Architecture]:
-    """Return that many different cells: chains with three shortcuts, of which there are more than enough."""
+    """Return that many different cells: chains with three shortcuts, which are numerous enough."""
     rng = np.random.default_rng(0)
     chain = {(at, at + 1) for at in range(LAYERS - 1)}
     found: dict[str, Architecture] = {}
@@ -182,7 +182,7 @@ def _result(rng: np.random.Generator) -> Result:
 
 
 def _ask(connection: Connection, question: str) -> bool:
-    """Ask a saved query of one study where it can be; whether there was an answer in time."""
+    """Run a saved query, of one study where possible; return whether it finished in time."""
     try:
         saved.run(connection, question, _parameters(question), limit=1000, timeout=PATIENCE)
     except QueryError:

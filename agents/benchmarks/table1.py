@@ -1,12 +1,12 @@
-"""BANANAS' Table 1: how far the ensemble's predictions are from the validation accuracies of unseen cells.
+"""BANANAS' Table 1: mean absolute errors of the ensemble's predictions on unseen cells.
 
 The paper trains on 20, 100 and 500 cells of NAS-Bench-101, with the path and with the adjacency encoding, and reports
 mean absolute errors in percent of accuracy. Two experiments repeat it on a table, a sample included:
 
-1. `evenly drawn cells`: the surrogate as this package has it, on cells drawn evenly from the table.
-2. `cells of the authors' code`: what the paper's numbers come from, as the published code does it: cells of
-   `random_cells`, distinct; percent as they are; 364 paths, or the adjacency matrix with its dead vertices and one
-   number a vertex for its operation; and the mean of the members' errors instead of the error of their mean.
+1. `evenly drawn cells`: this package's surrogate, on cells drawn uniformly from the table.
+2. `cells of the authors' code`: the published code behind the paper's numbers: distinct cells of `random_cells`;
+   percent without a transform; 364 paths, or the adjacency matrix with its dead vertices and one number a vertex for
+   its operation; and the mean of the members' errors instead of the error of their mean.
 
 On the sample of 20,001 cells, 20 seeds:
 
@@ -14,12 +14,12 @@ On the sample of 20,001 cells, 20 seeds:
     path         2.335  1.178  0.644    1.945  1.194  0.754           1.628  1.357  1.144
     adjacency    2.977  2.626  2.618    2.548  2.341  1.967           1.674  1.264  0.899
 
-So the paper's gap between the encodings is one between its cells with and without dead vertices, and its 0.644 is an
-error on small cells: the median of 500 scores is off by 1.838 on cells drawn evenly.
+So the paper's gap between the encodings is a gap between cells with and without dead vertices, and its 0.644 is an
+error on small cells: the median of 500 scores has an error of 1.838 on uniformly drawn cells.
 
-What cannot be repeated: the paper's target is the mean of three trainings, that of the sample a single one, and two
+Differences that remain: the paper's target is the mean of three trainings, that of the sample a single one, and two
 trainings of one network differ by some tenths of a percent. A sample of a twentieth of the table has a twentieth of the
-small cells: for more than some hundred the second experiment must take larger ones than the authors did.
+small cells: beyond some hundred cells the second experiment must use larger ones than the authors did.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PAPER = {
 
 COLUMN = "val_acc_108ep"
 UNSEEN = 500
-# Each further cell of the authors' code is likely a larger one: no more of them than are needed.
+# Later cells of the authors' code are likely larger, so that no more are drawn than needed.
 UNSEEN_PUBLISHED = 100
 MEMBERS, EPOCHS, BATCH, RATE = 5, 200, 32, 0.01
 
@@ -61,7 +61,7 @@ def measure(data: str = "nb101", seeds: int = 20, sizes: Sequence[int] = (20, 10
         sizes: Numbers of cells to learn from.
 
     Returns:
-        Mean errors over the seeds, the paper's as references; none where the named table is not there.
+        Mean errors over the seeds, the paper's as references; empty where the named table does not exist.
 
     Raises:
         UsageError: The table holds too few cells, or a number is out of range.
@@ -93,7 +93,7 @@ def _figure(what: str, errors: list[float], paper: float | None) -> Figure:
 
 
 def _guess(scores: Array, seeds: int) -> tuple[str, float, str]:
-    """Return the error of the median of 500 scores, which knows nothing of the cell."""
+    """Return the error of the median of 500 scores, a prediction independent of the cell."""
     errors = []
     for seed in range(seeds):
         drawn = np.random.default_rng(seed).permutation(scores)[: 2 * UNSEEN]

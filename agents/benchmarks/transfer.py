@@ -7,11 +7,11 @@
 | `other-space` | 1,000 random cells of NAS-Bench-101                              | help                  |
 | `both`        | the last two together                                            | help                  |
 | `reversed`    | as `searched`, every value with its sign changed                 | misleading            |
-| `shuffled`    | as `searched`, the values dealt out anew among the cells         | misleading            |
-| `unrelated`   | as `other-space`, the values dealt out anew among the cells      | misleading            |
+| `shuffled`    | as `searched`, the values permuted among the cells               | misleading            |
+| `unrelated`   | as `other-space`, the values permuted among the cells            | misleading            |
 
-The target is CIFAR-100 on the cells of NAS-Bench-201. Sources and targets are studies of an archive: interrupted, the
-same run goes on.
+The target is CIFAR-100 on the cells of NAS-Bench-201. Sources and targets are studies of an archive: after an
+interruption, the same run continues.
 """
 
 from __future__ import annotations
@@ -151,12 +151,12 @@ class TransferPlan:
             problem = replace(problem, task=task, label=f"{problem.label}-{recipe.altered}")
         budget = max(recipe.budget // self.shrink, 1)
         who = contestant(STARTER) if recipe.sampled else self.who
-        # Another seed than the target's: what a source begins with is not what the target would.
+        # Another seed than the target's, so that source and target have different initial networks.
         return StudyJob(who, problem, 1000 + seed, budget, 1, budget if recipe.sampled else 0, self.run)
 
 
 def alter(archive: Archive, plan: TransferPlan) -> None:
-    """Store the sources whose values are altered; those that are there are left alone."""
+    """Store the sources with altered values, except for existing ones."""
     for job, plain, how in plan.alterations():
         study = opened(archive, job)
         if archive.studies.snapshot(study.name).proposals:

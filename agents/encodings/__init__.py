@@ -1,1 +1,1 @@
-"""Architectures as vectors of decisions."""
+"""Encodings of architectures as decisions, and of perceptrons with their training as conditional parameters."""

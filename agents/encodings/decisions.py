@@ -1,4 +1,4 @@
-"""The decisions that agents search over, and networks of named choices: see `archive.spaces.decisions`."""
+"""Decisions of a space for the agents that search over them, and networks by named choices (`archive.spaces`)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def decisions_of(space: Space, agent: str) -> Decisions:
 
     Args:
         space: The space, or a table of it.
-        agent: Name of the agent that needs them, for the message.
+        agent: Name of the agent, for the error message.
 
     Raises:
-        UsageError: The space has none.
+        UsageError: The space has no decisions.
     """
     found = space.decisions()
     if found is None:
@@ -32,10 +32,10 @@ def decisions_of(space: Space, agent: str) -> Decisions:
 
 
 def from_choices(decisions: Decisions, named: Mapping[str, object]) -> tuple[Architecture, dict[str, object]]:
-    """Return the network that named choices make, and what is named beside them.
+    """Return the network of named choices, and the other named values.
 
     Raises:
-        UsageError: A choice is missing, is none of the decision's, or they make no network.
+        UsageError: A choice is missing or invalid, or the choices define no network of the space.
     """
     made: list[int] = []
     for decision in decisions.decisions:

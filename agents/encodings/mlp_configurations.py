@@ -1,21 +1,21 @@
-"""Multi-layer perceptrons and how they are trained, as one conditional domain: what `arc` searches.
+"""Configurations of multi-layer perceptrons and their training, the conditional domain of the agent `arc`.
 
 Swersky, Duvenaud, Snoek, Hutter, Osborne: Raiders of the Lost Architecture (2014). The parameters are those of
 `archive.spaces.conditional.perceptrons`, for networks of a space and for the trainer's hyperparameters:
 
-| parameter                          | exists          | where it goes                                               |
+| parameter                          | exists          | meaning                                                     |
 |------------------------------------|-----------------|-------------------------------------------------------------|
 | depth                              | always          | hidden layers, up to 5                                      |
-| units_l, activation_l              | depth >= l      | hidden layer l; one activation is no parameter              |
-| training: `protocol` or `own`      | always          | whether there are hyperparameters at all                    |
+| units_l, activation_l              | depth >= l      | hidden layer l; a fixed activation is no parameter          |
+| training: `protocol` or `own`      | always          | whether the configuration has training hyperparameters      |
 | learning_rate_l, norm_l, dropout_l | own, depth >= l | `learning_rate`, `max_norm` of layer l, `dropout` behind it |
 | learning_rate_output, norm_output  | own             | the decision layer                                          |
-| dropout_input                      | own             | `dropout` of what enters the network                        |
+| dropout_input                      | own             | `dropout` of the network's input                            |
 
-`training` is ours. What was evaluated without hyperparameters (by other agents) was trained by the protocol, whose
-values an agent does not know: there the parameters do not exist, which is what the kernel is made for.
+`training` is not in the paper. Evaluations without hyperparameters (by other agents) were trained by the protocol,
+whose values an agent does not know: there the parameters do not exist, a case that the kernel is defined for.
 
-Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for what does not exist.
+Codes are those of `Conditional.encode`: in [0, 1] for numbers, the position of a choice, NaN for absent parameters.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ PROTOCOL, OWN = "protocol", "own"
 
 # Above 0.1 AdamW, and SGD on all but the smallest networks, diverge.
 _RATES, _NORMS, _DROPOUT = (1e-4, 0.1), (0.1, 20.0), (0.0, 0.8)
-# Of random configurations, how many are trained by the protocol.
+# Share of random configurations that are trained by the protocol.
 _BY_PROTOCOL = 0.1
-# How many parameters vary at a time, on average.
+# Mean number of parameters that vary at a time.
 _VARIED = 3.0
-# Digits of a hyperparameter: more of them say nothing.
+# Significant digits of a hyperparameter; further digits have no effect.
 _DIGITS = 4
 
 
 class Perceptrons:
-    """The configurations of one space. Immutable.
+    """Configurations of perceptrons in one space. Immutable.
 
     Args:
-        space: `mlp`, whatever its limits.
-        activation: Of all hidden layers, or `any`: each layer has its own.
+        space: `mlp`, with any limits.
+        activation: Activation of all hidden layers, or `any`: each layer has its own.
 
     Attributes:
         parameters: The conditional parameters, in the order of the codes.
-        kinds: (D,) names without layers (`units` for `units_3`): what is alike in all layers.
+        kinds: (D,) names without the layer (`units` for `units_3`), equal for the same parameter of all layers.
         depths: Least and greatest number of hidden layers.
 
     Raises:
-        UsageError: The space is another one, has no room for a hidden layer, or knows no such activation.
+        UsageError: The space is not `mlp`, has no room for a hidden layer, or does not have the activation.
     """
 
     def __init__(self, space: Space, activation: str = "relu") -> None:
-        """Make the parameters from the limits of the space."""
+        """Derive the parameters from the limits of the space."""
         if space.name != MLP.name:
             raise UsageError(f"arc searches chains of hidden layers, in the space mlp alone, got {space!r}")
         activations = MLP.of_group("rectifier", "sigmoid")
@@ -89,7 +89,7 @@ class Perceptrons:
         self.categorical = np.array([isinstance(one, Categorical) for one in self.parameters.parameters])
 
     def encode(self, architecture: Architecture, hyperparameters: Mapping[str, Any]) -> Array | None:
-        """Return the codes of a network and its training: (D,) float64; None for what is no member of the domain."""
+        """Return the codes of a network and its training: (D,) float64; None for non-members of the domain."""
         hidden = self._hidden(architecture)
         if hidden is None:
             return None
@@ -138,10 +138,10 @@ class Perceptrons:
         return self._masked(self._drawn(m, rng))
 
     def vary(self, codes: Array, scale: float, rng: np.random.Generator) -> Array:
-        """Return each of (m, D) configurations with a few parameters moved.
+        """Return a variation of each of (m, D) configurations in a few parameters.
 
-        Numbers move by a normal step of the given standard deviation, the depth by one layer, choices are drawn
-        anew; so are parameters that come to exist.
+        Numbers move by a normal step with standard deviation `scale`, the depth by one layer; choices are redrawn, and
+        parameters that begin to exist are drawn.
         """
         drawn = self._drawn(len(codes), rng)
         absent = np.isnan(codes)
@@ -156,9 +156,9 @@ class Perceptrons:
         return self._masked(np.where(chosen | absent, moved, codes))
 
     def renewed(self, codes: Array) -> Iterator[Array]:
-        """Yield the configuration, then the same with ever more, and fewer, units in one of its layers.
+        """Yield the configuration, then variants with increasingly more, and fewer, units in one of its layers.
 
-        A network is proposed once: with other hyperparameters it comes again as its neighbour.
+        A network is proposed once: the same units with other hyperparameters are replaced by neighbouring units.
         """
         yield codes
         places = [self._at[f"units_{at}"] for at in range(self.depth(codes), 0, -1)]
@@ -174,7 +174,7 @@ class Perceptrons:
                         yield other
 
     def _hidden(self, architecture: Architecture) -> Sequence[Layer] | None:
-        """Return the hidden layers of a chain of the domain; None for all else."""
+        """Return the hidden layers of a chain of the domain; None for other networks."""
         last = len(architecture.layers) - 1
         if architecture.space != self.space.name or architecture.edges != tuple((u, u + 1) for u in range(last)):
             return None
@@ -201,7 +201,7 @@ class Perceptrons:
 
     def _value(self, codes: Array, name: str) -> Any:
         if name not in self._at:
-            # There is nothing to choose.
+            # The parameter has one value.
             return self.activations[0] if name.startswith("activation") else self._only_units
         parameter, code = self.parameters.parameters[self._at[name]], codes[self._at[name]]
         return parameter.choices[int(code)] if isinstance(parameter, Categorical) else parameter.decode(float(code))
@@ -224,7 +224,7 @@ class Perceptrons:
         return codes
 
     def _masked(self, codes: Array) -> Array:
-        """Return codes with NaN for what does not exist in them."""
+        """Return codes with NaN for absent parameters."""
         depth = np.rint(codes[:, [self._at["depth"]]] * self.depths[1])
         own = codes[:, [self._at["training"]]] == 1.0
         exists: NDArray[np.bool_] = (self._layer <= depth) & (own | ~self._own)
@@ -232,7 +232,7 @@ class Perceptrons:
 
 
 def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, Any] | None:
-    """Return hyperparameters by the name of the parameter; None where there are others, or not one for each layer."""
+    """Return hyperparameters by parameter name; None for unknown ones, or where a layer has none."""
     places = [*map(str, range(1, depth + 1)), "output"]
     behind = ["input", *map(str, range(1, depth + 1))]
     told: dict[str, Any] = {}

@@ -1,1 +1,1 @@
-"""What the kernels' benchmarks measure, one module a subject; each has a function `measure`."""
+"""Benchmarks of kernels, one module for each subject; each has a function `measure`."""

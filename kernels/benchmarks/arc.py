@@ -1,4 +1,4 @@
-"""How fast the Arc kernel is, for `archive bench kernels`.
+"""Benchmark of the Arc kernel's speed, for `archive bench kernels`.
 
 On configurations: the covariance of a pair, in the paper's space of 23 hyperparameters and the depth. On architectures:
 a pair of networks with both components. The references are Python loops over the parameters, as the paper writes the

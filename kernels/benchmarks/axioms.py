@@ -1,11 +1,11 @@
-"""What every kernel of the registry keeps, measured: for `archive bench kernels`.
+"""Measured axioms of every kernel of the registry, for `archive bench kernels`.
 
     relabelling           largest change of a distance when both networks' layers are reordered
     triangle              largest d(x, z) - d(x, y) - d(y, z) of the unnormalised components
     smallest eigenvalue   of exp(-d^p / median), with the p that surrogates use
 
 All are over the components and the spaces, the first two relative to the largest distance, the third to the largest
-eigenvalue. What is claimed of a kernel stands in its docstring; a figure without a goal is there to be known.
+eigenvalue. The docstring of a kernel states its axioms; figures without a goal are for information.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _figures(name: str, samples: dict[str, list[Architecture]], seed: int) -> li
 
 def _stack(name: str, sample: Sequence[Architecture]) -> Floats:
     with warnings.catch_warnings():
-        # What did not converge shows in the figures.
+        # Pairs that did not converge are visible in the figures.
         warnings.simplefilter("ignore")
         return kernels.get(name).distances(sample).stack
 

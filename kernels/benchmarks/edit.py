@@ -1,8 +1,8 @@
-"""How exact and how fast the edit distance and the Bourgain embedding are on this machine.
+"""Benchmark of the edit distance's and the Bourgain embedding's accuracy and speed.
 
 Speeds are for one pair of networks, amortised over a Gram matrix of prepared networks, in the time of one core. The
-reference does the same pair by pair as equations (3) to (8) of the paper read: a dynamic programme in Python, a matrix
-of d_s in Python, and scipy's `linear_sum_assignment`, in which nothing that two networks share is left out first.
+reference computes equations (3) to (8) of the paper pair by pair: a dynamic programme in Python, a matrix of d_s in
+Python, and scipy's `linear_sum_assignment`, with the common parts of two networks.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def measure(networks: int = 60, seed: int = 0) -> list[Figure]:
 
 
 def reference_distance(first: Sequenced, second: Sequenced, lam: float) -> float:
-    """Return the distance of one pair, by equations (3), (6) and (7) as they stand."""
+    """Return the distance of one pair by equations (3), (6) and (7), without shortcuts."""
     from scipy.optimize import linear_sum_assignment
 
     one, two = _layers(first), _layers(second)

@@ -1,9 +1,9 @@
-"""How fast the encodings are on this machine, beside what the papers' code does pair by pair.
+"""Benchmark of the encodings' speed, relative to the pairwise computation of the papers' code.
 
-Speeds are for blocks of 1,000 x 1,000 cells of NAS-Bench-101 and NAS-Bench-201, drawn from the spaces, and for making
-one network ready. The reference takes such features too and compares one pair after the other, as BANANAS' code does:
-numpy counts or sums what differs in two vectors, and the Weisfeiler-Lehman distance adds up two dictionaries. It is
-timed on some of the pairs and stated for all of them.
+Speeds are for blocks of 1,000 x 1,000 cells of NAS-Bench-101 and NAS-Bench-201, drawn from the spaces, and for the
+preparation of one network. The reference has the same features and compares pair by pair, as BANANAS' code does: numpy
+counts or sums the differences of two vectors, and the Weisfeiler-Lehman distance sums over two dictionaries. It is
+timed on some of the pairs and extrapolated to all.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _kernels() -> list[EmbeddedDistance]:
 def _figures(
     kernel: EmbeddedDistance, space: str, sample: Sequence[Architecture], pairs: int, rng: np.random.Generator
 ) -> list[Figure]:
-    # A canonical order that is known already would cost nothing.
+    # A cached canonical order would cost nothing.
     fresh = [Architecture(network.space, network.layers, network.edges) for network in sample]
     preparing = best_seconds(lambda: [kernel.prepare(network) for network in fresh], repeats=1)
     prepared = [kernel.prepare(network) for network in fresh]

@@ -1,9 +1,9 @@
-"""How exact and how fast OTMANN is on this machine, for `archive bench kernels`.
+"""Benchmark of OTMANN's accuracy and speed, for `archive bench kernels`.
 
 Speeds are for one pair of networks, 4 values of nu_str and both kinds of distance at a time, amortised over a Gram
-matrix of prepared networks. One core's figures count the time of that core, so that what else the machine does stays
-out of them. The reference does the same pair by pair as the papers write it: numpy assembles the cost
-matrix of program (6), and POT's `ot.emd2` solves it for each nu_str.
+matrix of prepared networks. Figures of one core are processor time, so that other load on the machine does not count.
+The reference solves the papers' program pair by pair: numpy assembles the cost matrix of program (6), and POT's
+`ot.emd2` solves it for each nu_str.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 MICROSECONDS = "<= 45"
 RELATIVE_ERROR = "<= 1e-7"
-# The golden file gives normalised distances with nine decimals, so that the small ones are only this exact.
+# The golden file has normalised distances with nine decimals, which limits the accuracy of small ones.
 NORMALISED_DECIMALS = 5e-10
 VARIANTS: tuple[tuple[Variant, str], ...] = (
     ("appendix", "paper_appendix"),
@@ -166,7 +166,7 @@ def reference_distance(otmann: OTMANN, first: LayersWithMass, second: LayersWith
     cost[-1, -1] = 0.0
     found = []
     for nu in otmann.nu_str:
-        # From 2 on, no cost is worth paying: leaving both unmatched costs 2.
+        # Costs of 2 and more never pay: leaving both units unmatched costs 2.
         cost[:-1, :-1] = np.minimum(label + nu * structure, 2.0)
         found.append(total * float(ot.emd2(supply, demand, cost, numItermax=1_000_000)))
     return np.array(found)

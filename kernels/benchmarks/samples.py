@@ -14,7 +14,7 @@ SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 
 
 def walk(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
-    """Return networks as a search meets them: the space's initial pool, then mutations of what came before."""
+    """Return networks like those of a search: the space's initial pool, then mutations of earlier networks."""
     made = spaces.get(space)
     found = made.initial_pool()[:count]
     while len(found) < count:
@@ -23,13 +23,13 @@ def walk(space: str, count: int, rng: np.random.Generator) -> list[Architecture]
 
 
 def draw(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
-    """Return networks drawn from a space, each for itself."""
+    """Return independent draws from a space."""
     made = spaces.get(space)
     return [made.sample(rng) for _ in range(count)]
 
 
 def relabelled(architecture: Architecture, rng: np.random.Generator) -> Architecture:
-    """Return the same network with its layers given in a random order."""
+    """Return the same network with its layers in a random order."""
     order = rng.permutation(len(architecture.layers)).tolist()
     position = {old: new for new, old in enumerate(order)}
     edges = [(position[tail], position[head]) for tail, head in architecture.edges]
@@ -37,7 +37,7 @@ def relabelled(architecture: Architecture, rng: np.random.Generator) -> Architec
 
 
 def best_seconds(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter, repeats: int = 7) -> float:
-    """Return the least time of several runs: what the machine can do when nothing else disturbs it."""
+    """Return the least time of several runs: the time without other load on the machine."""
     times = []
     for _ in range(repeats):
         begin = clock()

@@ -1,8 +1,8 @@
-"""How exact and how fast tree-Wasserstein is on this machine: appendix F, and all cells of NAS-Bench-201.
+"""Benchmark of tree-Wasserstein's accuracy and speed: appendix F, and all cells of NAS-Bench-201.
 
-The cells are written down here, so no table is needed. The whole Gram matrix is made in a process of its own, whose
-peak memory the system reports. References: the linear program of exact transport, with the tree's metric as cost, pair
-by pair; equation (2) pair by pair in Python; and scipy's `cdist` on embeddings laid out before the clock starts.
+The cells are enumerated here, so that no table is needed. The whole Gram matrix is computed in a separate process,
+whose peak memory the system reports. References: the linear program of exact transport, with the tree's metric as cost,
+pair by pair; equation (2) pair by pair in Python; and scipy's `cdist` on dense embeddings, prepared before the timing.
 """
 
 from __future__ import annotations
@@ -108,12 +108,12 @@ def measure(cells: int = CELLS, rows: int = 1000, pairs: int = 200, seed: int = 
 def nasbench201(cells: int = CELLS) -> list[Architecture]:
     """Return the first cells of NAS-Bench-201, all of them by default."""
     texts = map("|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|".format, *zip(*product(CHOICES, repeat=6), strict=True))
-    # Evenly spread, so that few cells are as varied as all.
+    # Evenly spaced, so that a few cells are as diverse as all.
     return [from_nasbench201(text) for text in islice(texts, 0, None, max(CELLS // cells, 1))][:cells]
 
 
 def report_whole_gram(cells: int) -> None:
-    """Print seconds and peak memory of a whole Gram matrix as JSON; to be run in a process of its own."""
+    """Print seconds and peak memory of a whole Gram matrix as JSON; runs in a separate process."""
     kernel = TreeWasserstein(weights=WEIGHTS)
     networks = [kernel.prepare(architecture) for architecture in nasbench201(cells)]
     kernel.combined(networks[:300])  # loads the compiled code
@@ -125,7 +125,7 @@ def report_whole_gram(cells: int) -> None:
 
 
 def _peak_bytes() -> int:
-    # A process that another one starts reports at least that one's peak as its own ru_maxrss; Linux knows better.
+    # The ru_maxrss of a child process is at least its parent's peak; Linux has the child's own in /proc.
     status = Path("/proc/self/status")
     if status.is_file():
         return 1024 * next(int(line.split()[1]) for line in status.read_text().splitlines() if "VmHWM" in line)
@@ -140,7 +140,7 @@ def _whole_gram(cells: int) -> dict[str, float]:
 
 
 def _block(kernel: TreeWasserstein, networks: Sequence[Embedded], rows: int) -> tuple[float, float, float]:
-    """Return our seconds and cdist's for the first rows against all, and the largest difference."""
+    """Return the kernel's seconds and cdist's for the first rows against all, and the largest difference."""
     from scipy.spatial.distance import cdist
 
     dense = np.hstack([weight * _dense(kernel, networks, at) for at, weight in enumerate(WEIGHTS)])

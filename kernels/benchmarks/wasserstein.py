@@ -1,8 +1,8 @@
-"""How fast the Wasserstein and Gromov-Wasserstein distances are, for `archive bench kernels`.
+"""Benchmark of the Wasserstein and Gromov-Wasserstein distances' speed, for `archive bench kernels`.
 
 Figures are for one pair of networks with all components of the distance, amortised over a matrix of all pairs of
-prepared networks. The reference does what the papers' authors did: it goes from the architectures to POT pair by pair,
-and remembers nothing.
+prepared networks. The reference follows the papers' authors: it calls POT pair by pair from the architectures, without
+a cache.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def measure(networks: int = 30, seed: int = 0, pairs: int = 60) -> list[Figure]:
     Returns:
         The figures, in the order to show them.
     """
-    # The import, and compiling where nothing is cached, are no part of a pair.
+    # The import, and compilation without a cache, do not belong to the time of a pair.
     pot()
     figures: list[Figure] = []
     for space in SPACES:
@@ -69,7 +69,7 @@ def _gromov(space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[i
     seconds = best_seconds(lambda: distance.distances(prepared), time.thread_time, repeats=1)
     begin = time.thread_time()
     for i, j in chosen:
-        # A new instance remembers nothing.
+        # A new instance has an empty cache.
         GromovWasserstein().distances([sample[i]], [sample[j]])
     reference = (time.thread_time() - begin) / len(chosen)
     count = len(sample) * (len(sample) - 1) / 2

@@ -31,11 +31,11 @@ class Problem:
         space_config: The space's settings.
         objective: Name of the value.
         direction: Which values are better.
-        best: The best value that there is; NaN where no table tells.
-        size: How many networks have a value; 0 where no table tells.
-        points: What a difference of values is multiplied with: 100 makes accuracy points of fractions.
-        unit: Of the product.
-        answer: Evaluates a network; raises TrainingError where there is no value.
+        best: Best value of the table; NaN without a table.
+        size: Number of networks with a value; 0 without a table.
+        points: Factor of a difference of values: 100 converts fractions to accuracy points.
+        unit: Unit of the product.
+        answer: Evaluation of a network; raises TrainingError where it has no value.
     """
 
     label: str
@@ -56,7 +56,7 @@ class Problem:
         return spaces.get(self.space, **self.space_config)
 
     def regret(self, value: float) -> float:
-        """Return how far a value is from the best one, in units of `unit`."""
+        """Return the difference of a value from the best one, in units of `unit`."""
         return self.points * (self.best - value if self.direction == "maximise" else value - self.best)
 
 
@@ -66,15 +66,15 @@ class StudyJob:
 
     Attributes:
         contestant: The searching agents.
-        problem: For what.
-        seed: Of the study: contestants of one seed have the same random starts.
-        budget: Evaluations in total, the starts included.
-        batch: Proposals asked for at a time, each batch with the results of all before it; agents of a team take turns.
-        starts: How many random networks come first; 0 leaves the beginning to the agent.
+        problem: The task with its known results.
+        seed: Seed of the study: contestants of one seed have the same random starts.
+        budget: Total number of evaluations, the starts included.
+        batch: Proposals of one call, made with the results of all earlier ones; agents of a team take turns.
+        starts: Number of random networks that come first; 0 for the agent's own initial design.
         run: Name of the run; a new name starts new studies.
-        until_best: Whether the search ends with the best network of the table, after which nothing is left to gain.
-        warm: What kind of sources it starts warm from, for its name; empty for a cold start.
-        sources: Names of those studies, which are there before it begins.
+        until_best: Whether the search ends with the best network of the table, which no later one can exceed.
+        warm: Kind of the warm-start sources, as a part of the study's name; empty for a cold start.
+        sources: Names of the source studies, which must exist before the search.
     """
 
     contestant: Contestant
@@ -89,19 +89,19 @@ class StudyJob:
     sources: tuple[str, ...] = ()
 
     def is_finished(self, values: Sequence[float]) -> bool:
-        """Return whether a study with evaluations of these values needs no more of them."""
+        """Return whether a study with evaluations of these values is complete."""
         if len(values) >= self.budget:
             return True
         return self.until_best and any(self.problem.regret(value) <= 0 for value in values)
 
     def turn(self, total: int) -> int:
-        """Return whose turn it is in the contestant's team, when there are so many proposals."""
-        # It depends on the archive alone: a search that goes on asks whom it would have asked.
+        """Return the position of the next agent in the contestant's team after so many proposals."""
+        # It depends on the archive alone, so that a continued search calls the same agent.
         return max(total - self.starts, 0) // self.batch % len(self.contestant.members)
 
     @property
     def study(self) -> Study:
-        """The study, as it is made."""
+        """The record of the new study."""
         problem = self.problem
         where = f"{problem.label}@{problem.protocol}"
         name = f"bench/{self.run}/{where}/{self.contestant.name}/starts{self.starts}/batch{self.batch}/seed{self.seed}"
@@ -125,16 +125,16 @@ class ComparisonPlan:
 
     Attributes:
         contestants: The compared agents and teams.
-        problems: For what.
-        seeds: How often, with the seeds 0, 1, …
+        problems: The tasks with known results.
+        seeds: Number of repetitions, with the seeds 0, 1, …
         budget: Evaluations of a study.
-        batch: Proposals asked for at a time.
-        starts: How many random networks come first.
+        batch: Proposals of one call of an agent.
+        starts: Number of random networks that come first.
         run: Name of the run.
         until_best: Whether a search ends with the best network of the table.
 
     Raises:
-        UsageError: A number is out of range: a budget below the starts or a batch, or beyond what the table holds.
+        UsageError: A number is out of range: a budget below the starts or a batch, or above the size of the table.
     """
 
     contestants: Sequence[Contestant]
@@ -173,7 +173,7 @@ class ComparisonPlan:
         """Yield every agent of the contestants on each problem.
 
         Raises:
-            UsageError: An agent cannot search a space, or a setting cannot be used.
+            UsageError: An agent cannot search a space, or a setting is invalid.
         """
         for problem in self.problems:
             space = problem.search_space()

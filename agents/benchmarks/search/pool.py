@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 LOOK = 0.5
-"""Seconds between two looks at an interruption."""
+"""Seconds between two checks for an interruption."""
 
 
 class Progress(NamedTuple):
@@ -56,11 +56,11 @@ def search_all(
     """Search in every study, and return the reasons of those that failed, by position in `jobs`.
 
     Args:
-        settings: Where the archive is.
+        settings: Settings of the archive.
         jobs: The studies.
-        processes: How many at a time.
-        check: Called from time to time; its exceptions stop the searches cleanly and propagate.
-        progress: Told how far it is, now and then.
+        processes: Number of concurrent processes.
+        check: Called periodically; its exceptions stop the searches cleanly and propagate.
+        progress: Called periodically with the progress.
 
     Raises:
         StoreError: The archive cannot be reached.
@@ -100,7 +100,7 @@ def _collect(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Let processes that start meanwhile use one thread each: numerical libraries look when they are loaded."""
+    """Limit processes started in this context to one thread each: numerical libraries read the limit at import."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
@@ -125,7 +125,7 @@ _worker: _Worker | None = None
 def _begin(settings: Settings, stop: Any, added: Any) -> None:
     """Prepare a process."""
     global _worker
-    # The process that started this one hears Ctrl-C, and says when to stop.
+    # The parent process handles Ctrl-C and sets the event that stops this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker = _Worker(connect(settings), stop, added)
@@ -154,7 +154,7 @@ def _work(job: StudyJob) -> str | None:
     except ArchiveError as error:
         return str(error)
     except Exception as error:
-        # A fault of an agent, which its author wants to see whole.
+        # An error in an agent: its author needs the traceback.
         print(f"{job.study.name}:\n{traceback.format_exc()}", file=sys.stderr)
         return f"{type(error).__name__}: {error}"
     return None
@@ -166,5 +166,5 @@ def _space(job: StudyJob) -> Space:
 
 @cache
 def _cached_space(name: str, config: str) -> Space:
-    # Spaces that are listed, or read from a table, take seconds to make.
+    # Listed spaces, and those read from a table, take seconds to construct.
     return spaces.get(name, **json.loads(config))

@@ -1,9 +1,9 @@
-"""One study of a comparison: from wherever it stands to its budget.
+"""One study of a comparison, from its current state to its budget.
 
-It reads the history once and then keeps it, for nobody else adds to the study; somebody who does all the same is
-noticed by the archive, and the history read again. A batch of proposals with its results is one transaction:
-whoever is killed loses no more than the call of the agent in progress, and a search that goes on proposes what it would
-have proposed.
+The history is read once and then extended in memory, as no other process should add to the study. The archive detects
+additions by another process, and the history is then read again. A batch of proposals with its results is one
+transaction: a killed process loses at most the agent's current call, and a continued search makes the same proposals as
+an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def search(
     stop: Callable[[], bool] = lambda: False,
     progress: Callable[[int], None] = lambda count: None,
 ) -> None:
-    """Search until the job is finished, or the agent has nothing more to propose.
+    """Search until the job is finished, or the agent has no further suggestion.
 
     Args:
-        archive: Where the study is, or is made.
-        job: What to do.
+        archive: The archive of the study, which is created there if it does not exist.
+        job: The study, its contestant and its budget.
         space: The problem's space.
-        stop: Whether to end early; asked between two calls of the agent.
-        progress: Told how many proposals were added, after each call.
+        stop: Whether to end early; called between two calls of the agent.
+        progress: Called with the number of added proposals after each call of the agent.
 
     Raises:
-        SearchError: Proposals keep failing; the message gives the last reason.
+        SearchError: Too many proposals failed; the message has the last reason.
     """
     study = opened(archive, job)
     team, starter = job.contestant.agents(space), agents.get(STARTER, space)
@@ -66,7 +66,7 @@ def search(
             *(study.name, ids[who], suggestions),
             outcomes=[outcome for _, outcome in answered],
             after=past.total,
-            # Repeats stay visible, so that they are counted.
+            # Repeated proposals stay visible and are counted.
             unique=False,
             basis={**past.basis, "wanted": wanted, **provenance.coupling(suggestions)},
             seconds=seconds,
@@ -76,7 +76,7 @@ def search(
 
 
 def opened(archive: Archive, job: StudyJob) -> Study:
-    """Return the study, made if it is not there, with room for the job's budget."""
+    """Return the study, created if necessary, with at least the job's budget."""
     asked = job.study
     study = archive.studies.create(asked)
     if job.sources:
@@ -95,11 +95,11 @@ class _Past:
     """History of a study, extended as it grows.
 
     Attributes:
-        history: What the agent may know.
+        history: The history for the agent.
         basis: Provenance of the next proposal.
-        evaluated: How many evaluations there are.
-        values: Theirs, in the study's unit.
-        total: How many proposals.
+        evaluated: Number of evaluations.
+        values: Values of the evaluations, in the study's unit.
+        total: Number of proposals.
     """
 
     def __init__(self, archive: Archive, study: Study) -> None:
