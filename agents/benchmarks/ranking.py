@@ -1,7 +1,7 @@
-"""How well each surrogate with each kernel ranks architectures that it has not seen, for `archive bench surrogates`.
+"""Rank correlations of each surrogate with each kernel on unseen architectures, for `archive bench surrogates`.
 
-For every seed, a fixed sample of a table is split anew: the first networks of a permutation are learnt from, the last
-are ranked. Distances within the sample are computed once a kernel, in `Block`, and timed apart, so that the times of a
+For every seed, a permutation splits a fixed sample of a table: the first networks are training data, the last are
+ranked. Distances within the sample are computed once a kernel, in `Block`, and timed separately, so that the times of a
 fit and of a prediction are those of the surrogate alone.
 
     rho   Spearman's rank correlation of the predicted means with the table's values
@@ -48,7 +48,7 @@ class RankedSurrogate:
     Attributes:
         kernel: Name in the registry of kernels.
         surrogate: Name in the registry of surrogates.
-        settings: Of the kernel, where they are not its defaults.
+        settings: Settings of the kernel that differ from its defaults.
     """
 
     kernel: str
@@ -79,14 +79,14 @@ class RankingResult(NamedTuple):
         task: Name of the task.
         surrogate: Name of the surrogate.
         kernel: Name of the kernel, with the settings that differ from its defaults.
-        n: Networks learnt from.
+        n: Number of training networks.
         seeds: Repetitions.
         spearman: Mean over the seeds.
         spearman_error: Its standard error.
         kendall: Mean over the seeds.
         fit_seconds: Median over the seeds, given the distances.
         predict_seconds: Median over the seeds, for the networks ranked.
-        pair_microseconds: What a pair of distances costs, the preparation of networks included.
+        pair_microseconds: Time of the distances of a pair, the preparation of networks included.
     """
 
     task: str
@@ -116,7 +116,7 @@ class Block:
         self.place = {architecture.key: at for at, architecture in enumerate(architectures)}
         begin = time.perf_counter()
         with warnings.catch_warnings():
-            # What did not converge is part of what is measured.
+            # Fits that did not converge are part of the measurement.
             warnings.simplefilter("ignore")
             self.components = self.distance.distances(architectures)
         pairs = len(architectures) * (len(architectures) - 1) / 2
@@ -131,14 +131,14 @@ class Block:
 
 
 def contestants(kernels: Sequence[str] = (), surrogates: Sequence[str] = ()) -> tuple[RankedSurrogate, ...]:
-    """Return every pair of a surrogate and a kernel that can learn together, then `VARIANTS`.
+    """Return every compatible pair of a surrogate and a kernel, then `VARIANTS`.
 
     Args:
-        kernels: Names to keep; none stands for all.
-        surrogates: Names to keep; none stands for all.
+        kernels: Names to keep; empty for all.
+        surrogates: Names to keep; empty for all.
 
     Raises:
-        UnknownNameError: There is no kernel, or no surrogate, of a name.
+        UnknownNameError: No kernel, or no surrogate, has one of the names.
     """
     for kind, names, known in (
         ("kernel", kernels, kernel_registry.names()),
@@ -169,18 +169,18 @@ def measure(
     ranked: int = 500,
     processes: int = 1,
 ) -> Iterator[RankingResult]:
-    """Measure rank correlations, a task, a contestant and a size at a time, as they are asked for.
+    """Yield rank correlations lazily, one task, contestant and size at a time.
 
     Args:
         tasks: Names in `TASKS`.
         chosen: Names of the surrogates; None means all.
-        sizes: Numbers of networks to learn from.
+        sizes: Numbers of training networks.
         seeds: Repetitions, each with another split.
-        ranked: Networks to rank; the sample holds as many and the largest size.
-        processes: How many kernels are measured at a time. Times are those of a machine that is busy with all of them.
+        ranked: Number of networks to rank; the sample has this number plus the largest size.
+        processes: Number of kernels measured concurrently. Times include the load of all processes.
 
     Raises:
-        UsageError: A task has no such name, or a number is out of range: at once, before anything is measured.
+        UsageError: A task is unknown, or a number is out of range; raised by the call, before any measurement.
     """
     for task in tasks:
         if task not in TASKS:
@@ -199,14 +199,14 @@ def _measured(
         for standings in map(_standings, *arguments):
             yield from standings
         return
-    # Spawned, since a fork would inherit the threads of whatever ran before.
+    # Spawned, since a fork would inherit the threads of earlier code.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         for standings in pool.map(_standings, *arguments):
             yield from standings
 
 
 def _jobs(tasks: Sequence[str], chosen: Sequence[RankedSurrogate]) -> list[Job]:
-    """Put together what shares one block of distances: tasks of one table, contestants of one kernel."""
+    """Return groups that share one block of distances: tasks of one table, contestants of one kernel."""
     jobs: dict[tuple[str, str], Job] = {}
     for task in tasks:
         for contestant in chosen:
@@ -253,7 +253,7 @@ def _standing(
 
 
 def sample(task: str, size: int) -> tuple[list[Architecture], Array]:
-    """Return networks of a task's table and their values, always the same ones: `size` of them, or all there are."""
+    """Return a fixed sample of `size` networks of a task's table with their values, or the whole table."""
     name, column = TASKS[task]
     table = Table.named(name)
     chosen = np.sort(np.random.default_rng(0).permutation(len(table.architectures))[:size])
@@ -271,7 +271,7 @@ def _trial(
     fitted, fit_seconds = _timed(lambda: surrogate.fit([architectures[at] for at in known], scores[known], rng))
     posterior, predict_seconds = _timed(lambda: fitted.posterior([architectures[at] for at in unknown]))
     rho, tau = (float(rank(posterior.mean, scores[unknown]).statistic) for rank in (spearmanr, kendalltau))
-    # A surrogate that predicts one value for all has no rank correlation: it ranks as well as chance.
+    # A surrogate with one prediction for all networks has no rank correlation: it counts as chance.
     return np.nan_to_num(rho), np.nan_to_num(tau), fit_seconds, predict_seconds
 
 

@@ -1,7 +1,7 @@
 """All studies of a comparison, several processes at a time.
 
-Each process has a connection of its own and one thread for its linear algebra. Processes end with the one that started
-them, however it ends. An interruption lets every process finish the call it is in.
+Each process has its own connection and one thread for linear algebra. Processes end with their parent, however it ends.
+After an interruption every process finishes its current call.
 """
 
 from __future__ import annotations

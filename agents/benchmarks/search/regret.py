@@ -1,4 +1,4 @@
-"""What the studies of a comparison hold: regret by queries, queries to the best, seconds, repeats.
+"""Results of a comparison's studies: regret by queries, queries to the best, seconds, repeats.
 
 | symbol | meaning                                                                                                |
 |--------|--------------------------------------------------------------------------------------------------------|
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 QUERIES = (50, 100, 150, 200)
-"""After how many queries regret is told."""
+"""Numbers of queries after which regret is reported."""
 
 READ = """
 UNWIND $names AS name
@@ -45,7 +45,7 @@ class Trace(NamedTuple):
     Attributes:
         values: (q,) values of its evaluations, by number; at most the job's budget.
         seconds: Processor time of each call of its agent, the last of them last.
-        repeats: How many of its proposals were networks that had been proposed before.
+        repeats: Number of proposals of networks that were proposed before.
         agents: Ids of the agents that proposed after the random starts.
         makers: (q,) proposer of each value; see `archive.agents.benchmarks.search.shares`.
     """
@@ -71,15 +71,15 @@ class ContestantResult:
     Attributes:
         contestant: Its name.
         problem: Label of the problem.
-        protocol: Of the problem.
-        unit: Of regret.
-        seeds: How many studies there are.
+        protocol: Protocol of the problem.
+        unit: Unit of regret.
+        seeds: Number of studies.
         curve: (budget, 2) float64: mean regret after 1, 2, … queries, and its standard error.
         to_best: Queries until the best value, by seed; None where it was not found.
         seconds: Median processor time of a call of the agent.
         seconds_at_end: Median of the last tenth of each study's calls, when the history is longest.
-        repeats: Proposals of networks that had been proposed before in their study, all studies together.
-        shares: What each agent of a team did; empty of one alone.
+        repeats: Number of proposals of networks that were proposed before in their study, over all studies.
+        shares: Share of each agent of a team; empty for a single agent.
     """
 
     contestant: str
@@ -100,7 +100,7 @@ class ContestantResult:
 
     @property
     def queries(self) -> tuple[int, ...]:
-        """After how many queries regret is told: those of `QUERIES` that the budget reaches, and the budget."""
+        """Numbers of queries after which regret is reported: `QUERIES` up to the budget, and the budget."""
         budget = len(self.curve)
         return (*(queries for queries in QUERIES if queries < budget), budget)
 
@@ -112,7 +112,7 @@ class ContestantResult:
 
     @property
     def never(self) -> int:
-        """How many seeds never found the best."""
+        """Number of seeds that never found the best."""
         return self.to_best.count(None)
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class ContestantResult:
 
 
 def traces(archive: Archive, jobs: Sequence[StudyJob]) -> list[Trace]:
-    """Read what the studies hold; those that are not there yet hold nothing."""
+    """Return the traces of the studies; those of studies that do not exist are empty."""
     rows: dict[str, list[tuple[Any, ...]]] = {job.study.name: [] for job in jobs}
     names = list(rows)
     for at in range(0, len(names), AT_ONCE):

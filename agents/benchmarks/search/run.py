@@ -113,7 +113,7 @@ class _Past:
         self._read()
 
     def add(self, made: Sequence[str], answered: Answered, agent: str) -> None:
-        """Add the suggestions that the archive has admitted; if it admitted none, read what was added meanwhile."""
+        """Add the suggestions that the archive admitted; if it admitted none, read the evaluations added by others."""
         if not made:
             self._read()
             return

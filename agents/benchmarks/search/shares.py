@@ -1,7 +1,7 @@
 """Shares of the members of a team: turns, improvements, and the proposers of the networks that they improved on.
 
-An evaluation is an improvement when it is better than all before it in its study. The best one before it was
-somebody's, perhaps one of the random starts.
+An evaluation is an improvement when it is better than all earlier ones of its study. The proposer of the previous best
+is another agent, the same agent, or the agent of the random starts.
 """
 
 from __future__ import annotations
