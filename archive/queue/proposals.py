@@ -7,7 +7,7 @@ Agents and trainers meet here and nowhere else. Concurrency rules of the queue:
 - Additions to a study lock the study first (`archive.queue.admission`), proposals are locked in the order of their ids
   (`archive.queue.leases`), and studies before proposals (`archive.queue.successive_halving`).
 - Exactly one worker holds a proposal, as its token proves. Only the server's clock decides about leases.
-- A lost lease does not lose a result: the first result to arrive is kept (`archive.queue.completion`).
+- The first result to arrive is kept, even after its lease was lost (`archive.queue.completion`).
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ LOST_SECONDS = 1.0  # minimum interval between searches for expired leases by a 
 class Proposals:
     """The work queue. Safe to share between threads and, through the database, machines."""
 
-    def __init__(
-        self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS
-    ) -> None:
+    def __init__(self, connection: Connection, architectures: Architectures, *, max_attempts: int = MAX_ATTEMPTS):
         """Read and write through this connection; after `max_attempts` lost attempts a proposal becomes FAILED."""
         self._connection, self._architectures, self._limit = connection, architectures, max_attempts
         self._studies: dict[str, Study] = {}
@@ -95,10 +93,7 @@ class Proposals:
             UnknownNameError: There is no such study or agent.
         """
         request = Request(
-            study,
-            agent_id,
-            list(suggestions),
-            budget,
+            *(study, agent_id, list(suggestions), budget),
             unique=unique,
             token=token or uuid.uuid4().hex,
             basis=basis,
@@ -112,8 +107,7 @@ class Proposals:
     def claim(self, worker: str, *, study: str | None = None, lease_seconds: float = LEASE_SECONDS) -> Claim | None:
         """Claim the next proposal, of one study or of any; None when the queue is empty.
 
-        Exactly one of all callers gets a proposal. A proposal with an expired lease can be claimed again, until
-        `max_attempts` workers have lost it.
+        A proposal with an expired lease can be claimed again, until `max_attempts` workers have lost it.
         """
         request = claims.ClaimRequest(worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit)
         return next(iter(self._claim(request)), None)
@@ -132,9 +126,8 @@ class Proposals:
         The worker gets a fair share of the queue at most, so that other workers get theirs. With `whole`, for workers
         that answer immediately, it may get all; `archive.queue.claims.ClaimRequest` states the price.
         """
-        request = claims.ClaimRequest(
-            worker, uuid.uuid4().hex, study, milliseconds(lease_seconds), self._limit, most, whole
-        )
+        lease, token = milliseconds(lease_seconds), uuid.uuid4().hex
+        request = claims.ClaimRequest(worker, token, study, lease, self._limit, most, whole)
         return self._claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:
