@@ -183,7 +183,7 @@ def _sentence(entry: Entry) -> str:
             cost = [f"answered from {details['answered_from']}"]
         return ", ".join([f"value {show(details.get('value'))} {who}".strip(), *cost])
     if entry.event == "promoted":
-        return f"goes on to rung {details['rung']}"
+        return f"continues to rung {details['rung']}"
     return ": ".join(filter(None, [who, details.get("reason")]))
 
 

@@ -60,10 +60,10 @@ def test_a_search_with_rungs_and_what_is_shown_of_it(user):
     (best,) = [view for view in shown["proposals"] if view["number"] == int(shown["incumbent"].split("#")[1])]
     assert (best["state"], best["rung"]) == ("complete", 3)
     text = user.types("study", "show", "raced").stdout
-    assert "2, 6, 60 epochs, one of 2 goes on" in text and "1/3" in text
+    assert "2, 6, 60 epochs, one of 2 continues" in text and "1/3" in text
     log = user.types("study", "log", "raced", "--follow").stdout
-    assert "2 epochs, at rung 1" in log and "goes on to rung 2" in log and "goes on to rung 3" in log
+    assert "2 epochs, at rung 1" in log and "continues to rung 2" in log and "continues to rung 3" in log
     # Other rungs are another study; without the option, it goes on with those that it has.
     told = user.types(*options, "--rungs", "3", code=2)
-    assert "exists with rungs at 2, 6, 60 epochs, one of 2 goes on, got" in told.stderr
+    assert "exists with rungs at 2, 6, 60 epochs, one of 2 continues, got" in told.stderr
     assert json.loads(user.types(*options, "--json").stdout)["evaluations"] == 4

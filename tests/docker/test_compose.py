@@ -179,6 +179,6 @@ def test_agent_and_trainer_do_together_what_the_file_says(archive, store_setting
         assert trainer.wait(60) == 0
         user.types(*check[1:], code=1)
         events = [json.loads(line)["event"] for line in user.said.splitlines() if line.startswith('{"time"')]
-        assert (events[0], events[-1]) == ("metrics served", "left")
+        assert (events[0], events[-1]) == ("metrics served", "stopped")
         healthy = user.types(*health(dockerfile(services["agent"]))[1:]).stdout
         assert "4 Evaluation" in healthy

@@ -172,9 +172,9 @@ def test_skip_cannot_enlarge_an_image_or_mix_it_with_vectors() -> None:
     small = next(u for u, layer in enumerate(network.layers) if layer == MAX_POOL and network.parents[u] == (0,))
     large = next(u for u, layer in enumerate(network.layers) if layer == MAX_POOL and network.parents[u] != (0,))
     assert small < large
-    with pytest.raises(InvalidArchitectureError, match="cannot be made to meet"):
+    with pytest.raises(InvalidArchitectureError, match="cannot match the image sizes"):
         apply.skip(network, small, large)
-    with pytest.raises(InvalidArchitectureError, match="cannot be made to meet"):
+    with pytest.raises(InvalidArchitectureError, match="cannot match the image sizes"):
         apply.skip(cnn([conv, fc, fc]), 1, 3)
 
 

@@ -88,7 +88,7 @@ def test_deepen_keeps_both_signs_with_a_crelu():
         new.layers[4].affine.weight.copy_(torch.cat([old.weight, -old.weight], dim=1))
         new.layers[4].affine.bias.copy_(old.bias)
     same_function(parent, new, MLP)
-    with pytest.raises(InvalidArchitectureError, match="relu cannot pass on"):
+    with pytest.raises(InvalidArchitectureError, match="relu cannot be the identity"):
         morphism.deepen(MLP, 2, "relu")
 
 
@@ -151,9 +151,9 @@ def test_widths_add_up_where_layers_meet():
     [
         (lambda: morphism.widen(CNN, 2), "max-pool has no units to widen"),
         (lambda: morphism.widen(CNN, 1, 8), "more than 8 units, got 8"),
-        (lambda: morphism.deepen(CNN, 0, "conv3"), "conv3 cannot pass on"),
+        (lambda: morphism.deepen(CNN, 0, "conv3"), "conv3 cannot be the identity"),
         (lambda: morphism.deepen(CNN, 1, "fc"), "conv3, conv5, conv7"),
-        (lambda: morphism.skip_add(CNN, 4, "res3"), "res3 cannot add up"),
+        (lambda: morphism.skip_add(CNN, 4, "res3"), "res3 cannot add the output"),
         (lambda: morphism.skip_concat(CNN, 1, 2), r"got \(1, 2\)"),
         (lambda: morphism.skip_concat(CNN, 1, 5), "image sizes"),
     ],

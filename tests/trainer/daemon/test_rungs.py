@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from archive.agents import provenance, study_setup
-from archive.agents.replay import Past
+from archive.agents.replay import StudyReplay
 from archive.errors import StudyConflictError
 from archive.queue.successive_halving import Rungs
 from archive.store.records import State, Study
@@ -132,7 +132,7 @@ def test_agents_receive_one_scale_and_replay_agrees(archive, run):
     assert max(late[0].observations, key=lambda one: one.score).id == whole.id
     told = {one.id: one.score for one in late[0].observations}
     assert all(told[one.id] > one.score for one in found(archive).values() if one.partial)
-    past = Past(archive, "study")
+    past = StudyReplay(archive, "study")
     past._evaluations = archive.studies.evaluations("study")  # else those that a proposal names as its basis
     for history, known in (early, late):
         assert past.history(known).observations == history.observations
@@ -145,5 +145,5 @@ def test_other_rungs_are_another_study(archive):
     plain = Study(**{**vars(stored), "config": {}})
     assert study_setup.open_study(archive, plain).config == stored.config
     other = Study(**{**vars(stored), "config": {"rungs": Rungs((2, 40)).as_config()}})
-    with pytest.raises(StudyConflictError, match="exists with rungs at 2, 6, 40 epochs, one of 3 goes on, got 2, 40"):
+    with pytest.raises(StudyConflictError, match="exists with rungs at 2, 6, 40 epochs, one of 3 continues, got 2, 40"):
         study_setup.open_study(archive, other)
