@@ -53,14 +53,14 @@ class Pending:
 
 @dataclass(frozen=True)
 class SourceStudy:
-    """What a study of another task, protocol or space found: no observations, but perhaps worth knowing.
+    """Results of a study of another task, protocol or space, for agents that transfer.
 
     Attributes:
-        study: Its name.
-        task: What it was about.
-        protocol: How that was measured.
-        space: Of its networks.
-        observations: Finished evaluations, larger scores better; their unit is the source's own.
+        study: Name of the study.
+        task: Its task.
+        protocol: Its training protocol.
+        space: Space of its networks.
+        observations: Finished evaluations; larger scores are better, in the unit of the source's task.
     """
 
     study: str

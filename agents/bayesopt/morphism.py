@@ -69,8 +69,8 @@ class Morphism(ModelBased):
     """Bayesian optimisation over sequences of morphisms of evaluated networks, by upper confidence bound.
 
     Each suggestion names its evaluated ancestor and the operations in their order, so that a trainer can inherit
-    weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which only grow networks; in
-    cells, whose layers have no widths and no weights to keep, they are the space's modifications.
+    weights. In `cnn` and `mlp` the operations are those of `archive.spaces.morphism`, which only grow networks. Layers
+    of cells have neither widths nor weights to inherit, so there the operations are the space's modifications.
 
     Args:
         space: The search space; any.

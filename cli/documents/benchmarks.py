@@ -1,4 +1,7 @@
-"""Documents of `archive bench search` and `archive bench transfer`."""
+"""Documents of `archive bench first`, `archive bench search` and `archive bench transfer`.
+
+Shapes are declared apart from the records that fill them: a renamed field of a record must not change the output.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from archive.cli.documents.base import Document, JsonObject
 
 
 class SeedItem(JsonObject):
-    """What one search found beyond its initial networks.
+    """Gain of one search over its initial networks.
 
     Attributes:
         seed: Seed of the study.
