@@ -10,7 +10,8 @@ from archive import spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
 from archive.spaces import morphism
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 
 GROWING = {"deepen", "widen", "skip_add", "skip_concat"}
 
@@ -27,7 +28,7 @@ MLP = chain("mlp", Layer("relu", 8), Layer("tanh", 12), Layer("crelu", 6))
 
 def built(architecture, seed=0):
     shape, outputs, kind = ((1, 8, 8), 3, "classification") if architecture.space == "cnn" else ((5,), 1, "regression")
-    network = Network(architecture, shape, outputs, kind, normalise=False, seed=seed)
+    network = builders.build(architecture, NetworkForm(shape, outputs, kind, False), seed)
     return network.eval().double()
 
 

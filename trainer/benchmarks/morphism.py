@@ -23,7 +23,7 @@ from archive.measurement import Figure
 from archive.spaces import morphism
 from archive.trainer.fit.train import Outcome, train
 from archive.trainer.morphism import inherited_weights
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
@@ -114,10 +114,10 @@ def _outputs(
     protocol: TrainingProtocol,
     inputs: torch.Tensor,
 ) -> torch.Tensor:
-    normalise = protocol.normalisation == "batch"
-    built = Network(network.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)
+    built = builders.build(network.canonical, task.form(protocol))
     built.load_state_dict(learned)
-    outputs: torch.Tensor = built.eval()(inputs)
+    # Logits differ by a constant where the number of decision layers does.
+    outputs: torch.Tensor = built.eval()(inputs).log_softmax(dim=1)
     return outputs
 
 

@@ -36,7 +36,7 @@ from archive.trainer.fit.context import CHECKPOINT_SECONDS, Metrics, TrialContex
 from archive.trainer.fit.precision import choose, tf32_units
 from archive.trainer.fit.steps import factor_at
 from archive.trainer.fit.train import train
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
@@ -198,13 +198,12 @@ def plain(architecture: Architecture, task: Task, protocol: TrainingProtocol, de
 
 
 def _plain(architecture: Architecture, task: Task, protocol: TrainingProtocol, device: torch.device) -> LoopTiming:
-    normalise = protocol.normalisation == "batch"
-    network = Network(architecture.canonical, task.input_shape, task.outputs, task.kind, normalise=normalise)
+    network = builders.build(architecture.canonical, task.form(protocol))
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     splits = task.load(protocol)
     data, valid = Batches.of(splits.train, device), Batches.of(splits.valid, device)
     computing = torch.autocast(device.type, torch.bfloat16, enabled=choose("auto", device) == "bf16")
-    loss_of = F.nll_loss if task.kind == "classification" else F.mse_loss
+    loss_of = F.cross_entropy if task.kind == "classification" else _squared_error
     optimiser = _torchs_own(network, protocol)
     generator, batches, done = torch.Generator().manual_seed(0), data.steps(protocol), 0
     ends, losses = [], []
@@ -229,7 +228,11 @@ def _plain(architecture: Architecture, task: Task, protocol: TrainingProtocol, d
     return LoopTiming(ends[-1] - ends[0], losses)
 
 
-def _torchs_own(network: Network, protocol: TrainingProtocol) -> torch.optim.Optimizer:
+def _squared_error(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return F.mse_loss(outputs.view_as(targets), targets)
+
+
+def _torchs_own(network: torch.nn.Module, protocol: TrainingProtocol) -> torch.optim.Optimizer:
     groups = [
         {"params": [p for p in network.parameters() if p.ndim > 1], "weight_decay": protocol.weight_decay},
         {"params": [p for p in network.parameters() if p.ndim <= 1], "weight_decay": 0.0},

@@ -30,7 +30,7 @@ def evaluate(
     """Return the mean loss and the task's metric on a part.
 
     Args:
-        network: Maps inputs to log-probabilities or predictions; left in evaluation mode.
+        network: Network of `archive.trainer.nn.base`; left in evaluation mode.
         part: Inputs and targets.
         task: Task with the metric.
         batch: Number of inputs in one forward pass.
@@ -46,16 +46,22 @@ def evaluate(
 
 
 def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:
-    """Return the negative log-likelihood of the classes, or the mean squared error."""
+    """Return the negative log-likelihood of the classes, or the mean squared error.
+
+    Args:
+        outputs: (n, outputs) logits or predictions.
+        targets: (n,) classes, or values.
+        task: The task.
+    """
     if task.kind == "classification":
-        return F.nll_loss(outputs, targets)
-    return F.mse_loss(outputs, targets)
+        return F.cross_entropy(outputs, targets)
+    return F.mse_loss(outputs.view_as(targets), targets)
 
 
 def training_loss(task: Task, protocol: TrainingProtocol) -> Loss:
     """Return the training loss: the evaluation loss, unless the protocol overrides it."""
     if task.kind == "regression" and protocol.loss == "absolute":
-        return F.l1_loss
+        return lambda outputs, targets: F.l1_loss(outputs.view_as(targets), targets)
     return lambda outputs, targets: loss_of(outputs, targets, task)
 
 

@@ -8,8 +8,9 @@
 | `max_norm`      | > 0: bound of the L2 norm of a unit's weights, kept by scaling after each step | no bound |
 
 A value is a number for the whole network, or a list with one number for each layer with weights (decision layers
-included), in the order of `Architecture.canonical`. The protocol decides everything else, and the evaluation keeps
-its name; the overrides are recorded with the proposal and in the evaluation's environment.
+included): in the order of `Architecture.canonical`, or of `archive.trainer.nn.base.weighted_layers` where an operation
+of the architecture is several layers. The protocol decides everything else, and the evaluation keeps its name; the
+overrides are recorded with the proposal and in the evaluation's environment.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
        └── after each step the context may request a checkpoint; a training resumed from it takes the same steps
 
 A checkpoint holds the network, the best epoch's weights, the optimisers' state and their position in the schedule, the
-generator of the batches at the begin of the epoch with the losses of the batches since, the generators of dropout, the
-curve, and the seconds spent.
+generator of the batches at the begin of the epoch with the losses of the batches since, the generators of dropout and
+of torch, the curve, and the seconds spent.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from archive.errors import TrainingError
+from archive.trainer.fit import random_states
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.context import Metrics, TrialContext
 from archive.trainer.fit.early_stopping import has_converged
 from archive.trainer.fit.evaluate import BestEpoch, evaluate
 from archive.trainer.fit.steps import Steps, under
-from archive.trainer.nn.network import Network
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.storage.checkpoints import TrainingCheckpoint
 from archive.trainer.tasks.base import Task
@@ -54,7 +54,7 @@ class Training:
 
     def __init__(
         self,
-        network: Network,
+        network: nn.Module,
         task: Task,
         protocol: TrainingProtocol,
         parts: Mapping[str, Batches],
@@ -117,7 +117,8 @@ class Training:
             "network": self.network.state_dict(),
             "best": self.best.weights,
             "optimiser": self.steps.state(),
-            "drop": self.network.dropout_states(),
+            "drop": self.steps.dropout.states(),
+            "random": random_states.read(self.parts["train"].targets.device),
         }
         tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
         tensors["order"] = self._order_before if self._losses else self._order.get_state()
@@ -133,9 +134,10 @@ class Training:
         epoch, metric, loss = metadata["best"]
         self.best.resume(epoch, metric, loss, under("best.", tensors))
         self.steps.resume(metadata["steps"], under("optimiser.", tensors))
-        self.network.restore_dropout(under("drop.", tensors))
-        self._order.set_state(tensors["order"])
         device = self.parts["train"].targets.device
+        self.steps.dropout.restore(under("drop.", tensors), device)
+        random_states.write(under("random.", tensors), device)
+        self._order.set_state(tensors["order"])
         self._losses = list(tensors["losses"].to(device).unbind()) if "losses" in tensors else []
         self.curve = {name: list(values) for name, values in metadata["curve"].items()}
         self._inputs = metadata["inputs"]

@@ -28,7 +28,7 @@ class ParameterGroup(ABC):
     """Parameters with one weight decay, and their optimiser's state.
 
     Args:
-        parameters: Parameters; all must have a gradient at every step.
+        parameters: Parameters.
         decay: Weight decay.
     """
 
@@ -90,7 +90,7 @@ class SGD(ParameterGroup):
     """Stochastic gradient descent with Nesterov's momentum.
 
     Args:
-        parameters: Parameters; all must have a gradient at every step.
+        parameters: Parameters.
         decay: Weight decay.
         momentum: Momentum in [0, 1); at zero there is no state.
     """
@@ -142,10 +142,14 @@ class Optimiser:
         self.groups = [_group(members, decay, protocol) for members, decay in groups if members]
 
     def step(self, rate: float) -> None:
-        """Update all parameters, then clear their gradients."""
+        """Update all parameters, then clear their gradients.
+
+        A parameter without a gradient is not connected to the loss at this step. Its gradient is zero, which keeps the
+        fused kernels on one list.
+        """
         with torch.no_grad():
             for group in self.groups:
-                group.step([p.grad for p in group.parameters if p.grad is not None], rate)
+                group.step([torch.zeros_like(p) if p.grad is None else p.grad for p in group.parameters], rate)
                 for parameter in group.parameters:
                     parameter.grad = None
 

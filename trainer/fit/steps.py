@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from archive.trainer.fit.evaluate import training_loss
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.optimiser import Optimiser
 from archive.trainer.fit.precision import autocast_context
-from archive.trainer.nn.network import Network
+from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, weighted_layers
+from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 
@@ -28,27 +29,32 @@ class Steps:
         total: Number of steps in all the protocol's epochs, which the schedule spans even if training ends early.
         overrides: Hyperparameters that differ from the protocol.
         precision: `float32`, `bf16` or `tf32`.
+        seed: Seed of the dropout.
 
     Attributes:
+        dropout: Dropout of the layers' inputs, by the overrides.
         done: Number of steps taken.
     """
 
     def __init__(
         self,
-        network: Network,
+        network: nn.Module,
         task: Task,
         protocol: TrainingProtocol,
         total: int,
         overrides: Hyperparameters = Hyperparameters(),  # noqa: B008  immutable
         precision: str = "float32",
+        seed: int = 0,
     ) -> None:
         self.network, self.protocol = network, protocol
+        layers = weighted_layers(network)
+        self.dropout = InputDropout(layers, overrides.of_layers("dropout", len(layers), 0.0), seed)
         self.loss = training_loss(task, protocol)
         self.optimisers = _optimisers(network, protocol, overrides)
-        bounds = overrides.of_layers("max_norm", len(network.weighted), math.inf)
+        bounds = overrides.of_layers("max_norm", len(layers), math.inf)
         self.bounded = [
             (parameter, bound)
-            for layer, bound in zip(network.weighted, bounds, strict=True)
+            for layer, bound in zip(layers, bounds, strict=True)
             for parameter in layer.parameters()
             if parameter.ndim > 1 and bound < math.inf
         ]
@@ -58,9 +64,11 @@ class Steps:
 
     def take(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Take one step; return the summed loss of its inputs before it, () on the device."""
+        if isinstance(self.network, HasProgress):
+            self.network.set_progress(self.done / self.total)
         with self.autocast:
-            loss = self.loss(self.network(inputs), targets)
-        loss.backward()  # type: ignore[no-untyped-call]
+            loss, total = self._losses(inputs, targets)
+        total.backward()  # type: ignore[no-untyped-call]
         factor = factor_at(self.done / self.total, self.protocol)
         for optimiser, rate in self.optimisers:
             optimiser.step(rate * factor)
@@ -81,6 +89,15 @@ class Steps:
         self.done = done
         for at, (optimiser, _) in enumerate(self.optimisers):
             optimiser.resume(under(f"{at}.", state))
+
+    def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the loss of the outputs, and the loss that is minimised: with that of an auxiliary head."""
+        if not isinstance(self.network, HasAuxiliaryHead):
+            loss = self.loss(self.network(inputs), targets)
+            return loss, loss
+        outputs, auxiliary = self.network.with_auxiliary(inputs)
+        loss = self.loss(outputs, targets)
+        return loss, loss + self.network.auxiliary_weight * self.loss(auxiliary, targets)
 
     @torch.no_grad()
     def _bound(self) -> None:
@@ -105,14 +122,18 @@ def factor_at(progress: float, protocol: TrainingProtocol) -> float:
 
 
 def _optimisers(
-    network: Network, protocol: TrainingProtocol, overrides: Hyperparameters
+    network: nn.Module, protocol: TrainingProtocol, overrides: Hyperparameters
 ) -> list[tuple[Optimiser, float]]:
     """Return optimisers with the peaks of their learning rates: one, unless the layers differ."""
-    count = len(network.weighted)
+    layers = weighted_layers(network)
+    count = len(layers)
     rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
     decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
     each = [replace(protocol, weight_decay=decay) for decay in decays]
     if len({*zip(rates, decays, strict=True)}) == 1:
         return [(Optimiser(network.parameters(), each[0]), rates[0])]
-    layers = zip(network.weighted, each, rates, strict=True)
-    return [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in layers]
+    grouped = {id(parameter) for layer in layers for parameter in layer.parameters()}
+    others = [parameter for parameter in network.parameters() if id(parameter) not in grouped]
+    by_layer = zip(layers, each, rates, strict=True)
+    optimisers = [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in by_layer]
+    return optimisers + ([(Optimiser(others, protocol), protocol.learning_rate)] if others else [])

@@ -25,6 +25,7 @@ from archive.architecture.graph import Architecture
 from archive.errors import CheckpointError, TrainingError, UsageError
 from archive.trainer.datasets.splits import Splits
 from archive.trainer.fit import precision as precisions
+from archive.trainer.fit import random_states
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.context import Metrics, TrialContext
 from archive.trainer.fit.evaluate import evaluate
@@ -32,14 +33,14 @@ from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.loop import OnEpoch, Training
 from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.fit.steps import Steps
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders, costs
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
 
 log = logging.getLogger("archive.trainer")
 
 Initial = Mapping[str, Tensor] | Callable[[], Mapping[str, Tensor]]
-"""Initial weights by the names of `Network.state_dict`, or a function that returns them."""
+"""Initial weights by the names of the module's `state_dict`, or a function that returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Outcome:
     Attributes:
         value: The task's metric on the validation part, at the best epoch, in the task's own unit.
         metrics: `valid_loss`, `train_loss` and the metric on the test part (`test_accuracy`, `test_mse`), all at the
-            best epoch; `best_epoch`, `params` and `flops` (see `Network`).
+            best epoch; `best_epoch`, `params` and `flops` (see `archive.trainer.nn.costs`).
         curve: `epoch`, `train_loss`, `valid_loss`, `valid_<metric>` and `seconds` since the start, parallel lists.
         epochs: Number of epochs.
         seconds: Wall time from the building of the network to the last test, over all resumptions.
@@ -125,7 +126,7 @@ def train(
     dtype = precisions.choose(precision, target)
     try:
         splits = task.load(protocol)
-        with precisions.tf32_units(dtype):
+        with precisions.tf32_units(dtype), random_states.seeded(seed, target):
             training = _prepared(architecture, task, protocol, splits, overrides, seed, target, dtype, start)
             identity = _identity(architecture, task, protocol, splits, seed, target, dtype, hyperparameters or {})
             checkpoint = context.resume(identity)
@@ -156,12 +157,10 @@ def _prepared(
     start: float,
 ) -> Training:
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
-    normalise = protocol.normalisation == "batch"
-    network = Network(architecture, task.input_shape, task.outputs, task.kind, normalise=normalise, seed=seed)
-    network.set_dropout(overrides.of_layers("dropout", len(network.weighted), 0.0), seed)
+    network = builders.build(architecture, task.form(protocol), seed)
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     total = protocol.epochs * parts["train"].steps(protocol)
-    steps = Steps(network, task, protocol, total, overrides, precision)
+    steps = Steps(network, task, protocol, total, overrides, precision, seed)
     return Training(network, task, protocol, parts, steps, seed, start)
 
 
@@ -215,13 +214,14 @@ def _outcome(training: Training, ended: str, precision: str) -> Outcome:
     task, network, best, curve = training.task, training.network, training.best, training.curve
     best.restore()
     _, test_metric = evaluate(network, training.parts["test"], task, autocast=training.steps.autocast)
+    size = costs.measure(network, task.input_shape)
     metrics = {
         "train_loss": curve["train_loss"][best.epoch - 1],
         "valid_loss": best.loss,
         f"test_{task.metric}": test_metric,
         "best_epoch": float(best.epoch),
-        "params": float(network.params),
-        "flops": float(network.flops),
+        "params": float(size.params),
+        "flops": float(size.flops),
     }
     return Outcome(
         value=best.metric,

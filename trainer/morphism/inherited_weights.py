@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("archive.trainer")
 
 Weights = Mapping[str, "Tensor"]
-"""By the names of `Network.state_dict`."""
+"""By the names of the module's `state_dict`."""
 
 ELSEWHERE = "they are at no location of this trainer (--weights-from)"
 
@@ -65,7 +65,7 @@ class InheritedWeights:
     epochs: int | None = None
 
     def __call__(self) -> Weights:
-        """Return the weights, by the names of `Network.state_dict`.
+        """Return the weights, by the names of the module's `state_dict`.
 
         Raises:
             CheckpointError: They cannot be read, or do not fit.
@@ -99,12 +99,13 @@ def adapt(
     import torch
 
     from archive.trainer.morphism import transfer
+    from archive.trainer.nn import builders
 
-    form = transfer.NetworkForm.of(task, protocol)
+    form = task.form(protocol)
     transferred = transfer.inherit(parent, learned, child.canonical, form, seed=seed)
     if not transferred.identities:
         return transferred.weights
-    network = form.network(child.canonical, seed)
+    network = builders.build(child.canonical, form, seed)
     network.load_state_dict(transferred.weights)
     inputs = torch.from_numpy(task.load(protocol).train.inputs[:_CALIBRATION_INPUTS])
     transfer.calibrate(network, transferred.identities, inputs)

@@ -3,7 +3,7 @@
 Jin, Song, Hu: Efficient Neural Architecture Search with Network Morphism (2018). Chen, Goodfellow, Shlens: Net2Net
 (2016). Wei, Wang, Rui, Chen: Network Morphism (2016).
 
-    transferred = inherit(parent, weights, child, NetworkForm.of(task, protocol))
+    transferred = inherit(parent, weights, child, task.form(protocol))
     network.load_state_dict(transferred.weights)          # outputs are the parent's, before any training
 
 | addition in the child | its initial weights                                                                      |
@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -37,36 +36,8 @@ from torch import Tensor, nn
 from archive.architecture.graph import Architecture
 from archive.trainer.morphism.feasibility import planned
 from archive.trainer.morphism.tensors import TransferSources, filled
-from archive.trainer.nn.network import Network
-
-if TYPE_CHECKING:
-    from archive.trainer.tasks.registry import Task, TrainingProtocol
-
-
-@dataclass(frozen=True)
-class NetworkForm:
-    """Input, output and normalisation of a network, which parent and child share.
-
-    Attributes:
-        input_shape: (channels, height, width) or (features,) of one input.
-        outputs: Number of classes; 1 in a regression.
-        kind: `classification` or `regression`.
-        normalise: Whether there is batch normalisation before each activation.
-    """
-
-    input_shape: tuple[int, ...]
-    outputs: int
-    kind: str
-    normalise: bool
-
-    @classmethod
-    def of(cls, task: Task, protocol: TrainingProtocol) -> NetworkForm:
-        """Return the form for a task and a protocol."""
-        return cls(task.input_shape, task.outputs, task.kind, protocol.normalisation == "batch")
-
-    def network(self, architecture: Architecture, seed: int = 0) -> Network:
-        """Build a network with weights drawn from a seed."""
-        return Network(architecture, self.input_shape, self.outputs, self.kind, normalise=self.normalise, seed=seed)
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 
 
 @dataclass(frozen=True)
@@ -74,7 +45,7 @@ class TransferredWeights:
     """Initial weights of a child.
 
     Attributes:
-        weights: All of its tensors by the names of `Network`, in the precision of the parent's.
+        weights: All of its tensors by the names of the network, in the precision of the parent's.
         operations: Operations from the parent to the child, in words, with positions in the child.
         identities: Names of the normalisations that must be the identity; see `calibrate`.
     """
@@ -97,7 +68,7 @@ def inherit(
 
     Args:
         parent: Architecture, in the order of layers that names its weights.
-        weights: The parent's weights by the names of `Network`.
+        weights: The parent's weights by the names of the network.
         child: Architecture, in the order of layers that names the result.
         form: Form of both networks.
         seed: Seed of the undetermined weights, and of the shares of copies.
@@ -108,14 +79,14 @@ def inherit(
         InvalidArchitectureError: The search finds no way for the child to keep the parent's function.
     """
     matching, parts = planned(parent, child, form.input_shape)
-    drawn = {name: tensor.detach() for name, tensor in form.network(child, seed).state_dict().items()}
+    drawn = {name: tensor.detach() for name, tensor in builders.build(child, form, seed).state_dict().items()}
     generator = torch.Generator().manual_seed(seed)
     made, identities = filled(TransferSources(matching, parts, weights, drawn), generator, noise)
     return TransferredWeights(made, matching.operations, tuple(identities))
 
 
 @torch.no_grad()
-def calibrate(network: Network, identities: Sequence[str], inputs: Tensor) -> None:
+def calibrate(network: nn.Module, identities: Sequence[str], inputs: Tensor) -> None:
     """Calibrate normalisations that are the identity in evaluation to be nearly the identity in training, too.
 
     In training, a normalisation uses the mean and the deviation of its batch, which would change the function. Here its

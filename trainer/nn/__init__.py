@@ -1,4 +1,9 @@
-"""Torch modules of architectures: `layers` for each operation, `network` for the whole graph.
+"""Torch modules of architectures, from a builder for each space.
 
-Imports nothing else of the trainer.
+    base, builders        the contract of a builder, and builders by the name of the space; without torch
+    graphs                builders of mlp and cnn: `layers` for each operation, `network` for the whole graph
+    costs                 parameters and floating point operations of any module
+    dropout               dropout of chosen layers' inputs
+
+Imports of the trainer nothing but `protocols.networks`.
 """

@@ -79,7 +79,6 @@ class Affine(nn.Module):
         self.weight = _weight((units, features), features, gain, generator)
         self.bias = nn.Parameter(torch.zeros(units)) if bias else None
         self.shape: Shape = (units,)
-        self.macs = units * features
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, …) to (n, units)."""
@@ -97,7 +96,6 @@ class Dense(nn.Module):
         self.norm = nn.BatchNorm1d(units) if normalise else nn.Identity()
         self.activation = ACTIVATIONS[activation]
         self.shape: Shape = (2 * units,) if activation == "crelu" else (units,)
-        self.macs = self.affine.macs
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, …) to (n, features)."""
@@ -120,7 +118,6 @@ class Filter(nn.Module):
         self.reach = [min(kernel // 2, side - 1) for side in sides]
         taps = [2 * reach + 1 for reach in self.reach]
         self.shape: Shape = (units, *(-(-side // stride) for side in sides))
-        self.macs = units * channels * kernel**2 * math.prod(self.shape[1:])
         self.weight = _weight((units, channels, *taps), channels * math.prod(taps), 2**0.5, generator)
         self.bias = None if normalise else nn.Parameter(torch.zeros(units))
         self.norm = nn.BatchNorm2d(units) if normalise else nn.Identity()
@@ -138,7 +135,7 @@ class Convolution(nn.Module):
         """Draw the weights as `Filter` does."""
         super().__init__()
         self.filter = Filter(shape, units, kernel, stride, normalise, generator)
-        self.shape, self.macs = self.filter.shape, self.filter.macs
+        self.shape = self.filter.shape
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, units, h', w')."""
@@ -154,11 +151,9 @@ class Residual(nn.Module):
         self.first = Filter(shape, units, kernel, stride, normalise, generator)
         self.second = Filter(self.first.shape, units, kernel, 1, normalise, generator)
         self.shape = self.second.shape
-        self.macs = self.first.macs + self.second.macs
         self.projection: Filter | None = None
         if shape != self.shape:
             self.projection = Filter(shape, units, 1, stride, normalise, generator)
-            self.macs += self.projection.macs
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, channels, h, w) to (n, units, h', w')."""
@@ -174,7 +169,6 @@ class Pool(nn.Module):
         super().__init__()
         channels, *sides = shape
         self.shape: Shape = (channels, *(-(-side // 2) for side in sides))
-        self.macs = 0
         self.kind = kind
         # On one pixel both are the identity, and torch refuses a window larger than the image it is moved over.
         self.window = [min(2, side) for side in sides]
@@ -186,37 +180,6 @@ class Pool(nn.Module):
         if self.kind == "max-pool":
             return F.max_pool2d(x, self.window, 2, ceil_mode=True)
         return F.avg_pool2d(x, self.window, 2, ceil_mode=True, count_include_pad=False)
-
-
-class Dropout:
-    """Dropout: zeros a share of the values and scales the others up (Srivastava et al. 2014).
-
-    It has a generator of its own, so that a trial does not depend on other draws in its process.
-
-    Args:
-        rate: The share, in (0, 1).
-        seed: Seed of the generator, which is on the values' device.
-    """
-
-    def __init__(self, rate: float, seed: int) -> None:
-        self.rate, self.seed = rate, seed
-        self._generator: torch.Generator | None = None
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map values of any shape to values of that shape."""
-        if self._generator is None:
-            self._generator = torch.Generator(x.device).manual_seed(self.seed)
-        kept = torch.empty_like(x).bernoulli_(1.0 - self.rate, generator=self._generator)
-        return x * kept / (1.0 - self.rate)
-
-    def state(self) -> Tensor | None:
-        """Return the state of the generator; None before the first draw."""
-        return None if self._generator is None else self._generator.get_state()
-
-    def resume(self, state: Tensor, device: torch.device) -> None:
-        """Restore the state of the generator on a device."""
-        self._generator = torch.Generator(device)
-        self._generator.set_state(state)
 
 
 def _weight(shape: Shape, fan_in: int, gain: float, generator: torch.Generator) -> nn.Parameter:

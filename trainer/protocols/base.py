@@ -15,7 +15,8 @@ behaviour without it.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 
@@ -51,6 +52,8 @@ class TrainingProtocol:
         augmentation: Augmentation of training images: `none`; `shift`, by up to 4 pixels a side; `shift-flip`, mirrored
             half of the time as well.
         data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a user's file.
+        network: Options of the network around the architecture, by name (`archive.trainer.nn`): JSON values, which
+            nobody changes. A builder has a default for each of its options.
         inherited_epochs: Largest number of epochs of a network with inherited weights; None: no network inherits.
     """
 
@@ -77,6 +80,7 @@ class TrainingProtocol:
     augmentation: Literal["none", "shift", "shift-flip"] = "none"
     data: str = "official"
     inherited_epochs: int | None = None
+    network: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the choices as plain values, to record or show."""

@@ -35,7 +35,7 @@ class SavedWeights:
 
     Attributes:
         architecture: The network that the weights belong to.
-        weights: Tensors by name, on the CPU, as `archive.trainer.nn.network.Network` names them.
+        weights: Tensors by name, on the CPU, as the network's `state_dict` names them.
         metadata: The writer's metadata (task, protocol, seed, …).
     """
 

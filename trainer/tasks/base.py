@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from archive.errors import UnknownNameError, UsageError
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
     from archive.spaces.base import Space
@@ -88,6 +89,12 @@ class Task:
                 f"task {self.name!r} has no networks in the space {space.name!r}: {' or '.join(self.spaces)}"
             )
         return space
+
+    def form(self, protocol: TrainingProtocol | None = None) -> NetworkForm:
+        """Return the form of the networks that are trained under a protocol."""
+        rules = protocol or self.protocols[0]
+        normalise = rules.normalisation == "batch"
+        return NetworkForm(self.input_shape, self.outputs, self.kind, normalise, rules.network)
 
     def load(self, protocol: TrainingProtocol | None = None) -> Splits:
         """Return the training, validation and test parts of the data, always the same ones."""

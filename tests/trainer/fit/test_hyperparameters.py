@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import nn
 
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UnknownNameError, UsageError
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.train import train
-from archive.trainer.nn.layers import Dropout
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
+from archive.trainer.nn.base import weighted_layers
+from archive.trainer.nn.dropout import InputDropout
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import TrialFailed, TrialFinished
 from archive.trainer.trial.process import TrialProcess
@@ -86,7 +89,7 @@ def test_each_changes_the_training_and_can_be_repeated(diabetes, plain, changed)
 
 
 def test_layer_with_a_tiny_learning_rate_hardly_changes(diabetes):
-    start = Network(CHAIN, diabetes.input_shape, 1, "regression", normalise=False, seed=1).state_dict()
+    start = builders.build(CHAIN, diabetes.form(), 1).state_dict()
     found = trained(diabetes, learning_rate=[1e-3, 1e-12, 1e-3], weight_decay=0.0)
     first, second = "layers.1.affine.weight", "layers.2.affine.weight"
     assert torch.allclose(found.weights[second], start[second], atol=1e-8)
@@ -114,17 +117,19 @@ def test_norms_of_kernels_are_bounded_too():
 
 def test_dropout_keeps_the_mean_and_drops_its_share():
     ones = torch.ones(200, 500)
-    dropped = Dropout(0.4, seed=0)(ones)
+    layer = nn.Identity()
+    InputDropout([layer], [0.4], seed=0)
+    dropped = layer(ones)
     assert dropped.unique().tolist() == pytest.approx([0.0, 1 / 0.6])
     assert float((dropped == 0).float().mean()) == pytest.approx(0.4, abs=0.01)
     assert float(dropped.mean()) == pytest.approx(1.0, abs=0.02)
 
 
 def test_dropout_is_off_when_measuring():
-    network = Network(CHAIN, (10,), 1, "regression", normalise=False, seed=0)
+    network = builders.build(CHAIN, NetworkForm((10,), 1, "regression", False))
     x = torch.randn(4, 10)
     before = network.eval()(x)
-    network.set_dropout([0.0, 0.9, 0.0], seed=0)
+    InputDropout(weighted_layers(network), [0.0, 0.9, 0.0], seed=0)
     assert torch.equal(network.eval()(x), before)
     assert not torch.equal(network.train()(x), before)
 

@@ -12,7 +12,8 @@ import torch
 from archive.errors import CheckpointError, TrainingError, UsageError
 from archive.trainer.fit.context import Cancelled, TrialContext
 from archive.trainer.fit.train import train
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
 from tests.support.nets import TINY_CNN, TINY_MLP, net
@@ -181,7 +182,7 @@ def test_a_rung_must_be_one_of_the_protocols_epochs(epochs):
 
 
 def weights(architecture=TINY_MLP, seed=5):
-    return Network(architecture, (10,), 1, "regression", normalise=False, seed=seed).state_dict()
+    return builders.build(architecture, NetworkForm((10,), 1, "regression", False), seed).state_dict()
 
 
 def test_training_starts_from_initial_weights():

@@ -11,7 +11,7 @@ from archive.errors import InvalidArchitectureError, TrainingError
 from archive.trainer.fit.batches import Batches
 from archive.trainer.fit.evaluate import BestEpoch, evaluate
 from archive.trainer.fit.train import Outcome, train
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
 from archive.trainer.tasks import registry
 from tests.support import faulty
 from tests.support.nets import TINY_CNN, TINY_MLP, net
@@ -80,7 +80,7 @@ def test_curve_has_one_entry_an_epoch_and_is_reported_as_it_grows():
 def test_the_value_is_that_of_the_saved_weights():
     task, protocol = registry.get("digits"), short("digits", epochs=4)
     outcome = train(BRANCHES, task, protocol)
-    network = Network(BRANCHES.canonical, task.input_shape, task.outputs, task.kind)
+    network = builders.build(BRANCHES.canonical, task.form(protocol))
     network.load_state_dict(outcome.weights)
     splits = task.load(protocol)
     loss, accuracy = evaluate(network, Batches.of(splits.valid, torch.device("cpu")), task)

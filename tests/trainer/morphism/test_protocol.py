@@ -13,7 +13,7 @@ from archive.store.records import Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.morphism import inherited_weights
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.storage import weights_file, weights_store
 from archive.trainer.tasks import registry
@@ -105,7 +105,7 @@ def test_inherited_weights_keep_the_parents_function(archive, run, own):
         (saved.architecture, saved.weights),
         (CHILD.canonical, pickle.loads(pickle.dumps(found))()),
     ):
-        built = Network(network, DIABETES.input_shape, 1, "regression", normalise=False).eval()
+        built = builders.build(network, DIABETES.form()).eval()
         built.load_state_dict(learned)
         outputs.append(built(inputs))
     torch.testing.assert_close(*outputs)
@@ -115,7 +115,7 @@ def test_new_normalisations_are_calibrated_on_the_task():
     digits = registry.get("digits")
     protocol = digits.protocol("digits/1+morph")
     parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/8 conv3/8 softmax")
-    learned = Network(parent, digits.input_shape, 10, "classification", seed=1).state_dict()
+    learned = builders.build(parent, digits.form(protocol), 1).state_dict()
     found = inherited_weights.adapt(parent, learned, child, digits, protocol, 0)
     assert found["layers.2.filter.norm.running_mean"].abs().max() > 0.01
 

@@ -18,7 +18,8 @@ from archive.spaces import morphism
 from archive.spaces.modifiers import apply
 from archive.trainer.morphism import transfer
 from archive.trainer.morphism.feasibility import operations_between, preserving
-from archive.trainer.morphism.transfer import NetworkForm
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 from tests.support import examples
 from tests.support.nets import net
 from tests.support.strategies import generators, relabelled, space_of
@@ -47,7 +48,7 @@ RELAXED = settings(suppress_health_check=list(HealthCheck))
 def trained(built: NetworkForm, architecture: Architecture, seed: int = 0) -> dict[str, torch.Tensor]:
     """Weights such as training leaves: no two alike, statistics and factors of normalisations far from 0 and 1."""
     draw = torch.Generator().manual_seed(seed)
-    weights = built.network(architecture, seed).double().state_dict()
+    weights = builders.build(architecture, built, seed).double().state_dict()
     for name, tensor in weights.items():
         if name.endswith(("norm.weight", "running_var")):
             tensor.copy_(0.5 + torch.rand(tensor.shape, generator=draw, dtype=tensor.dtype))
@@ -57,14 +58,16 @@ def trained(built: NetworkForm, architecture: Architecture, seed: int = 0) -> di
 
 
 def loaded(built: NetworkForm, architecture: Architecture, weights):
-    network = built.network(architecture, seed=99).double().eval()
+    network = builders.build(architecture, built, 99).double().eval()
     network.load_state_dict(weights)
     return network
 
 
 def outputs(built: NetworkForm, architecture: Architecture, weights, inputs: torch.Tensor) -> torch.Tensor:
+    """Return predictions, or log-probabilities: logits differ by a constant where the number of decisions does."""
     with torch.no_grad():
-        return loaded(built, architecture, weights)(inputs)
+        found = loaded(built, architecture, weights)(inputs)
+    return found if built.kind == "regression" else found.log_softmax(1)
 
 
 def inputs_of(built: NetworkForm, count: int = 5) -> torch.Tensor:
@@ -112,7 +115,7 @@ def loses_a_projection(built: NetworkForm, parent: Architecture, call: partial[A
         order = graph._topological_order([*parent.layers, *[apply.AVERAGE_POOL] * pools], edges)
     elif call.func is not morphism.widen:
         return False
-    before, after = built.network(parent).layers, built.network(child).layers
+    before, after = builders.build(parent, built).layers, builders.build(child, built).layers
     had = [getattr(before[old], "projection", None) is not None for old in range(len(parent.layers))]
     has = {old: getattr(after[new], "projection", None) is not None for new, old in enumerate(order)}
     return any(had[old] and not has[old] for old in range(len(parent.layers)))
@@ -275,7 +278,7 @@ def gradients_of_copies(noise=0.0):
     inherited = transfer.inherit(parent, trained(IMAGES, parent), child, IMAGES, noise=noise)
     network = loaded(IMAGES, child, inherited.weights).train()
     targets = torch.tensor([0, 1, 2, 0, 1])
-    torch.nn.functional.nll_loss(network(inputs_of(IMAGES)), targets).backward()
+    torch.nn.functional.cross_entropy(network(inputs_of(IMAGES)), targets).backward()
     weight = network.layers[1].filter.weight
     return weight.detach(), weight.grad
 
@@ -306,15 +309,15 @@ def test_the_same_seed_gives_the_same_weights():
 
 def test_single_precision_stays_single():
     parent, child = net("cnn", "conv3/8 softmax"), net("cnn", "conv3/20 res3/20 softmax")
-    weights = IMAGES.network(parent, 3).state_dict()
+    weights = builders.build(parent, IMAGES, 3).state_dict()
     inherited = transfer.inherit(parent, weights, child, IMAGES)
     assert {tensor.dtype for tensor in inherited.weights.values()} == {torch.float32, torch.int64}
-    IMAGES.network(child).load_state_dict(inherited.weights)
+    builders.build(child, IMAGES).load_state_dict(inherited.weights)
 
 
 def settled(built: NetworkForm, architecture: Architecture, inputs: torch.Tensor):
     """Weights whose normalisations have the statistics of these inputs, as after training."""
-    network = built.network(architecture, 5).double()
+    network = builders.build(architecture, built, 5).double()
     for module in network.modules():
         if isinstance(module, torch.nn.BatchNorm1d | torch.nn.BatchNorm2d):
             module.momentum = 1.0

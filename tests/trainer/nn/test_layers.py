@@ -31,7 +31,6 @@ def test_a_filter_is_the_convolution_with_the_full_kernel(kernel, stride, sides)
     expected = F.conv2d(x, padded(filter_, kernel), stride=stride, padding=kernel // 2)
     torch.testing.assert_close(filter_(x), expected)
     assert filter_.shape == tuple(expected.shape[1:]) == (4, *(-(-side // stride) for side in sides))
-    assert filter_.macs == 3 * 4 * kernel**2 * filter_.shape[1] * filter_.shape[2]
 
 
 @pytest.mark.parametrize("sides", [(8, 8), (7, 5), (2, 2), (1, 3), (1, 1)])
@@ -76,7 +75,6 @@ def test_crelu_emits_both_signs():
     dense = Dense((3,), 5, "crelu", normalise=False, generator=generator())
     assert dense.shape == (10,)
     assert dense(torch.randn(2, 3)).shape == (2, 10)
-    assert dense.macs == 15
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import torch
 
 from archive.errors import CheckpointError
 from archive.store.records import Checkpoint
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import weights_file
 from tests.support.nets import TINY_CNN
 
@@ -21,7 +22,7 @@ ABOUT = {"task": "digits", "protocol": "digits/1", "seed": 3}
 
 @pytest.fixture
 def weights() -> dict[str, torch.Tensor]:
-    return Network(TINY_CNN, (1, 8, 8), 10, "classification").state_dict()
+    return builders.build(TINY_CNN, NetworkForm((1, 8, 8), 10, "classification")).state_dict()
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from archive.errors import CheckpointError, SettingsError
-from archive.trainer.nn.network import Network
+from archive.trainer.nn import builders
+from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import weights_file, weights_store
 from tests.support.nets import TINY_CNN
 
@@ -86,7 +87,7 @@ def test_empty_location_has_no_files(root):
 
 
 def test_weights_are_stored_at_a_url(root):
-    network = Network(TINY_CNN, (1, 8, 8), 10, "classification")
+    network = builders.build(TINY_CNN, NetworkForm((1, 8, 8), 10, "classification"))
     saved = weights_file.save(root, TINY_CNN, network.state_dict(), {"seed": 3})
     back = weights_file.load(saved)
     assert (back.architecture, back.metadata) == (TINY_CNN, {"seed": 3})

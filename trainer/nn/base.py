@@ -1,0 +1,116 @@
+"""The contract of a builder: an architecture of one space becomes a torch module.
+
+    form = task.form(protocol)                          # input shape, outputs, options: `NetworkForm`
+    builders.get("cnn").check(form)                     # by the name of the space; loads no torch
+    module = builders.build(architecture, form, seed=0)
+    module(x)                                           # (n, *form.input_shape) -> (n, form.outputs)
+
+A module may have three things more, which the default recipe uses where they are present:
+
+| attribute or method | meaning                                                                                 |
+|---------------------|-----------------------------------------------------------------------------------------|
+| `weighted`          | list of its layers with weights; hyperparameters with a value a layer follow its order  |
+| `set_progress`      | called before each step with the share of the training that is done (`HasProgress`)     |
+| `with_auxiliary`    | the outputs, and those of a second head, whose loss is added (`HasAuxiliaryHead`)       |
+
+A package adds a builder for its space through an entry point of the group `archive.builders`: the name of the space,
+and a subclass of `Builder` without arguments:
+
+    [project.entry-points."archive.builders"]
+    motifs = "some_package.builder:MotifBuilder"
+
+The module of the class must not import torch at its top: a search checks before it starts whether its networks can be
+built, and starts faster without. `build` imports what it needs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError
+from archive.trainer.protocols.networks import NetworkForm
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+class Builder(ABC):
+    """Builds the networks of one space. It has no state."""
+
+    @abstractmethod
+    def check(self, form: NetworkForm) -> None:
+        """Check that networks of the space can have a form; without torch.
+
+        Raises:
+            InvalidArchitectureError: They cannot; the message gives the reason.
+            UsageError: An option has an invalid value.
+        """
+
+    @abstractmethod
+    def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+        """Return the network of an architecture, on the CPU, in training mode.
+
+        The module maps a batch (n, *form.input_shape) to (n, form.outputs): in a classification, logits, whose softmax
+        is the classes' probabilities; in a regression, predictions. In evaluation mode an output depends on its own
+        input alone. Any random numbers of the forward pass come from torch's default generators, which the default
+        recipe seeds, and saves with its checkpoints. Layers are in the order of the architecture, so callers that want
+        one network for all relabellings pass `architecture.canonical`.
+
+        Args:
+            architecture: Architecture of the builder's space; membership is not checked.
+            form: Form that `check` accepts.
+            seed: Seed of the initial weights, which depend on nothing else. `builders.build` seeds torch's default
+                generator with it for the time of the call, so that modules of torch draw from it.
+
+        Raises:
+            InvalidArchitectureError: This architecture cannot have the form.
+        """
+
+
+@runtime_checkable
+class HasAuxiliaryHead(Protocol):
+    """A module with a second head, whose loss is added to that of the outputs in training.
+
+    Attributes:
+        auxiliary: The head; its parameters are not counted as the network's.
+        auxiliary_weight: Weight of its loss.
+    """
+
+    auxiliary: nn.Module
+    auxiliary_weight: float
+
+    def with_auxiliary(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the outputs and the auxiliary outputs, each (n, outputs)."""
+
+
+@runtime_checkable
+class HasProgress(Protocol):
+    """A module whose forward pass changes with the progress of its training."""
+
+    def set_progress(self, share: float) -> None:
+        """Set the share of the training that is done, in [0, 1)."""
+
+
+def weighted_layers(module: nn.Module) -> list[nn.Module]:
+    """Return the layers of a network that hyperparameters a layer belong to.
+
+    They are the module's `weighted`, or else all its submodules with a matrix or a kernel of their own, in the order
+    of `modules`.
+    """
+    own = getattr(module, "weighted", None)
+    if isinstance(own, list):
+        return own
+    return [part for part in module.modules() if any(p.ndim > 1 for p in part.parameters(recurse=False))]
+
+
+def check_image(space: str, form: NetworkForm) -> None:
+    """Check that the inputs are images.
+
+    Raises:
+        InvalidArchitectureError: They are vectors.
+    """
+    if not form.is_image:
+        shape = form.input_shape
+        raise InvalidArchitectureError(f"a network of {space} needs images, but an input has the shape {shape}")

@@ -1,0 +1,60 @@
+"""Builders of networks by the name of the space. `archive.trainer.nn.base` tells how a package adds one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from archive.architecture.graph import Architecture
+from archive.errors import InvalidArchitectureError, SettingsError
+from archive.registry import Registry
+from archive.trainer.nn.base import Builder
+from archive.trainer.protocols.networks import NetworkForm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+registry = Registry(
+    "builder",
+    "archive.builders",
+    {
+        "cnn": "archive.trainer.nn.graphs:CnnBuilder",
+        "mlp": "archive.trainer.nn.graphs:MlpBuilder",
+    },
+)
+
+
+def names() -> tuple[str, ...]:
+    """Return the sorted names of the spaces that have a builder."""
+    return registry.names()
+
+
+def get(space: str) -> Builder:
+    """Return the builder of a space.
+
+    Raises:
+        InvalidArchitectureError: The space has none.
+        SettingsError: Another package's builder cannot be loaded, or is none.
+    """
+    if space not in names():
+        raise InvalidArchitectureError(f"the trainer builds networks of {', '.join(names())}, got {space}")
+    kind = registry.load(space)
+    if not (isinstance(kind, type) and issubclass(kind, Builder)):
+        raise SettingsError(f"the builder {space!r} of another package must be a subclass of Builder, got {kind!r}")
+    return kind()
+
+
+def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Module:
+    """Return the network of an architecture; see `Builder.build`. Torch's generators are as before the call.
+
+    Raises:
+        InvalidArchitectureError: The space has no builder, or the architecture cannot have the form.
+        UsageError: An option of the form has an invalid value.
+    """
+    import torch
+
+    builder = get(architecture.space)
+    builder.check(form)
+    with torch.random.fork_rng(devices=()):
+        # `manual_seed` of the module would seed the GPUs, too.
+        torch.default_generator.manual_seed(seed)
+        return builder.build(architecture, form, seed)

@@ -1,0 +1,117 @@
+"""Costs of a network: parameters, and floating point operations of one forward pass.
+
+| quantity | definition                                                                                              |
+|----------|---------------------------------------------------------------------------------------------------------|
+| `params` | elements of all parameters, except those of an auxiliary head                                           |
+| `flops`  | multiply-adds of convolutions, matrix products and attention, for one input in evaluation mode, and one |
+|          | addition for each output of a convolution or a linear layer with a bias                                 |
+
+A multiply-add counts once, as in NAS-Bench-201 and most papers of the field. Normalisations, activations, pools and
+sums do not count. The column `flops` of NAS-Bench-201 has this definition; `flops` has it everywhere in the archive.
+
+`torch.utils.flop_counter` counts a multiply-add twice, and no bias. Its first use loads torch's compiler, which takes
+seconds and no trial needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from archive.trainer.nn.base import HasAuxiliaryHead
+
+
+class Costs(NamedTuple):
+    """Costs of a network; see the module."""
+
+    params: int
+    flops: int
+
+
+def measure(module: nn.Module, input_shape: Sequence[int]) -> Costs:
+    """Return the costs of a network.
+
+    Args:
+        module: Any network with one input, which passes a batch of one input of zeros forward; unchanged.
+        input_shape: Shape of one input, without the batch.
+    """
+    return Costs(params(module), flops(module, input_shape))
+
+
+def params(module: nn.Module) -> int:
+    """Return the number of parameters, without those of an auxiliary head."""
+    total = sum(parameter.numel() for parameter in module.parameters())
+    if isinstance(module, HasAuxiliaryHead):
+        total -= sum(parameter.numel() for parameter in module.auxiliary.parameters())
+    return total
+
+
+def flops(module: nn.Module, input_shape: Sequence[int]) -> int:
+    """Return the multiply-adds of one input."""
+    first = next(iter(module.parameters()), torch.empty(()))
+    x = torch.zeros((1, *input_shape), dtype=first.dtype, device=first.device)
+    modes = [(part, part.training) for part in module.modules()]
+    counter = _Counter()
+    try:
+        with torch.no_grad(), counter:
+            module.eval()(x)
+    finally:
+        for part, training in modes:
+            part.training = training
+    return counter.total
+
+
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Sums the multiply-adds of the operations that run under it."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.total = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if (count := _COUNTS.get(func.overloadpacket)) is not None:
+            self.total += count(out, *args)
+        return out
+
+
+def _convolution(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> int:
+    # (outputs, inputs / groups, *kernel) for each pixel; transposed, (inputs, outputs / groups, *kernel).
+    transposed = settings[3]
+    pixels = x if transposed else out
+    return pixels.shape[0] * math.prod(pixels.shape[2:]) * weight.numel() + (0 if bias is None else out.numel())
+
+
+def _product(out: Tensor, a: Tensor, b: Tensor) -> int:
+    return out.numel() * a.shape[-1]
+
+
+def _product_with_bias(out: Tensor, bias: Tensor, a: Tensor, b: Tensor) -> int:
+    return out.numel() * (a.shape[-1] + 1)
+
+
+def _attention(out: Sequence[Tensor], query: Tensor, key: Tensor, value: Tensor, *_: Any) -> int:
+    # Scores (…, queries, keys) from the features, then a mean of the values.
+    scores = math.prod(query.shape[:-1]) * key.shape[-2]
+    return scores * (query.shape[-1] + value.shape[-1])
+
+
+_aten = torch.ops.aten
+_COUNTS: dict[Any, Callable[..., int]] = {
+    _aten.convolution: _convolution,
+    _aten.mm: _product,
+    _aten.bmm: _product,
+    _aten.addmm: _product_with_bias,
+    _aten.baddbmm: _product_with_bias,
+    _aten._scaled_dot_product_flash_attention_for_cpu: _attention,
+    _aten._scaled_dot_product_flash_attention: _attention,
+    _aten._scaled_dot_product_efficient_attention: _attention,
+    _aten._scaled_dot_product_cudnn_attention: _attention,
+}

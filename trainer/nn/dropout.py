@@ -1,0 +1,60 @@
+"""Dropout of the inputs of chosen layers of any network, in training (Srivastava et al. 2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class InputDropout:
+    """Dropout of the inputs of some layers: zeros a share of the values and scales the others up.
+
+    Each layer has a generator of its own, so that a trial does not depend on other draws in its process.
+
+    Args:
+        layers: Layers of a network; the first argument of their forward pass is dropped out.
+        rates: One rate for each layer, in [0, 1).
+        seed: Seed of the generators.
+    """
+
+    def __init__(self, layers: Sequence[nn.Module], rates: Sequence[float], seed: int) -> None:
+        """Register a hook for each layer with a rate above zero."""
+        self._drops: dict[str, _Dropout] = {}
+        for at, (layer, rate) in enumerate(zip(layers, rates, strict=True), start=1):
+            if rate > 0.0:
+                self._drops[str(at)] = drop = _Dropout(rate, seed + at)
+                layer.register_forward_pre_hook(drop)
+
+    def states(self) -> dict[str, Tensor]:
+        """Return the states of the generators that were used, by the numbers of the layers from 1."""
+        return {name: state for name, drop in self._drops.items() if (state := drop.state()) is not None}
+
+    def restore(self, states: Mapping[str, Tensor], device: torch.device) -> None:
+        """Restore the generators saved by `states` on a device."""
+        for name, state in states.items():
+            self._drops[name].resume(state, device)
+
+
+class _Dropout:
+    def __init__(self, rate: float, seed: int) -> None:
+        self.rate, self.seed = rate, seed
+        self._generator: torch.Generator | None = None
+
+    def __call__(self, layer: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        if not layer.training:
+            return None
+        x, *others = inputs
+        if self._generator is None:
+            self._generator = torch.Generator(x.device).manual_seed(self.seed)
+        kept = torch.empty_like(x).bernoulli_(1.0 - self.rate, generator=self._generator)
+        return (x * kept / (1.0 - self.rate), *others)
+
+    def state(self) -> Tensor | None:
+        return None if self._generator is None else self._generator.get_state()
+
+    def resume(self, state: Tensor, device: torch.device) -> None:
+        self._generator = torch.Generator(device)
+        self._generator.set_state(state)
