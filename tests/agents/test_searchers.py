@@ -1,4 +1,4 @@
-"""Several searches on one study, on each server: none ends early, few work in vain, and all can be asked again."""
+"""Several searches on one study: none ends early, few work in vain, and all can be asked again."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archive.agents.base import Agent, History
 from archive.agents.replay import recheck
 from archive.api import Archive
 from archive.store.records import Result, State
-
-pytestmark = pytest.mark.every_server
 
 SPACE = spaces.get("nasbench201")
 

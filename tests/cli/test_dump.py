@@ -21,9 +21,6 @@ from tests.conftest import wipe
 from tests.support.dumped import fill
 from tests.support.stores import cells
 
-pytestmark = pytest.mark.every_server
-
-
 VERSION = {"schema_version": 1}
 
 

@@ -1,4 +1,4 @@
-"""Studies of Optuna on each server: every finished trial once."""
+"""Studies of Optuna: every finished trial once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from archive.exchange.importers import optuna as load_optuna
 from archive.exchange.importers.optuna import import_study, open_study
 from archive.store.records import State, Study
 from tests.support.stores import Forgetful, cells, propose
-
-pytestmark = pytest.mark.every_server
 
 EDGES = ("0-1", "0-2", "1-2", "0-3", "1-3", "2-3")
 OPERATIONS = ("none", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3", "skip_connect")

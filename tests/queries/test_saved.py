@@ -17,7 +17,7 @@ from archive.store.evaluations import Evaluations
 from archive.store.records import Result
 from tests.support.stores import Suggestion, answer, cells, study
 
-pytestmark = pytest.mark.dialect
+pytestmark = pytest.mark.every_server
 
 COUNT = 24
 CONV, SKIP = "nor_conv_3x3", "skip_connect"

@@ -18,7 +18,7 @@ from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.support.stores import Suggestion, answer, cells, study, suggest
 
-pytestmark = pytest.mark.dialect
+pytestmark = pytest.mark.every_server
 
 COLUMNS = ["value", "architecture", "metric_accuracy", "motifs"]
 QUESTIONS = {

@@ -10,7 +10,7 @@ from archive.database.user_query import run_query
 from archive.errors import QueryError, SchemaVersionError
 from archive.store import schema
 
-pytestmark = pytest.mark.dialect
+pytestmark = pytest.mark.every_server
 
 IDENTIFIERS = [pair for migration in schema.MIGRATIONS for pair in migration.unique]
 LOOKED_UP = [pair for migration in schema.MIGRATIONS for pair in migration.indexed]
@@ -89,6 +89,7 @@ def test_versions_increase():
     assert versions == sorted(set(versions)) and versions[0] > 0
 
 
+@pytest.mark.dialect
 @pytest.mark.parametrize(("label", "name"), IDENTIFIERS)
 def test_an_identifier_is_unique(connection, label, name):
     # No data has this value: the migrations' own record is numbered from 1.
@@ -99,12 +100,14 @@ def test_an_identifier_is_unique(connection, label, name):
     run_query(connection, f"MATCH (n:{label} {{{name}: -7}}) DELETE n", write=True)
 
 
+@pytest.mark.dialect
 @pytest.mark.parametrize(("label", "name"), LOOKED_UP + IDENTIFIERS)
 def test_what_is_looked_up_has_an_index(connection, label, name):
     found = run_query(connection, "SHOW INDEXES YIELD labelsOrTypes, properties").rows
     assert ([label], [name]) in found
 
 
+@pytest.mark.dialect
 def test_migrating_again_changes_nothing(connection):
     before = run_query(connection, "MATCH (m:SchemaMigration) RETURN m.version, m.name, m.applied").rows
     schema.migrate(connection)
@@ -116,6 +119,7 @@ def test_nothing_but_the_record_is_left_behind(connection):
     assert run_query(connection, "MATCH (n) WHERE NOT n:SchemaMigration RETURN n").rows == []
 
 
+@pytest.mark.dialect
 def test_many_may_migrate_at_once(bare, open_connection):
     connections = [open_connection() for _ in range(4)]
     with ThreadPoolExecutor(len(connections)) as pool:

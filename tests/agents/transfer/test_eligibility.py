@@ -1,4 +1,4 @@
-"""Warm starts from other tasks, on each server: who may, what is on record, what it contributed."""
+"""Warm starts from other tasks: who may, what is on record, what it contributed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Result, Study
 from tests.support.listed import score, small_table
-
-pytestmark = pytest.mark.every_server
 
 
 @pytest.fixture(scope="module")
