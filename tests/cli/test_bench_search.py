@@ -52,17 +52,27 @@ def options(table, *more):
     return [*fixed, "--agent", "random", "--agent", "evolution:n_initial=3", *more]
 
 
-def types(store, *arguments):
-    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, env=given(store), timeout=180)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout), done.stderr
+@pytest.fixture
+def types(home, capsys, monkeypatch):
+    """Runs the command in this process, which spares the start of another one; its searches have their own."""
+    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
+
+    def command(*arguments, code=0):
+        with pytest.raises(SystemExit) as ended:
+            main.main(["bench", "search", *arguments])
+        shown = capsys.readouterr()
+        assert ended.value.code == code, shown.err
+        return (json.loads(shown.out) if code == 0 else None), shown.err
+
+    return command
 
 
-@pytest.mark.lasts(20)
-def test_a_comparison_is_read_again_and_goes_on(home, bench, table, tmp_path, capsys, monkeypatch):
+@pytest.mark.lasts(8)
+def test_a_comparison_is_read_again_and_goes_on(bench, table, tmp_path, types):
     plot = tmp_path / "curves.svg"
     more = ["--plot", str(plot)] if find_spec("matplotlib") else []
-    first, told = types(home, *options(table, "--budget", "8", *more))
+    one = ("--processes", "1")
+    first, told = types(*options(table, "--budget", "8", *one, *more))
     assert "4 searches of 8 evaluations" in told and "4 not finished" in told
     assert plot.is_file() or not more
     random, evolution = first["standings"]
@@ -70,34 +80,30 @@ def test_a_comparison_is_read_again_and_goes_on(home, bench, table, tmp_path, ca
     assert (random["seeds"], random["repeats"], evolution["repeats"]) == (2, 0, 0)
     assert (random["unit"], list(random["regret"])) == ("in score", ["8"])
     # What is finished is only read, and more is searched for only where there is more to do.
-    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
-    with pytest.raises(SystemExit):
-        main.main(["bench", "search", *options(table, "--budget", "8")])
-    shown = capsys.readouterr()
-    assert json.loads(shown.out) == first
-    assert "0 not finished" in shown.err
-    longer, _ = types(home, *options(table, "--budget", "10", "--batch", "1", "--processes", "1"))
+    again, told = types(*options(table, "--budget", "8"))
+    assert again == first and "0 not finished" in told
+    longer, _ = types(*options(table, "--budget", "10", "--batch", "1", *one))
     for short, long in zip(first["standings"], longer["standings"], strict=True):
         assert long["regret"]["10"]["mean"] <= short["regret"]["8"]["mean"]
     with connect(bench) as archive:
         assert [len(archive.proposals.list(name)) for name in archive.studies.names()] == [10] * 4
         # An agent of the same name that is another one by now.
         archive.query("MATCH (p:Proposal {number: 5}) SET p.agent = 'random-0'", write=True)
-    with pytest.raises(SystemExit):
-        main.main(["bench", "search", *options(table, "--budget", "8")])
-    assert "name another run with --run" in capsys.readouterr().err
+    _, told = types(*options(table, "--budget", "8"), code=2)
+    assert "name another run with --run" in told
 
 
-@pytest.mark.lasts(20)
-def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table):
-    arguments = options(table, "--budget", "30", "--processes", "2")
+@pytest.mark.lasts(15)
+def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table, types):
+    arguments = options(table, "--budget", "30", "--seeds", "1")
     for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
-        process = subprocess.Popen([*COMMAND, *arguments], env=given(home), stderr=subprocess.DEVNULL)
+        command = [*COMMAND, *arguments, "--processes", "2"]
+        process = subprocess.Popen(command, env=given(home), stderr=subprocess.DEVNULL)
         try:
             wait_until(lambda: embedded.find(bench), 60, "the server")
             with connect(bench) as archive:
                 before = evaluations(archive)
-                wait_until(lambda: evaluations(archive) > before + 8, 60, "some evaluations")  # noqa: B023
+                wait_until(lambda: evaluations(archive) > before + 4, 60, "some evaluations")  # noqa: B023
             # The database, which the command may have started, stays.
             status = embedded.status(bench)
             children = psutil.Process(process.pid).children(recursive=True)
@@ -109,8 +115,8 @@ def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table):
             assert not [one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
         finally:
             process.kill()
-    last, _ = types(home, *arguments)
-    assert [(row["seeds"], row["repeats"]) for row in last["standings"]] == [(2, 0), (2, 0)]
+    last, _ = types(*arguments, "--processes", "1")
+    assert [(row["seeds"], row["repeats"]) for row in last["standings"]] == [(1, 0), (1, 0)]
     with connect(bench) as archive:
         for name in archive.studies.names():
             found = recheck(archive, name)

@@ -90,8 +90,8 @@ def test_the_cache_is_in_the_home_of_the_command(tmp_path, monkeypatch, capsys):
         (["--db", "http://example.org", "query", "RETURN 1"], ["http://example.org", "neo4j://"]),
     ],
 )
-def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, fragments, tmp_path):
-    done = run(*arguments, home=tmp_path)
+def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, fragments, home, capsys):
+    done = here(capsys, "--home", str(home.home), *arguments)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stderr.startswith("error: ")
@@ -99,26 +99,33 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(arguments, fragments, tmp_p
     assert not done.stdout
 
 
+def here(capsys, *arguments):
+    """Run a command in this process, which spares the start of another one."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return subprocess.CompletedProcess(arguments, ended.value.code, *capsys.readouterr())
+
+
 def test_an_unreachable_server_is_one_line_and_exit_code_1(tmp_path):
-    done = run("--db", "bolt://127.0.0.1:9", "query", "RETURN 1", home=tmp_path)
+    done = run("--db", "bolt://127.0.0.1:9", "query", "RETURN 1", home=tmp_path, ARCHIVE_PATIENCE="0")
     assert done.returncode == 1
     assert "127.0.0.1:9" in done.stderr
-    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
-def test_an_address_with_a_password_is_refused_without_showing_it(tmp_path):
-    done = run("--db", "neo4j://neo4j:hunter2@localhost", "query", "RETURN 1", home=tmp_path)
+def test_an_address_with_a_password_is_refused_without_showing_it(tmp_path, capsys):
+    done = here(capsys, "--db", "neo4j://neo4j:hunter2@localhost", "query", "RETURN 1")
     assert done.returncode == 2
     assert "hunter2" not in done.stderr + done.stdout
     assert "ARCHIVE_PASSWORD" in done.stderr
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, capsys):
     (tmp_path / "file").write_text("not a folder")
-    done = run("query", "RETURN 1", home=tmp_path / "file" / "below")
+    done = here(capsys, "--home", str(tmp_path / "file" / "below"), "query", "RETURN 1")
     assert done.returncode in (1, 2)
     assert str(tmp_path / "file") in done.stderr
-    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
 def test_version_and_json_status_of_an_archive_that_never_was(tmp_path):

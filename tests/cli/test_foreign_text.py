@@ -20,7 +20,7 @@ from archive.cli.study import log as study_log
 from archive.queue import workers
 from archive.store.records import Result, Study
 from archive.trainer.storage import file_names
-from tests.support.commands import shell
+from tests.support.commands import serving, shell
 from tests.support.stores import cells, suggest
 
 HOSTILE = "a[/b][red]:bug:\x1b[2J\x1b]0;owned\x07\x9b1m\u202eb\nerror: c"
@@ -140,11 +140,13 @@ def test_a_dump_of_hostile_names_is_loaded(user, hostile, archive):
         assert_drawn(user.types("load", "mine.gz", *options), named=False)
 
 
-def test_a_search_and_its_sources_are_drawn(user, table):
-    search = ("search", "--agent", "gp-path", "--budget", "12", "--seed", "1")
-    assert_drawn(user.types(*search, "--task", table, "--study", HOSTILE))
+def test_a_search_and_its_sources_are_drawn(archive, user, table):
+    search = ("search", "--trainers", "0")
+    cold = ("--agent", "gp-path", "--budget", "12", "--seed", "1", "--task", table, "--study", HOSTILE)
     other = table.replace("#layers", "#edges")
-    warm = user.types("search", "--agent", "portfolio", "--budget", "2", "--task", other, "--warm-start", HOSTILE)
+    with serving(archive):
+        assert_drawn(user.types(*search, *cold))
+        warm = user.types(*search, "--agent", "portfolio", "--budget", "2", "--task", other, "--warm-start", HOSTILE)
     assert_drawn(warm)
     assert "of the study a[/b][red]:bug:" in warm.stderr
 

@@ -19,7 +19,8 @@ from archive.cli.documents.studies import StudyList
 from archive.cli.main import archive as root
 from archive.cli.study.items import study_item
 from archive.store.records import Checkpoint, Result
-from tests.support.commands import shell, table
+from archive.trainer.daemon import logs
+from tests.support.commands import serving, shell, table
 from tests.support.json_documents import faults
 from tests.support.stores import cells, propose, study
 
@@ -204,12 +205,15 @@ def test_exports(user, filled, tmp_path):
         check(f"study export --format {form}", user.types("study", "export", "study", "--format", form).stdout)
 
 
-def test_a_search_and_its_trainer(archive, user, tmp_path):
+def test_a_search_and_its_trainer(archive, user, tmp_path, monkeypatch):
     task = table(tmp_path)
-    options = ("--task", task, "--agent", "random", "--study", "mine", "--budget", "2")
-    (found,) = check("search", user.types("search", *options, "--json").stdout)
+    options = ("--task", task, "--agent", "random", "--study", "mine", "--budget", "2", "--trainers", "0")
+    with serving(archive):
+        (found,) = check("search", user.types("search", *options, "--json").stdout)
     assert found["best"]["value"] is not None
-    check("trainer start", user.runs("trainer", "--study", "mine", "--once", "--json").stdout)
+    # The log of this process is not the trainer's.
+    monkeypatch.setattr(logs, "configure", lambda *_, **__: None)
+    check("trainer start", user.types("trainer", "--study", "mine", "--once", "--json").stdout)
     check("import table", user.types("import", "table", task, "--json").stdout)
 
 
@@ -226,21 +230,9 @@ def test_a_study_of_optuna(archive, user, tmp_path):
 
 def test_a_comparison_of_agents(user, tmp_path):
     task = table(tmp_path)
-    options = (
-        "--agent",
-        "random",
-        "--task",
-        task,
-        "--seeds",
-        "2",
-        "--budget",
-        "4",
-        "--starts",
-        "2",
-        "--processes",
-        "1",
-    )
-    (compared,) = check("bench search", user.types("bench", "search", *options, "--json").stdout)
+    size = ("--seeds", "2", "--budget", "4", "--starts", "2", "--processes", "1")
+    done = user.types("bench", "search", "--agent", "random", "--task", task, *size, "--json")
+    (compared,) = check("bench search", done.stdout)
     assert compared["standings"]
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.commands import shell, table
+from tests.support.commands import serving, shell, table
 
 
 @pytest.fixture
@@ -36,21 +36,12 @@ def test_a_table_has_nothing_to_pause(user, tmp_path):
     assert "a table answers the task" in done.stderr and "got 2,6" in done.stderr
 
 
-def test_a_search_with_rungs_and_what_is_shown_of_it(user):
-    options = (
-        "search",
-        "--task",
-        "diabetes",
-        "--space",
-        "mlp",
-        "--agent",
-        "rand",
-        "--study",
-        "raced",
-        "--device",
-        "cpu",
-    )
-    found = json.loads(user.runs(*options, "--budget", "4", "--rungs", "2,6", "--reduction", "2", "--json").stdout)
+def test_a_search_with_rungs_and_what_is_shown_of_it(archive, user):
+    task = ("--task", "diabetes", "--space", "mlp")
+    options = ("search", *task, "--agent", "rand", "--study", "raced", "--trainers", "0")
+    rungs = ("--budget", "4", "--rungs", "2,6", "--reduction", "2")
+    with serving(archive):
+        found = json.loads(user.types(*options, *rungs, "--json").stdout)
     assert found["evaluations"] == 4 and found["failed"] == 0
     assert 1 <= 4 - found["pruned"] <= 2
     shown = json.loads(user.types("study", "show", "raced", "--json").stdout)

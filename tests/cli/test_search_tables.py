@@ -11,7 +11,7 @@ from archive.architecture import codec
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access
-from tests.support.commands import shell
+from tests.support.commands import serving, shell
 from tests.support.stores import suggest
 
 
@@ -26,7 +26,8 @@ def types(archive, store_settings, tmp_path):
     with shell(store_settings, tmp_path) as user:
 
         def search(*arguments, code=0, task=("--task", f"table:{path}#accuracy")):
-            return user.types("search", *task, *arguments, code=code)
+            with serving(archive):
+                return user.types("search", "--trainers", "0", *task, *arguments, code=code)
 
         yield search
 

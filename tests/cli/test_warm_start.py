@@ -8,7 +8,7 @@ import pytest
 
 from archive import spaces
 from archive.architecture import codec
-from tests.support.commands import shell
+from tests.support.commands import serving, shell
 
 
 @pytest.fixture
@@ -18,12 +18,12 @@ def types(archive, store_settings, tmp_path, monkeypatch):
     lines = [f"{codec.to_nasbench201(cell)},{len(cell.layers)},{len(cell.edges)}" for cell in cells]
     (tmp_path / "cells.csv").write_text("\n".join(["arch_str,layers,edges", *lines]))
     monkeypatch.chdir(tmp_path)
-    with shell(store_settings, tmp_path) as user:
+    with shell(store_settings, tmp_path) as user, serving(archive):
         yield user.types
 
 
 def task(column):
-    return ("search", "--task", f"table:cells.csv#{column}")
+    return ("search", "--trainers", "0", "--task", f"table:cells.csv#{column}")
 
 
 def test_another_task_helps_and_is_shown(archive, types):

@@ -8,7 +8,7 @@ import pytest
 from archive import agents
 from archive.agents.distance_sync import DistanceSync
 from tests.support import ROOT
-from tests.support.commands import Shell, table
+from tests.support.commands import Shell, serving, table
 
 FOLDER = ROOT / "docs"
 PAGE = (FOLDER / "data-model.md").read_text(encoding="utf-8")
@@ -58,9 +58,10 @@ def fill(archive, shell, folder):
     (waiting,) = first.ask("nasbot", 1)
     first.report(waiting, 1, {"loss": 1.0})
     shell.types("import", "table", table(folder))
-    search = ("search", "--agent", "random", "--task", "diabetes", "--space", "mlp", "--study", "second", "--json")
-    done = shell.runs(*search, "--warm-start", "first", "--rungs", "1,2", "--reduction", "2", "--budget", "4")
-    assert done.returncode == 0, done.stderr
+    search = ("search", "--agent", "random", "--task", "diabetes", "--space", "mlp", "--study", "second")
+    rungs = ("--rungs", "1,2", "--reduction", "2", "--budget", "4")
+    with serving(archive):
+        shell.types(*search, "--warm-start", "first", *rungs, "--trainers", "0")
 
 
 @pytest.fixture

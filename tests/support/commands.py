@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from archive.architecture import codec
 from archive.cli.main import main
 from archive.settings import Settings, environment
 from archive.store.records import Study
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import registry
 from tests.support.stores import suggest
 
@@ -119,3 +122,19 @@ def shell(settings: Settings, folder: Path) -> Iterator[Shell]:
         for process in opened.started:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def serving(archive) -> Iterator[Trainer]:
+    """Train what is proposed meanwhile, in a thread of this process.
+
+    Spares what the trainer of a search costs: the start of a process, and of a second one that imports torch.
+    """
+    trainer = Trainer(archive, TrainerOptions(device="cpu", threads=1, poll_seconds=0.02))
+    thread = threading.Thread(target=trainer.run)
+    thread.start()
+    try:
+        yield trainer
+    finally:
+        trainer.stop()
+        thread.join()
