@@ -8,7 +8,7 @@ are equal (`==`) if their layers and edges are equal. They are the same network 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
 
 from archive.architecture import canonical
@@ -95,20 +95,24 @@ class Architecture:
 
     @cached_property
     def functional_key(self) -> str:
-        """`key` of the network without the layers that are on no path from input to output."""
+        """`key` of the network without the layers that are not `live`."""
         if len(self.live) == len(self.layers):
             return self.key
         return canonical.key(self.space, *self._live_graph())
 
     @cached_property
     def live(self) -> tuple[int, ...]:
-        """The positions on some path from input to output, ascending; both ends are always among them."""
-        last = len(self.layers) - 1
-        return tuple(sorted((_reach(self.children, 0) & _reach(self.parents, last)) | {0, last}))
+        """The positions on some path from input to output, ascending; both ends are always among them.
+
+        No path passes a layer whose operation is zero (`Operation.zero`).
+        """
+        last, zeros = len(self.layers) - 1, vocabulary(self.space).zeros
+        closed = {u for u, layer in enumerate(self.layers) if layer.op in zeros} if zeros else set()
+        return tuple(sorted((_reach(self.children, 0, closed) & _reach(self.parents, last, closed)) | {0, last}))
 
     @property
     def functional(self) -> Architecture:
-        """The network without the layers that are on no path from input to output; itself where all layers are live."""
+        """The network without the layers that are not `live`; itself where all layers are."""
         if len(self.live) == len(self.layers):
             return self
         return Architecture(self.space, *self._live_graph())
@@ -239,11 +243,11 @@ def _check_ends(architecture: Architecture) -> None:
         raise InvalidArchitectureError("the output feeds a layer", last)
 
 
-def _reach(neighbours: Neighbours, start: int) -> set[int]:
+def _reach(neighbours: Neighbours, start: int, closed: Set[int]) -> set[int]:
     found, stack = {start}, [start]
     while stack:
         for other in neighbours[stack.pop()]:
-            if other not in found:
+            if other not in found and other not in closed:
                 found.add(other)
                 stack.append(other)
     return found

@@ -10,7 +10,8 @@ zeta = 0.1.
     input, output          zeta * sum of the processing layers
     decision layers        zeta * that sum, shared equally among them
 
-The input emits one channel. A cell operation without units counts 1.
+The input emits one channel. An operation of a cell has no units and counts 1, or 0 if its output is zero. The entries
+and exits of a cell compute nothing and count 0.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def layer_masses(
             masses[u] = factor * units * incoming
             emitted.append(units)
         elif operation.group == "cell":
-            masses[u] = 1.0
+            masses[u] = 0.0 if operation.zero else 1.0
             emitted.append(1)
         elif operation.group == "pool":
             masses[u] = float(incoming)

@@ -1,8 +1,8 @@
 """Operation vocabularies: the labels of layers and their meaning.
 
 A vocabulary belongs to a space. `cnn` and `mlp` are those of NASBOT (appendix A.3: tables 4 and 5); the cell
-vocabularies are those of the NAS-Bench tables. Groups are the layer families that OTMANN's structural cost
-distinguishes and that a space's mutations keep together.
+vocabularies are those of the NAS-Bench tables, and those of DARTS are in `archive.architecture.genotypes.operations`.
+Groups are the layer families that OTMANN's structural cost distinguishes and that a space's mutations keep together.
 
 Kernels know a network's space by its vocabulary alone, so a vocabulary also carries the similarity of its operations
 and their names in other spaces.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -28,13 +29,17 @@ class Operation:
 
     Attributes:
         name: The label.
-        group: `input`, `output`, `decision`, `conv`, `pool`, `fc`, `rectifier`, `sigmoid` or `cell`.
+        group: `input`, `output`, `decision`, `conv`, `pool`, `fc`, `rectifier`, `sigmoid` or `cell`; where an
+            architecture consists of several cells, also `entry` for an input of a cell and `exit` for a sum of
+            operations that is part of the cell's output. Entries and exits compute nothing.
         has_units: Whether a layer of this operation has a number of units (channels or neurons).
         strides: The strides that a layer of this operation may have.
         flat: Whether its output is a vector rather than an image.
         kernel: Side of the convolution or pooling window, 0 where there is none.
         residual: Whether the block adds its input to its output (NASBOT's res3, res5, res7).
         pools: Whether the layer computes the mean or maximum of its window, without weights.
+        part: Name of the cell that it belongs to, where an architecture consists of several cells.
+        zero: Whether the output is zero whatever the input: the layer is on no path.
     """
 
     name: str
@@ -45,6 +50,8 @@ class Operation:
     kernel: int = 0
     residual: bool = False
     pools: bool = False
+    part: str = ""
+    zero: bool = False
 
     @property
     def trained(self) -> bool:
@@ -68,7 +75,8 @@ class Vocabulary:
             (`archive.kernels.distances.tree_wasserstein.operation_trees`). None for a tree of the groups.
         common: Each operation's name in NAS-Bench-101, None for an identity; cells of several spaces are compared under
             these names. None if cells are compared with cells of their own space only.
-        longest_path: Most operations on a path from input to output; None where there is no such number.
+        longest_path: Most operations on a path from input to output, entries and exits not counted; None where there is
+            no such number.
     """
 
     name: str
@@ -84,6 +92,16 @@ class Vocabulary:
     def cells(self) -> bool:
         """Whether its networks are cells: no operation has units."""
         return not any(operation.has_units for operation in self.operations.values())
+
+    @cached_property
+    def zeros(self) -> frozenset[str]:
+        """The labels of operations whose output is zero."""
+        return frozenset(name for name, operation in self.operations.items() if operation.zero)
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """Names of the cells of an architecture, in the vocabulary's order; one empty name if there is one cell."""
+        return tuple(dict.fromkeys(one.part for one in self.operations.values() if one.part)) or ("",)
 
     def __getitem__(self, label: str) -> Operation:
         """Return the operation of a label.
@@ -102,7 +120,15 @@ class Vocabulary:
 
 
 _vocabularies: dict[str, Vocabulary] = {}
-_plug_ins = Registry("space", "archive.spaces", {})
+_elsewhere = Registry(
+    "space",
+    "archive.spaces",
+    {
+        "darts": "archive.architecture.genotypes.operations:DARTS",
+        "nasnet": "archive.architecture.genotypes.operations:NASNET",
+    },
+)
+"""Spaces whose vocabularies are defined in other modules, which are imported at first use."""
 
 
 def define(
@@ -141,18 +167,18 @@ def define(
 
 
 def vocabulary(name: str) -> Vocabulary:
-    """Return the vocabulary of a space. The vocabulary of a plug-in space is defined in its package, which is imported.
+    """Return the vocabulary of a space. If another module or package defines it, that is imported.
 
     Raises:
         UnknownNameError: No space has this name.
         SettingsError: Another package's space cannot be loaded.
     """
-    if name not in _vocabularies and name in _plug_ins.names():
-        _plug_ins.load(name)
+    if name not in _vocabularies and name in _elsewhere.names():
+        _elsewhere.load(name)
     try:
         return _vocabularies[name]
     except KeyError:
-        raise UnknownNameError("space", name, _vocabularies) from None
+        raise UnknownNameError("space", name, {*_vocabularies, *_elsewhere.built_in}) from None
 
 
 def _convolutions() -> list[Operation]:

@@ -22,9 +22,11 @@ registry = Registry(
     "archive.spaces",
     {
         "cnn": "archive.spaces.cnn:Cnn",
+        "darts": "archive.spaces.darts.darts:Darts",
         "mlp": "archive.spaces.mlp:Mlp",
         "nasbench101": "archive.spaces.nasbench101:NasBench101",
         "nasbench201": "archive.spaces.nasbench201:NasBench201",
+        "nasnet": "archive.spaces.darts.nasnet:NasNet",
     },
 )
 

@@ -27,7 +27,7 @@ from archive.errors import UsageError
 
 Edge = tuple[str | None, str, float]
 
-ENDS = ("input", "output", "decision")
+ENDS = ("input", "output", "decision", "exit")
 
 
 class Node(NamedTuple):

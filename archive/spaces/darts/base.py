@@ -1,0 +1,185 @@
+"""Base class of the spaces of genotypes: sampling, mutation and neighbours as in BANANAS' code.
+
+White, Neiswanger, Savani: BANANAS, section 5; its DARTS space is `darts/arch.py` of naszilla/naszilla, and the
+neighbours are those of `nas_bench_301/cell_301.py` there.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from archive.architecture.genotypes.codec import assembled, to_genotype
+from archive.architecture.genotypes.genotype import INPUTS, Choice, Genotype
+from archive.architecture.genotypes.operations import CELLS, NONE
+from archive.architecture.genotypes.rules import GenotypeRules
+from archive.architecture.graph import Architecture
+from archive.errors import CodecError, InvalidArchitectureError, SettingsError
+from archive.spaces.base import Mutation, check_space, refuse_settings
+from archive.spaces.cell import CellSpace
+from archive.spaces.darts.decisions import GenotypeDecisions
+from archive.spaces.decisions import Decisions
+
+Cells = tuple[tuple[Choice, ...], ...]
+"""The choices of the normal and of the reduction cell."""
+
+
+class GenotypeSpace(CellSpace):
+    """Pairs of a normal and a reduction cell.
+
+    Args:
+        none: Whether operations may be `none`. True in BANANAS; DARTS and NAS-Bench-301 have none of them.
+        **config: Refused.
+
+    Raises:
+        SettingsError: `none` is not a boolean.
+        UnknownNameError: There is another setting.
+    """
+
+    def __init__(self, none: bool = True, **config: Any) -> None:
+        """Check the settings."""
+        refuse_settings(self.name, config)
+        if not isinstance(none, bool):
+            raise SettingsError(f"none must be true or false, got {none!r}")
+        self.none = none
+
+    @property
+    @abstractmethod
+    def rules(self) -> GenotypeRules:
+        """The rules of the space."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Whether operations may be `none`."""
+        return {"none": self.none}
+
+    @property
+    def primitives(self) -> tuple[str, ...]:
+        """Names of the operations that a member may have."""
+        return tuple(name for name in self.rules.primitives if self.none or name != NONE)
+
+    @property
+    def size(self) -> int:
+        """Number of genotypes, the order of a node's two choices left out; isomorphic ones count separately."""
+        q, total = len(self.primitives), 1
+        for state in range(INPUTS, INPUTS + self.rules.nodes):
+            pairs = self.rules.sources(state)
+            same = sum(first == second for first, second in pairs)
+            total *= (len(pairs) - same) * q**2 + same * q * (q + 1) // 2
+        return total * total
+
+    def decisions(self) -> Decisions:
+        """Return the decisions on the states that each node reads, and on its operations."""
+        return GenotypeDecisions(self)
+
+    @staticmethod
+    def slots(architecture: Architecture) -> dict[str, str]:
+        """Return the operation between each state and each later node, `normal.0-2` to `reduce.4-5`.
+
+        Nodes are in canonical order, so that all relabellings of a network have the same slots. Two operations between
+        one state and one node are joined by a `+`.
+        """
+        try:
+            genotype = to_genotype(architecture.functional.canonical)
+        except CodecError as error:
+            raise InvalidArchitectureError(str(error)) from None
+        found: dict[str, str] = {}
+        for cell, choices in zip(CELLS, (genotype.normal, genotype.reduce), strict=True):
+            between: dict[tuple[int, int], list[str]] = {}
+            for at, (operation, state) in enumerate(choices):
+                if operation != NONE:
+                    between.setdefault((state, INPUTS + at // 2), []).append(operation)
+            for node in range(INPUTS, INPUTS + len(choices) // 2):
+                for state in range(node):
+                    found[f"{cell}.{state}-{node}"] = "+".join(sorted(between.get((state, node), [NONE])))
+        return found
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check that the architecture is a genotype of the space, or one without its operations `none`.
+
+        Raises:
+            InvalidArchitectureError: It is not; the message gives the reason.
+        """
+        check_space(self.name, architecture)
+        genotype = to_genotype(architecture)
+        fault = self.rules.fault(genotype)
+        if fault is not None:
+            raise InvalidArchitectureError(fault)
+        if not self.none and NONE in {operation for operation, _ in (*genotype.normal, *genotype.reduce)}:
+            raise InvalidArchitectureError("the space has no operation none (setting none=false), but the network does")
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Draw each operation, and each pair of states that a node reads, uniformly."""
+        normal, reduce = (tuple(self._drawn(rng)) for _ in CELLS)
+        return self.built((normal, reduce))
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Change one choice, drawn uniformly until a network of another `functional_key` results.
+
+        As in BANANAS' code: one of the two cells, one of its choices, and either another operation or another state,
+        which is not that of the node's other choice in `darts`.
+        """
+        cells = _cells(architecture)
+        while True:
+            cell, at = int(rng.integers(len(CELLS))), int(rng.integers(len(cells[0])))
+            if rng.integers(2):
+                name, options = "swap_label", self._relabelled(cells[cell], at)
+            else:
+                name, options = "swap_input", self._rewired(cells[cell], at)
+            if not options:
+                continue
+            child = self.built(_replaced(cells, cell, at, options[int(rng.integers(len(options)))]))
+            if child.functional_key != architecture.functional_key:
+                return Mutation(child, (name,))
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield the networks with another operation, or another state, in one choice."""
+        cells, seen = _cells(architecture), {architecture.key}
+        for cell, choices in enumerate(cells):
+            for at in range(len(choices)):
+                edits = [("swap_label", self._relabelled(choices, at)), ("swap_input", self._rewired(choices, at))]
+                for name, options in edits:
+                    for choice in options:
+                        child = self.built(_replaced(cells, cell, at, choice))
+                        if child.key not in seen:
+                            seen.add(child.key)
+                            yield Mutation(child, (name,))
+
+    def built(self, cells: Cells) -> Architecture:
+        """Return the architecture of the choices of both cells."""
+        normal, reduce = cells
+        genotype = Genotype(normal, self.rules.outputs(normal), reduce, self.rules.outputs(reduce))
+        return assembled(genotype, self.name)
+
+    def _drawn(self, rng: np.random.Generator) -> Iterator[Choice]:
+        for node in range(INPUTS, INPUTS + self.rules.nodes):
+            states = rng.choice(node, size=2, replace=self.rules.repeats)
+            operations = rng.integers(len(self.primitives), size=2)
+            yield from ((self.primitives[op], int(state)) for op, state in zip(operations, states, strict=True))
+
+    def _relabelled(self, choices: Sequence[Choice], at: int) -> list[Choice]:
+        """Return the choices with another operation."""
+        operation, state = choices[at]
+        return [(other, state) for other in self.primitives if other != operation]
+
+    def _rewired(self, choices: Sequence[Choice], at: int) -> list[Choice]:
+        """Return the choices with another state that the node may read."""
+        operation, state = choices[at]
+        # The partner of an even position is the next one, that of an odd position the one before.
+        taken = {state} if self.rules.repeats else {state, choices[at ^ 1][1]}
+        return [(operation, other) for other in range(INPUTS + at // 2) if other not in taken]
+
+
+def _cells(architecture: Architecture) -> Cells:
+    genotype = to_genotype(architecture)
+    return genotype.normal, genotype.reduce
+
+
+def _replaced(cells: Cells, cell: int, at: int, choice: Choice) -> Cells:
+    changed = [list(choices) for choices in cells]
+    changed[cell][at] = choice
+    normal, reduce = changed
+    return tuple(normal), tuple(reduce)
