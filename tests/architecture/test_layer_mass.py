@@ -7,6 +7,7 @@ import pytest
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import layer_masses, total_mass
 from archive.architecture.operations import vocabulary
+from archive.spaces.darts.published import PUBLISHED
 from tests.support import golden
 
 
@@ -40,6 +41,17 @@ def test_a_cell_counts_its_layers() -> None:
     network = Architecture("nasbench201", layers, [(0, 1), (1, 2), (2, 3)])
     assert layer_masses(network) == pytest.approx([0.2, 1, 1, 0.2])
     assert total_mass(network) == pytest.approx(2.4)
+
+
+def test_cells_of_a_genotype_count_their_operations() -> None:
+    """Sixteen operations, two of them zero; entries and sums compute nothing."""
+    network = PUBLISHED["BANANAS_4"].architecture
+    masses = dict(zip(network.layers, layer_masses(network), strict=True))
+    assert masses[Layer("normal.sep_conv_5x5")] == masses[Layer("normal.skip_connect")] == 1.0
+    assert not any(masses[Layer(op)] for op in ("normal.c_k-1", "reduce.sum", "reduce.none"))
+    assert masses[Layer("ip")] == masses[Layer("op")] == pytest.approx(1.4)
+    assert total_mass(network) == pytest.approx(14 + 2.8)
+    assert total_mass(network.functional) == pytest.approx(14 + 2.8)
 
 
 def test_masses_of_the_golden_networks() -> None:

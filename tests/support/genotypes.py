@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from itertools import permutations
 
 from hypothesis import strategies as st
@@ -14,19 +15,20 @@ SPACES = tuple(RULES)
 
 
 @st.composite
-def cell(draw, rules):
+def cell(draw, rules, zeros):
+    primitives = [name for name in rules.primitives if zeros or name != "none"]
     choices = []
     for node in range(2, 2 + rules.nodes):
         pair = draw(st.sampled_from(rules.sources(node)))
-        operations = [draw(st.sampled_from(rules.primitives)) for _ in pair]
+        operations = [draw(st.sampled_from(primitives)) for _ in pair]
         choices += draw(st.permutations(list(zip(operations, pair, strict=True))))
     return tuple(choices), rules.outputs(choices)
 
 
 @st.composite
-def genotypes(draw, space="darts"):
+def genotypes(draw, space="darts", zeros=True):
     rules = RULES[space]
-    return Genotype(*draw(cell(rules)), *draw(cell(rules)))
+    return Genotype(*draw(cell(rules, zeros)), *draw(cell(rules, zeros)))
 
 
 def renumbered(choices, concat, order):
@@ -41,6 +43,7 @@ def renumbered(choices, concat, order):
     return tuple(moved), tuple(sorted(place[state] for state in concat))
 
 
+@cache
 def forms(choices, concat):
     """All isomorphic forms of a cell, the pairs of each node sorted: by trying every order of the nodes."""
     found = set()

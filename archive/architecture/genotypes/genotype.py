@@ -27,6 +27,7 @@ INPUTS = 2
 # Far above every published genotype, and low enough that hostile text cannot keep a process busy.
 _MOST_NODES = 20
 _MOST_TEXT = 20_000
+_MOST_BOUND = 1_000
 _CALL = re.compile(r"(?:\w+\s*=\s*)?(?:\w+\.)*Genotype\s*(?=\()")
 _FIELDS = ("normal", "normal_concat", "reduce", "reduce_concat")
 
@@ -144,8 +145,8 @@ def _value(node: ast.expr) -> Any:
 
 
 def _whole(bound: Any) -> int:
-    if isinstance(bound, bool) or not isinstance(bound, int):
-        raise ValueError(f"a bound of range must be a whole number, got {bound!r:.80}")
+    if isinstance(bound, bool) or not isinstance(bound, int) or abs(bound) > _MOST_BOUND:
+        raise ValueError(f"a bound of range must be a whole number up to {_MOST_BOUND}, got {bound!r:.80}")
     return bound
 
 
