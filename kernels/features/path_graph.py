@@ -1,4 +1,4 @@
-"""Labels of layers in feature names, hops to the output, and checks of the encodings' settings."""
+"""Labels of layers in feature names, operations up to the output, and checks of the encodings' settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Any
 from urllib.parse import quote
 
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import vocabulary
 from archive.errors import UsageError
+
+_NO_OPERATION = ("input", "output", "entry", "exit")
 
 
 def label(layer: Layer, attributes: bool = False) -> str:
@@ -26,14 +29,21 @@ def label(layer: Layer, attributes: bool = False) -> str:
     return text + units + (f"/{layer.stride}" if layer.stride != 1 else "")
 
 
-def hops_to_output(architecture: Architecture) -> list[int | None]:
-    """Return the hops on the shortest path from each layer to the output, None where there is no path."""
-    hops: list[int | None] = [None] * len(architecture.layers)
-    hops[-1] = 0
-    for u in reversed(range(len(hops) - 1)):
-        near = [length for c in architecture.children[u] if (length := hops[c]) is not None]
-        hops[u] = 1 + min(near) if near else None
-    return hops
+def operations_counted(architecture: Architecture) -> list[int]:
+    """Return 1 for each layer that is an operation, and 0 for the ends, and for the entries and exits of cells."""
+    operations = vocabulary(architecture.space).operations
+    return [int(operations[layer.op].group not in _NO_OPERATION) for layer in architecture.layers]
+
+
+def operations_to_output(architecture: Architecture) -> list[int | None]:
+    """Return the fewest operations on a path from each layer to the output, its own included; None without a path."""
+    counted = operations_counted(architecture)
+    fewest: list[int | None] = [None] * len(counted)
+    fewest[-1] = 0
+    for u in reversed(range(len(counted) - 1)):
+        near = [length for c in architecture.children[u] if (length := fewest[c]) is not None]
+        fewest[u] = counted[u] + min(near) if near else None
+    return fewest
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -5,27 +5,36 @@ section 4.
 
 | symbol | meaning                                                              | value                             |
 |--------|----------------------------------------------------------------------|-----------------------------------|
-| q      | operations of the space, input and output not counted                | 3 (NB101), 8 (DARTS, zero too)    |
+| q      | operations of a cell, input and output not counted                   | 3 (NB101), 8 (DARTS, zero too)    |
 | n      | most operations on a path                                            | 5 (NB101), 4 (DARTS)              |
-| sum    | possible paths, q^0 + ... + q^n, for each pair of ends               | 364 (NB101), 4 * 4681 = 18724     |
+| sum    | possible paths, q^0 + ... + q^n, for each entry of each cell         | 364 (NB101), 4 * 4681 = 18724     |
 | x_s    | 1 if some path has the label sequence s (or how many paths have it)  | by name, `ip→conv3→op`            |
 
 Features are sparse and named, so that the encoding is defined in spaces without a largest network, and a sequence that
 no network has costs nothing. `every_path` names all features of a cell space in a fixed order, for models with a fixed
 input dimension.
+
+In `darts`, a path stays in one cell, `ip→normal.c_k-2→normal.sep_conv_3x3→normal.skip_connect→normal.sum→op`; the entry
+and the sum are no operations. Paths through an operation `none` count, as in BANANAS' code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import ClassVar, Literal, final
+from typing import ClassVar, Literal, NamedTuple, final
 
 from archive.architecture.graph import Architecture, Layer
-from archive.architecture.operations import INPUT, OUTPUT, vocabulary
+from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.features.embedding import EmbeddedDistance
-from archive.kernels.features.path_graph import check_flag, check_whole, hops_to_output, label
+from archive.kernels.features.path_graph import (
+    check_flag,
+    check_whole,
+    label,
+    operations_counted,
+    operations_to_output,
+)
 
 ARROW = "→"
 
@@ -51,13 +60,14 @@ class PathEncoding(EmbeddedDistance):
     for cells; in networks of tens of layers almost every mutation changes a long path, and `length` or another distance
     is better. BANANAS, section 4 and ablations (3) and (4) of section 5.1.
 
-    In `nasbench201`, layers are the edges of the cell; an operation `none` is an absent layer.
+    In `nasbench201`, layers are the edges of the cell; an operation `none` is an absent layer. In `darts` it is a layer
+    that `Architecture.functional` lacks.
 
     Args:
         counts: Features are numbers of paths instead of 0 and 1.
-        length: Longest path that counts, in operations without input and output; None for no limit. Long paths are rare
-            and carry the least information: this is BANANAS' truncated encoding. On NAS-Bench-101, 3 keeps 40 of 364
-            features.
+        length: Longest path that counts, in operations; None for no limit. Long paths are rare and carry the least
+            information: this is BANANAS' truncated encoding. On NAS-Bench-101, 3 keeps 40 of 364 features, on DARTS 292
+            of 18,724 with 2.
         attributes: Put binned units and strides into the labels (`archive.kernels.features.path_graph.label`). The
             paper's cells have none; without them, networks that differ in units alone are at distance 0.
 
@@ -110,25 +120,25 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
     """
     last = len(architecture.layers) - 1
     labels = [label(layer, attributes) for layer in architecture.layers]
-    hops_left = hops_to_output(architecture)
+    counts, left = operations_counted(architecture), operations_to_output(architecture)
     most = last if length is None else length
     counted: dict[str, int] = {}
     path: list[str] = []
-    # Prefixes of equal labels are extended together: each entry is one prefix, with the layers that it can end in and
-    # the number of paths to each.
-    stack: list[tuple[int, str, dict[int, int]]] = [(0, labels[0], {0: 1})]
+    # Prefixes of equal labels are extended together: each entry is one prefix, with its operations, the layers that it
+    # can end in and the number of paths to each.
+    stack: list[tuple[int, int, str, dict[int, int]]] = [(0, 0, labels[0], {0: 1})]
     hops = 0
     while stack:
-        depth, step, ends = stack.pop()
+        depth, passed, step, ends = stack.pop()
         path[depth:] = [step]
         ahead: dict[str, dict[int, int]] = {}
         complete = 0
         for u, ways in ends.items():
             for v in architecture.children[u]:
-                left = hops_left[v]
+                remaining = left[v]
                 if v == last:
                     complete += ways
-                elif left is not None and depth + left <= most:
+                elif remaining is not None and passed + remaining <= most:
                     near = ahead.setdefault(labels[v], {})
                     near[v] = near.get(v, 0) + ways
             hops += len(architecture.children[u])
@@ -136,7 +146,8 @@ def path_counts(architecture: Architecture, length: int | None = None, attribute
             counted[ARROW.join([*path, labels[last]])] = complete
         if hops > MOST_HOPS or len(counted) > MOST_SEQUENCES:
             raise InvalidArchitectureError(_too_many(hops, length))
-        stack.extend((depth + 1, text, near) for text, near in ahead.items())
+        # Layers of one label are all operations, or none is.
+        stack.extend((depth + 1, passed + counts[min(near)], text, near) for text, near in ahead.items())
     return counted
 
 
@@ -160,11 +171,43 @@ def every_path(space: str, length: int | None = None) -> tuple[str, ...]:
     longest = words.longest_path if length is None else check_whole("length", length)
     if longest is None:
         raise UsageError(f"the space {space} has no longest path: a length is required, got None")
-    labels = [label(Layer(op)) for op in words.operations if op not in (INPUT, OUTPUT)]
+    cells = [_CellLabels.of(words, part) for part in words.parts]
     # The check of the length avoids the powers of a huge one.
-    if longest > MOST_NAMES or number_of_paths(len(labels), longest) > MOST_NAMES:
+    if longest > MOST_NAMES or sum(cell.paths(longest) for cell in cells) > MOST_NAMES:
         raise UsageError(f"at most {MOST_NAMES:,} paths can be named, {space} has more of length {longest}")
-    return tuple(ARROW.join([INPUT, *steps, OUTPUT]) for i in range(longest + 1) for steps in product(labels, repeat=i))
+    return tuple(
+        ARROW.join([INPUT, *entry, *steps, *cell.exit, OUTPUT])
+        for i in range(longest + 1)
+        for cell in cells
+        for entry in cell.entries
+        for steps in product(cell.operations, repeat=i)
+    )
+
+
+class _CellLabels(NamedTuple):
+    """Labels of the layers of one cell, in feature names.
+
+    Attributes:
+        entries: The beginning of a path: one label for each entry, or no label where the cell has no entries.
+        operations: The labels of operations.
+        exit: The end of a path: one label, or none.
+    """
+
+    entries: Sequence[tuple[str, ...]]
+    operations: Sequence[str]
+    exit: Sequence[str]
+
+    def paths(self, length: int) -> int:
+        """Return the number of paths of at most `length` operations."""
+        return number_of_paths(len(self.operations), length, len(self.entries))
+
+    @classmethod
+    def of(cls, words: Vocabulary, part: str) -> _CellLabels:
+        """Return the labels of a part of a vocabulary."""
+        own = [one for one in words.operations.values() if one.part == part and one.name not in (INPUT, OUTPUT)]
+        entries = [(label(Layer(one.name)),) for one in own if one.group == "entry"]
+        operations = [label(Layer(one.name)) for one in own if one.group not in ("entry", "exit")]
+        return cls(entries or [()], operations, [label(Layer(one.name)) for one in own if one.group == "exit"])
 
 
 def _too_many(hops: int, length: int | None) -> str:

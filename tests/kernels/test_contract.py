@@ -24,7 +24,7 @@ def sample(space: str) -> list:
 
 
 @every
-@pytest.mark.parametrize("space", ["cnn", "mlp", "nasbench101", "nasbench201"])
+@pytest.mark.parametrize("space", ["cnn", "darts", "mlp", "nasbench101", "nasbench201"])
 def test_contract(name, space):
     kernel, networks = kernels.get(name), sample(space)
     assert kernel.name == name

@@ -62,7 +62,7 @@ def edit_distance(first, second, lam):
 
 @given(st.data())
 def test_equation_3(data):
-    name = data.draw(st.sampled_from(["cnn", "mlp", "nasbench101", "nasbench201"]))
+    name = data.draw(st.sampled_from(["cnn", "darts", "mlp", "nasbench101", "nasbench201"]))
     strategy = cells() if name == "nasbench101" else members(name)
     one, two = data.draw(strategy), data.draw(strategy)
     lam = data.draw(st.sampled_from([0.0, 0.3, 1.0]))

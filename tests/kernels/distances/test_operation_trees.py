@@ -78,11 +78,11 @@ def test_missing_operations_are_named():
         kernel.prepare(kernel_oracle.chain("mlp", ("relu", 8)))
 
 
-@pytest.mark.parametrize("space", ["cnn", "mlp", "nasbench101", "nasbench201"])
+@pytest.mark.parametrize("space", ["cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet"])
 def test_default_trees(space):
     tree, words = default_tree(space), vocabulary(space)
     counted = tree.operations(words)
-    assert counted == set(words.operations) - set(words.of_group("input", "output", "decision"))
+    assert counted == set(words.operations) - set(words.of_group("input", "output", "decision", "exit"))
     for name in counted:
         assert sum(node.weight for node in tree.paths[name]) == pytest.approx(1)
 
@@ -93,6 +93,21 @@ def test_the_default_trees_within_groups_are_nasbots_penalties():
     assert distance(cnn, "conv3", "res5") == distance(cnn, "conv3", "conv7") == pytest.approx(0.2)
     assert distance(cnn, "max-pool", "avg-pool") == pytest.approx(0.25)
     assert distance(mlp, "relu", "elu") / distance(mlp, "relu", "tanh") == pytest.approx(0.1 / 0.25)
+
+
+def test_operations_of_genotypes_are_similar_by_kind_within_a_cell():
+    tree = default_tree("nasnet")
+    among = {
+        ("normal.sep_conv_3x3", "normal.sep_conv_7x7"): 0.2,
+        ("normal.sep_conv_3x3", "normal.dil_conv_3x3"): 0.6,
+        ("normal.dil_conv_5x5", "normal.conv_7x1_1x7"): 0.6,
+        ("reduce.max_pool_3x3", "reduce.avg_pool_3x3"): 0.25,
+        ("normal.max_pool_3x3", "normal.sep_conv_3x3"): 2.0,
+        ("normal.skip_connect", "normal.none"): 2.0,
+        ("normal.sep_conv_3x3", "reduce.sep_conv_3x3"): 2.0,
+        ("normal.c_k-2", "normal.c_k-1"): 0.2,
+    }
+    assert {pair: distance(tree, *pair) for pair in among} == pytest.approx(among)
 
 
 def test_the_tree_of_a_space_that_has_none():

@@ -35,8 +35,9 @@ def test_agrees_with_the_linear_program(pair):
     np.testing.assert_allclose(found, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7, atol=atol)
 
 
-@given(cells(), cells())
-def test_cells_match_equal_operations_only(first, second):
+@given(st.sampled_from([cells(), members("darts")]).flatmap(lambda one: st.tuples(one, one)))
+def test_cells_match_equal_operations_only(pair):
+    first, second = pair
     found = OTMANN().distances([first], [second]).unnormalised[:, 0, 0]
     np.testing.assert_allclose(found, [kernel_oracle.otmann(first, second, nu) for nu in NU_STR], rtol=1e-6, atol=1e-9)
 

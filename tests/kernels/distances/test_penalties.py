@@ -9,7 +9,7 @@ from archive.architecture.operations import CNN, Operation, define, vocabulary
 from archive.kernels.distances.penalties import penalties
 from tests.support import kernel_oracle
 
-SPACES = ["cnn", "mlp", "nasbench101", "nasbench201"]
+SPACES = ["cnn", "darts", "mlp", "nasbench101", "nasbench201"]
 
 
 @pytest.mark.parametrize("space", ["cnn", "mlp"])

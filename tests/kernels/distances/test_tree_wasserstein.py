@@ -24,7 +24,7 @@ from archive.kernels.distances.tree_wasserstein.operation_trees import Operation
 from tests.support import examples, golden, kernel_oracle
 from tests.support.strategies import CELL_LABELS, cells, generators, members, relabelled, space_of
 
-SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
+SPACES = ("cnn", "darts", "mlp", "nasbench101", "nasbench201")
 NAMES = {
     "in": "ip",
     "input": "ip",

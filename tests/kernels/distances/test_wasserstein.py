@@ -17,7 +17,7 @@ from archive.kernels.distances.wasserstein import NU_STR, Wasserstein
 from tests.support import examples, kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
-spaces = [members("cnn"), members("mlp"), members("nasbench201"), cells()]
+spaces = [*map(members, ("cnn", "darts", "mlp", "nasbench201")), cells()]
 weights = st.sampled_from(["uniform", "mass"])
 
 

@@ -18,7 +18,7 @@ from archive.kernels.features.embedding import matrix, vocabulary
 from tests.support import kernel_oracle
 from tests.support.strategies import CELL_LABELS, cells, members, relabelled, space_of
 
-networks = st.sampled_from([cells(), members("cnn"), members("mlp"), members("nasbench201")]).flatmap(lambda one: one)
+networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
 both = pytest.mark.parametrize("kind", [AdjacencyEncoding, ContinuousAdjacencyEncoding])
 
 

@@ -13,7 +13,7 @@ from archive.kernels.features.hamming import Hamming
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
-networks = st.sampled_from([cells(), members("cnn"), members("mlp"), members("nasbench201")]).flatmap(lambda one: one)
+networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
 
 
 def padded(architecture, n=7):

@@ -16,7 +16,7 @@ from archive.kernels.features.paths import PathEncoding, every_path, number_of_p
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled, space_of
 
-networks = st.sampled_from([cells(), members("cnn"), members("mlp"), members("nasbench201")]).flatmap(lambda one: one)
+networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
 CONV, POOL = "conv3x3-bn-relu", "maxpool3x3"
 
 
@@ -49,7 +49,9 @@ def dense(inner):
 
 @given(networks, st.none() | st.integers(0, 5), st.booleans())
 def test_agrees_with_listing_every_path(network, length, attributes):
-    wanted = [path for path in listed(network, attributes) if length is None or len(path) - 2 <= length]
+    # Input and output are no operations, nor are the entry and the sum of a cell of DARTS.
+    ends = 4 if network.space == "darts" else 2
+    wanted = [path for path in listed(network, attributes) if length is None or len(path) - ends <= length]
     assert path_counts(network, length, attributes) == counted(wanted)
 
 
@@ -81,13 +83,15 @@ def test_sizes_of_the_paper():
     assert number_of_paths(8, 4, ends=4) == 4 * sum(8**i for i in range(5)) == 18724
     assert len(set(every_path("nasbench101", 3))) == 40
     assert len(every_path("nasbench201")) == 1 + 4 + 16 + 64
+    assert len(set(every_path("darts"))) == 18724
+    assert len(every_path("darts", 2)) == 4 * (1 + 8 + 64)
     assert number_of_paths(1, 4, ends=2) == 10
 
 
 def test_names_stand_short_first_and_cover_the_spaces():
     assert every_path("nasbench101")[:2] == ("ip→op", f"ip→{CONV}→op")
     rng = np.random.default_rng(3)
-    for space in ("nasbench101", "nasbench201"):
+    for space in ("darts", "nasbench101", "nasbench201"):
         sample = [PathEncoding().prepare(space_of(space).sample(rng)) for _ in range(200)]
         assert set(vocabulary(sample)) < set(every_path(space))
     assert len(every_path("mlp", 2)) == 1 + 8 + 64

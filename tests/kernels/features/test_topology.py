@@ -16,16 +16,18 @@ from archive.kernels.features.topology import TopologyFeatures
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
 
-networks = st.sampled_from([cells(), members("cnn"), members("mlp"), members("nasbench201")]).flatmap(lambda one: one)
+networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
 
 
 def listed(architecture):
-    """All paths from input to output, as lists of operations."""
+    """All paths from input to output that pass no zero, as lists of operations."""
     words, last = vocabulary(architecture.space), len(architecture.layers) - 1
 
     def onward(u):
         if u == last:
             return [[]]
+        if words[architecture.layers[u].op].zero:
+            return []
         here = [] if u == 0 else [words[architecture.layers[u].op]]
         return [[*here, *rest] for child in architecture.children[u] for rest in onward(child)]
 

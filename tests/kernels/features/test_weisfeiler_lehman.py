@@ -21,7 +21,7 @@ from tests.support.strategies import cells, members, relabelled
 CONV, CONV1, POOL = "conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3"
 DIRECTIONS = ["in", "out", "both"]
 directions = st.sampled_from(DIRECTIONS)
-spaces = [cells(), members("cnn"), members("mlp"), members("nasbench201")]
+spaces = [cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]
 networks = st.sampled_from(spaces).flatmap(lambda one: one)
 
 
