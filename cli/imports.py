@@ -117,8 +117,9 @@ def optuna(
 ) -> None:
     """Import an Optuna study, sqlite:///FILE#STUDY, whose trials describe architectures.
 
-    The architecture of a trial is its user attribute `architecture` (JSON, or a NAS-Bench-201 string), the result of
-    --architecture for its parameters, or the network of its parameters as decisions of `archive search --agent tpe`.
+    The architecture of a trial is its user attribute `architecture` (JSON, a NAS-Bench-201 string or a genotype), the
+    result of --architecture for its parameters, or the network of its parameters as decisions of
+    `archive search --agent tpe`.
     """
     from archive import spaces
     from archive.agents.encodings.decisions import decisions_of, from_choices

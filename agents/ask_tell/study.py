@@ -175,7 +175,7 @@ class AskTellStudy:
         """Enqueue a network for evaluation by any worker; a waiting proposal of it gets the priority.
 
         Args:
-            architecture: A member of the space, or its NAS-Bench-201 string, JSON text or key in the archive.
+            architecture: A member of the space, or its NAS-Bench-201 string, genotype, JSON text or key in the archive.
             priority: Larger comes first; proposals of agents have 0.
 
         Returns:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from archive.architecture import codec
 from archive.architecture.graph import Architecture
+from archive.architecture.texts import from_text, is_text
 from archive.errors import UnknownNameError, UsageError
 from archive.store.records import Proposal
 
@@ -70,7 +70,7 @@ def network(text_or_network: Any, architectures: Architectures) -> Architecture:
     """Return the network that a user names, in any form that the command line accepts.
 
     Args:
-        text_or_network: The network, its NAS-Bench-201 string, its JSON text, or its key or the beginning of that.
+        text_or_network: The network, its text (`archive.architecture.texts`), or its key or the beginning of that.
         architectures: Where keys are looked up.
 
     Raises:
@@ -81,15 +81,15 @@ def network(text_or_network: Any, architectures: Architectures) -> Architecture:
     if isinstance(text_or_network, Architecture):
         return text_or_network
     text = text_or_network.strip() if isinstance(text_or_network, str) else ""
-    if text.startswith(("|", "{")):
-        return codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)
+    if is_text(text):
+        return from_text(text)
     try:
         if text:
             return architectures.get(architectures.find(text))
     except UnknownNameError:
         pass  # the error below lists all accepted forms
     raise UsageError(
-        "a network is an Architecture, its JSON text, its NAS-Bench-201 string or a key of the archive, "
+        "a network is an Architecture, its JSON text, its NAS-Bench-201 string, its genotype or a key of the archive, "
         f"got {text_or_network!r:.80}"
     )
 

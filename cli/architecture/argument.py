@@ -1,4 +1,4 @@
-"""Architectures as arguments: a key of the archive, a JSON file, or a NAS-Bench-201 string."""
+"""Architectures as arguments: a key of the archive, a file, or text (`archive.architecture.texts`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 def is_key(text: str) -> bool:
     """Return whether an argument is a key of the archive or the prefix of a key."""
-    return not text.startswith("|") and not Path(text).suffix and not Path(text).is_file()
+    from archive.architecture.texts import is_text
+
+    return not is_text(text) and not Path(text).suffix and not Path(text).is_file()
 
 
 def architecture_of(ctx: click.Context, text: str) -> Architecture:
@@ -24,7 +26,8 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
 
     Args:
         ctx: The command's context.
-        text: A NAS-Bench-201 string `|…|+|…|+|…|`, the path of a file, or a key or its prefix.
+        text: A NAS-Bench-201 string `|…|+|…|+|…|`, a genotype `Genotype(…)`, JSON, the path of a file with one of
+            these, or a key or its prefix.
 
     Raises:
         CodecError: The string or the file describes no graph.
@@ -32,17 +35,17 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
         UnknownNameError: The archive has no such key.
         UsageError: The prefix is that of several keys, or the file cannot be read.
     """
-    from archive.architecture import codec
+    from archive.architecture.texts import from_text, is_text
 
     if is_key(text):
         with open_archive(ctx) as archive:
             return archive.architectures.get(archive.architectures.find(text))
-    if text.startswith("|"):
-        return codec.from_nasbench201(text)
+    if is_text(text):
+        return from_text(text)
     path = Path(text)
     described = _read(path)
     try:
-        return codec.from_json(described)
+        return from_text(described)
     except CodecError as error:
         raise CodecError(f"{path} describes no architecture: {error}") from None
     except InvalidArchitectureError as error:

@@ -46,7 +46,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
 
     KEY is the key of the architecture, or a prefix of it.
     """
-    from archive.architecture import codec
+    from archive.architecture import codec, texts
 
     with open_archive(ctx) as archive:
         full = archive.architectures.find(key)
@@ -54,11 +54,13 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
         details = archive.architectures.details(full)
         answer = archive.query(EVALUATIONS, {"key": full})
     evaluations = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
+    text = texts.to_text(architecture)
     if as_json:
         described = {"params": None, "flops": None, **{name: details[name] for name in details if name != "revision"}}
-        print_json({**described, "architecture": codec.to_dict(architecture), "evaluations": evaluations})
+        graph = codec.to_dict(architecture)
+        print_json({**described, "text": text, "architecture": graph, "evaluations": evaluations})
         return
-    _describe(details)
+    _describe({**details, "text": text})
     rows = [
         (u, layer.op, layer.units, layer.stride, " ".join(map(str, architecture.children[u])))
         for u, layer in enumerate(architecture.layers)
@@ -89,7 +91,8 @@ def distance(
 ) -> None:
     """Show the distance between two architectures.
 
-    A and B are keys of the archive or their prefixes, JSON files, or NAS-Bench-201 strings.
+    A and B are keys of the archive or their prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS
+    (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a genotype.
     """
     from archive import kernels
 
@@ -140,7 +143,8 @@ def nearest(
 ) -> None:
     """Show the nearest neighbours of an architecture, all of its space.
 
-    KEY is a key of the archive or its prefix, a JSON file, or a NAS-Bench-201 string.
+    KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of DARTS
+    (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a genotype.
     """
     from archive.agents.nearest.search import Nearest
 

@@ -42,6 +42,7 @@ class ArchitectureDocument(Document):
         flops: Multiply-adds of one input, once they are known.
         parents: Keys of the architectures that it was made from.
         children: Keys of those that were made from it.
+        text: Its NAS-Bench-201 string or its genotype; null in other spaces.
         architecture: The graph: `schema`, `space`, `layers`, `edges`, as `archive arch` reads it from a file.
         evaluations: Its results in all studies.
     """
@@ -57,6 +58,7 @@ class ArchitectureDocument(Document):
     flops: float | None
     parents: list[str]
     children: list[str]
+    text: str | None
     architecture: dict[str, Any]
     evaluations: list[EvaluationItem]
 

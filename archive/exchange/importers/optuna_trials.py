@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from archive.architecture import codec
 from archive.architecture.graph import Architecture
+from archive.architecture.texts import from_text
 from archive.errors import ArchiveError, UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from archive.spaces.base import Space
 
 ATTRIBUTE = "architecture"
-"""User attribute of a trial for its network: JSON, or a NAS-Bench-201 string."""
+"""User attribute of a trial for its network: JSON, a NAS-Bench-201 string or a genotype."""
 
 Choose = Callable[[Mapping[str, Any]], tuple[Architecture, Mapping[str, Any]]]
 """Function from the parameters of a trial to its architecture and the remaining parameters."""
@@ -30,7 +30,7 @@ def reader(space: Space, otherwise: Choose) -> Read:
 
     def read(parameters: Mapping[str, Any], attributes: Mapping[str, Any]) -> tuple[Architecture, Mapping[str, Any]]:
         text = attributes.get(ATTRIBUTE)
-        network, rest = (_decoded(text), parameters) if isinstance(text, str) else otherwise(parameters)
+        network, rest = (from_text(text), parameters) if isinstance(text, str) else otherwise(parameters)
         space.validate(network)
         return network, rest
 
@@ -52,13 +52,9 @@ def by_function(function: Callable[[Mapping[str, Any]], Any]) -> Choose:
         except Exception as error:
             raise UsageError(f"its function raised {type(error).__name__}: {error}") from error
         if isinstance(made, str):
-            made = _decoded(made)
+            made = from_text(made)
         if not isinstance(made, Architecture):
             raise UsageError(f"its function must return an Architecture or its text, got {type(made).__name__}")
         return made, {}
 
     return choose
-
-
-def _decoded(text: str) -> Architecture:
-    return codec.from_nasbench201(text) if text.startswith("|") else codec.from_json(text)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from archive.architecture import codec
+from archive.architecture.genotypes.codec import from_genotype
 from archive.architecture.graph import Architecture
 from archive.errors import CodecError
 from archive.spaces import nasbench201_cells
@@ -42,5 +44,6 @@ def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:
 
 FORMS = (
     TableForm("nasbench201", ("arch_str",), ("index",), codec.from_nasbench201, nasbench201_cells.described),
+    TableForm("darts", ("genotype",), (), partial(from_genotype, space="darts")),
     TableForm("nasbench101", ("n_vertices", "adjacency_rowmajor", "ops"), ("module_hash",), _from_matrix),
 )

@@ -2,6 +2,7 @@
 
     form      columns that describe the cell              every other column
     NB201     `arch_str`                                  one number per row, empty if unknown
+    DARTS     `genotype`                                  the same
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
 
 `adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels, separated by `|`. Files with

@@ -119,7 +119,8 @@ def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
     assert found == [string.key, text.key, known.key]
     for wrong in ("foo", "", None, 7):
         with pytest.raises(
-            UsageError, match=f"JSON text, its NAS-Bench-201 string or a key of the archive, got {wrong!r}"
+            UsageError,
+            match=f"JSON text, its NAS-Bench-201 string, its genotype or a key of the archive, got {wrong!r}",
         ):
             study.enqueue(wrong)
     for wrong in ("|a|", "{", '{"schema": 1}'):
