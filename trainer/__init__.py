@@ -2,7 +2,8 @@
 
     daemon                   claims proposals, starts trials, delivers results
     trial                    one training in a process of its own
-    fit, nn                  the training loop, and the torch modules of networks
+    recipes                  what a training is told and may report; trainings of other packages
+    fit, nn                  the default recipe, and the torch modules of networks
     morphism                 weights inherited from an ancestor
     tasks, datasets          what is learned, and its data
     protocols, storage       the rules of a training, and the files that it leaves

@@ -21,11 +21,12 @@ import torch
 from archive.architecture.graph import Architecture, Layer
 from archive.measurement import Figure
 from archive.spaces import morphism
-from archive.trainer.fit.train import Outcome, train
+from archive.trainer.fit.train import train
 from archive.trainer.morphism import inherited_weights
 from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.recipes.run import Outcome
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
 

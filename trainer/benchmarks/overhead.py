@@ -1,6 +1,6 @@
 """Benchmark of a trial's overhead and speed, for `archive bench trainer`.
 
-    ours     `train` as a trial calls it: context, log line and message after each epoch, best weights, curve
+    ours     the default recipe as a trial runs it: log line and message after each epoch, best weights, curve
     plain    a hand-written loop over the same tensors with torch's own optimiser: steps, validation
 
 Both train the same network for the same epochs, in turns, in one run and one process; a figure is the mean of the
@@ -32,12 +32,16 @@ from archive.trainer.benchmarks import trial_start
 from archive.trainer.benchmarks.trial_start import chain
 from archive.trainer.datasets.splits import DataPart, Splits
 from archive.trainer.fit.batches import Batches
-from archive.trainer.fit.context import CHECKPOINT_SECONDS, Metrics, TrialContext
 from archive.trainer.fit.precision import choose, tf32_units
 from archive.trainer.fit.steps import factor_at
-from archive.trainer.fit.train import train
+from archive.trainer.fit.train import fit
 from archive.trainer.nn import builders
 from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.recipes.base import Resources
+from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
+from archive.trainer.recipes.context import TrialContext
+from archive.trainer.recipes.curve import Metrics
+from archive.trainer.recipes.run import run
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.base import Task
 from archive.trainer.trial.messages import EpochReport
@@ -173,16 +177,22 @@ def ours(
     sender, receiver = Pipe()
     ends: list[float] = []
 
-    def on_epoch(metrics: Metrics) -> None:
+    def on_report(metrics: Metrics, resumed: bool) -> None:
         _log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
-        sender.send(EpochReport(metrics))
+        sender.send(EpochReport(metrics, resumed))
         receiver.recv()
         ends.append(_now(device))
 
     with sender, receiver:
-        where, context = str(device), TrialContext(state)
-        outcome = train(
-            architecture, task, protocol, device=where, on_epoch=on_epoch, precision=precision, context=context
+        outcome = run(
+            fit,
+            TrialContext(
+                *(architecture, task, protocol),
+                resources=Resources((str(device),)),
+                on_report=on_report,
+                precision=precision,
+                checkpoint=state,
+            ),
         )
     return LoopTiming(ends[-1] - ends[0], outcome.curve["valid_loss"])
 
@@ -246,9 +256,10 @@ def _saving(architecture: Architecture, task: Task, device: torch.device, path: 
     """Return the milliseconds of saving a checkpoint."""
     rung, seconds = replace(task.protocol(f"{task.name}/1"), epochs=2, epoch_steps=1), []
     for _ in range(3):
-        context = TrialContext(path)
-        train(architecture, task, rung, device=str(device), epochs=1, context=context)
-        seconds.append(context.save_seconds)
+        path.unlink(missing_ok=True)
+        trial = TrialContext(architecture, task, rung, resources=Resources((str(device),)), epochs=1, checkpoint=path)
+        run(fit, trial)
+        seconds.append(trial.checkpoint.save_seconds)
     return 1e3 * min(seconds), "ms"
 
 

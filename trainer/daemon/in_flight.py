@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -120,7 +121,7 @@ class InFlight:
     Attributes:
         claim: The claim.
         trial: The work on it.
-        curve: Metric to one value an epoch, with the epochs before a resumption.
+        curve: Metric to one value a report, with those before a resumption.
         unreported: Whether the store lacks a part of the curve.
         renewed: Time of the last renewal of the lease, by `time.monotonic`.
         began: Time at which the work began here.
@@ -149,9 +150,12 @@ class InFlight:
         return getattr(self.trial, "due", None)
 
     def add(self, metrics: dict[str, float]) -> None:
-        """Append one epoch's entries to the curve."""
-        for name, value in metrics.items():
-            self.curve.setdefault(name, []).append(value)
+        """Append one report's entries to the curve, with NaN for metrics that it lacks."""
+        count = max(map(len, self.curve.values()), default=0)
+        for name in metrics.keys() - self.curve.keys():
+            self.curve[name] = [math.nan] * count
+        for name, values in self.curve.items():
+            values.append(metrics.get(name, math.nan))
         self.unreported = True
 
     def is_due(self, lease_seconds: float) -> bool:

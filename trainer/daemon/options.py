@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from archive.trainer.fit.context import CHECKPOINT_SECONDS
+from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 
 
 @dataclass(frozen=True)

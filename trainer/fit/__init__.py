@@ -1,10 +1,10 @@
-"""Training of one network: what runs inside the process of a trial.
+"""The default recipe: supervised training of one network, by its protocol.
 
-    train                                    the call: network, task, protocol, seed, device in; outcome out
+    train                                    the recipe, and a call that runs it in this process
     loop, steps, batches, optimiser          epochs, steps, the data of a step, its update
     evaluate, early_stopping                 metrics, the best epoch, convergence
-    context                                  checkpoints, heartbeats and cancellation
     hyperparameters, precision, memory       overrides of the protocol, floating-point formats, exhausted memory
 
-Imports `nn`, `tasks`, `datasets`, `protocols` and `storage`; knows nothing of processes, daemons or the store.
+Imports `recipes`, `nn`, `tasks`, `datasets` and `protocols`; knows nothing of processes, daemons or the store. It uses
+the public context of recipes alone, as the recipes of other packages do.
 """

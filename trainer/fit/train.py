@@ -1,6 +1,6 @@
-"""Training of one network on one task, with one seed, on one device.
+"""The default recipe: training of one network on one task, with one seed, on one device.
 
-    network ── shuffled batches ──> steps ──> validation ──> callback      once an epoch, until convergence
+    network ── shuffled batches ──> steps ──> validation ──> report        once an epoch, until convergence
                                                  └─ best so far: weights copied, tested once at the end
 
 The same architecture (in any order of its layers), task, protocol, seed and number of threads give the same result to
@@ -12,66 +12,71 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from archive.architecture import codec
 from archive.architecture.graph import Architecture
-from archive.errors import CheckpointError, TrainingError, UsageError
+from archive.errors import TrainingError
 from archive.trainer.datasets.splits import Splits
 from archive.trainer.fit import precision as precisions
 from archive.trainer.fit import random_states
 from archive.trainer.fit.batches import Batches
-from archive.trainer.fit.context import Metrics, TrialContext
 from archive.trainer.fit.evaluate import evaluate
 from archive.trainer.fit.hyperparameters import Hyperparameters
-from archive.trainer.fit.loop import OnEpoch, Training
+from archive.trainer.fit.loop import Training
 from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.fit.steps import Steps
-from archive.trainer.nn import builders, costs
+from archive.trainer.nn import costs
 from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.recipes.base import FitResult, Resources, Stop
+from archive.trainer.recipes.context import Initial, TrialContext
+from archive.trainer.recipes.curve import Metrics
+from archive.trainer.recipes.run import Outcome, run
 from archive.trainer.tasks.base import Task
 
 log = logging.getLogger("archive.trainer")
 
-Initial = Mapping[str, Tensor] | Callable[[], Mapping[str, Tensor]]
-"""Initial weights by the names of the module's `state_dict`, or a function that returns them."""
 
+def fit(trial: TrialContext) -> FitResult:
+    """Train a network and evaluate it.
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Outcome of a finished training.
+    The metrics of the result are `valid_<metric>`, `valid_loss`, `train_loss` and the metric on the test part
+    (`test_accuracy`, `test_mse`), all at the best epoch; `best_epoch`, `params` and `flops`
+    (`archive.trainer.nn.costs`). The best epoch is that of the task's metric on the validation part, whatever the study
+    optimises; the weights are its.
 
-    Attributes:
-        value: The task's metric on the validation part, at the best epoch, in the task's own unit.
-        metrics: `valid_loss`, `train_loss` and the metric on the test part (`test_accuracy`, `test_mse`), all at the
-            best epoch; `best_epoch`, `params` and `flops` (see `archive.trainer.nn.costs`).
-        curve: `epoch`, `train_loss`, `valid_loss`, `valid_<metric>` and `seconds` since the start, parallel lists.
-        epochs: Number of epochs.
-        seconds: Wall time from the building of the network to the last test, over all resumptions.
-        weights: Tensors of the best epoch by name, on the CPU.
-        ended: Why training ended: `epochs` (all of the protocol's), `rung` (those of the argument), or the protocol's
-            rule of convergence.
-        resumed: Number of resumptions.
-        precision: `float32`, `bf16` or `tf32`.
-        inherited: Record of the initial weights, as JSON values; empty if they were drawn from the seed.
+    Raises:
+        UnknownNameError: There is no hyperparameter of a name.
+        UsageError: The value of a hyperparameter, or the precision, cannot be used.
+        InvalidArchitectureError: The network does not suit the task.
+        TrainingError: The loss is no longer finite, memory ran out, or the inherited weights do not fit.
+        CheckpointError: The inherited weights cannot be loaded, and the protocol has rules for networks with such.
     """
-
-    value: float
-    metrics: Metrics
-    curve: dict[str, list[float]]
-    epochs: int
-    seconds: float
-    weights: dict[str, Tensor] = field(repr=False)
-    ended: str = "epochs"
-    resumed: int = 0
-    precision: str = "float32"
-    inherited: Mapping[str, Any] = field(default_factory=dict)
+    device, overrides = torch.device(trial.device), Hyperparameters.of(trial.hyperparameters)
+    precision = precisions.choose(trial.precision, device)
+    try:
+        with precisions.tf32_units(precision), random_states.seeded(trial.seed, device):
+            splits = trial.data()
+            training = _prepared(trial, splits, overrides, device, precision)
+            saved = trial.checkpoint.load({"data": _digest(splits), "precision": precision})
+            if saved is not None:
+                training.resume(saved)
+                log.info("resumed epoch=%d steps=%d", trial.reports, training.steps.done)
+            else:
+                _inherit(training)
+            ended = training.run()
+            if ended is None:
+                return FitResult()
+            if ended == Stop.RUNG:
+                training.save()
+            return _result(training, ended, precision)
+    except RuntimeError as error:
+        if (reason := out_of_memory(error)) is None:
+            raise
+        raise TrainingError(f"out of memory on {device}: {reason}") from error
 
 
 def train(
@@ -81,15 +86,15 @@ def train(
     *,
     seed: int = 0,
     device: str = "cpu",
-    on_epoch: OnEpoch | None = None,
+    on_epoch: Callable[[Metrics], None] | None = None,
     hyperparameters: Mapping[str, Any] | None = None,
     initial: Initial | None = None,
     inherited: Mapping[str, Any] | None = None,
     epochs: int | None = None,
     precision: str = "auto",
-    context: TrialContext | None = None,
+    checkpoint: Path | None = None,
 ) -> Outcome:
-    """Train a network and evaluate it.
+    """Run the default recipe in this process.
 
     Args:
         architecture: The network; built in its canonical order, so that relabellings are trained alike.
@@ -99,107 +104,51 @@ def train(
         device: Device in torch's notation.
         on_epoch: Called after each epoch with that epoch's entries of the curve.
         hyperparameters: Overrides of the protocol (`archive.trainer.fit.hyperparameters`).
-        initial: Initial weights, in the canonical order; None draws them from the seed. A function is called unless a
-            checkpoint is resumed, and may raise CheckpointError: the weights then come from the seed, unless the
-            protocol has other rules for networks that inherit.
+        initial: Initial weights, in the canonical order; None draws them from the seed.
         inherited: Record of `initial` in the outcome, as JSON values.
         epochs: Train up to this epoch, with the schedule of all of the protocol's; None trains all. The outcome is
-            that of the whole training at this epoch, and the context saves a checkpoint.
+            that of the whole training at this epoch, and a checkpoint is saved.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
-        context: Saves checkpoints and may cancel the training; None does neither.
+        checkpoint: File of the checkpoint; None saves none.
 
     Raises:
-        UnknownNameError: There is no hyperparameter of a name.
-        UsageError: The value of an argument cannot be used.
-        InvalidArchitectureError: The network does not suit the task.
-        TrainingError: The loss is no longer finite, memory ran out, or the initial weights do not fit.
-        CheckpointError: The initial weights cannot be loaded, and the protocol has rules for networks with such.
-        Cancelled: The context was cancelled.
+        UsageError: The number of epochs is not one of the protocol's; see also `fit`.
     """
-    start = time.perf_counter()
-    protocol = protocol or task.protocol()
-    until = protocol.epochs if epochs is None else epochs
-    if not 1 <= until <= protocol.epochs:
-        raise UsageError(f"epochs must be between 1 and the {protocol.epochs} of {protocol.name}, got {until}")
-    architecture, context, target = architecture.canonical, context or TrialContext(), torch.device(device)
-    overrides = Hyperparameters.of(hyperparameters or {})
-    dtype = precisions.choose(precision, target)
-    try:
-        splits = task.load(protocol)
-        with precisions.tf32_units(dtype), random_states.seeded(seed, target):
-            training = _prepared(architecture, task, protocol, splits, overrides, seed, target, dtype, start)
-            identity = _identity(architecture, task, protocol, splits, seed, target, dtype, hyperparameters or {})
-            checkpoint = context.resume(identity)
-            if checkpoint is not None and len(checkpoint.metadata["curve"].get("epoch", ())) <= until:
-                training.resume(checkpoint)
-                log.info("resumed epoch=%d steps=%d", training.epochs, training.steps.done)
-            elif initial is not None:
-                _start_from(training, initial, inherited or {})
-            ended = training.run(until, context, on_epoch)
-            if ended == "rung":
-                context.save(training.checkpoint(), training.epochs)
-            return _outcome(training, ended, dtype)
-    except RuntimeError as error:
-        if (reason := out_of_memory(error)) is None:
-            raise
-        raise TrainingError(f"out of memory on {device}: {reason}") from error
+    trial = TrialContext(
+        *(architecture, task, protocol),
+        seed=seed,
+        hyperparameters=hyperparameters,
+        epochs=epochs,
+        precision=precision,
+        resources=Resources((device,)),
+        initial=initial,
+        inherited=inherited,
+        checkpoint=checkpoint,
+        on_report=None if on_epoch is None else lambda row, _: on_epoch(row),
+    )
+    return run(fit, trial)
 
 
 def _prepared(
-    architecture: Architecture,
-    task: Task,
-    protocol: TrainingProtocol,
-    splits: Splits,
-    overrides: Hyperparameters,
-    seed: int,
-    device: torch.device,
-    precision: str,
-    start: float,
+    trial: TrialContext, splits: Splits, overrides: Hyperparameters, device: torch.device, precision: str
 ) -> Training:
     parts = {name: Batches.of(getattr(splits, name), device) for name in ("train", "valid", "test")}
-    network = builders.build(architecture, task.form(protocol), seed)
+    network = trial.module()
     network.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    protocol = trial.protocol
     total = protocol.epochs * parts["train"].steps(protocol)
-    steps = Steps(network, task, protocol, total, overrides, precision, seed)
-    return Training(network, task, protocol, parts, steps, seed, start)
+    steps = Steps(network, trial.task, protocol, total, overrides, precision, trial.seed)
+    return Training(network, parts, steps, trial)
 
 
-def _identity(
-    architecture: Architecture,
-    task: Task,
-    protocol: TrainingProtocol,
-    splits: Splits,
-    seed: int,
-    device: torch.device,
-    precision: str,
-    hyperparameters: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return what a checkpoint must agree on for this training to resume from it, as JSON values.
-
-    Inherited weights do not count: another ancestor may be available when the trial is resumed, and the checkpoint
-    holds the weights that the first attempt started from.
-    """
-    targets = hashlib.sha256(b"".join(part.targets.tobytes() for part in (splits.train, splits.valid, splits.test)))
-    return {
-        "architecture": codec.to_dict(architecture),
-        "task": task.name,
-        "data": targets.hexdigest(),
-        "protocol": protocol.as_dict(),
-        "seed": seed,
-        "hyperparameters": dict(hyperparameters),
-        "device": device.type,
-        "precision": precision,
-    }
+def _digest(splits: Splits) -> str:
+    parts = (splits.train, splits.valid, splits.test)
+    return hashlib.sha256(b"".join(part.targets.tobytes() for part in parts)).hexdigest()
 
 
-def _start_from(training: Training, initial: Initial, inherited: Mapping[str, Any]) -> None:
-    try:
-        weights = initial if isinstance(initial, Mapping) else initial()
-    except CheckpointError as error:
-        if training.protocol.inherited_epochs is not None:
-            raise
-        log.warning("starts from the seed reason=%r", error.reason)
-        training.inherited = {"error": error.reason}
+def _inherit(training: Training) -> None:
+    weights = training.trial.inherited_weights()
+    if weights is None:
         return
     try:
         training.network.load_state_dict(weights)
@@ -207,15 +156,15 @@ def _start_from(training: Training, initial: Initial, inherited: Mapping[str, An
         # The first line of torch's message has no details.
         why = "; ".join(line.strip() for line in str(error).splitlines()[1:3])
         raise TrainingError(f"the weights to start from do not fit the network: {why}") from error
-    training.inherited = dict(inherited)
 
 
-def _outcome(training: Training, ended: str, precision: str) -> Outcome:
-    task, network, best, curve = training.task, training.network, training.best, training.curve
+def _result(training: Training, ended: str, precision: str) -> FitResult:
+    task, network, best, curve = training.task, training.network, training.best, training.trial.curve
     best.restore()
     _, test_metric = evaluate(network, training.parts["test"], task, autocast=training.steps.autocast)
     size = costs.measure(network, task.input_shape)
     metrics = {
+        task.objective: best.metric,
         "train_loss": curve["train_loss"][best.epoch - 1],
         "valid_loss": best.loss,
         f"test_{task.metric}": test_metric,
@@ -223,15 +172,4 @@ def _outcome(training: Training, ended: str, precision: str) -> Outcome:
         "params": float(size.params),
         "flops": float(size.flops),
     }
-    return Outcome(
-        value=best.metric,
-        metrics=metrics,
-        curve=curve,
-        epochs=training.epochs,
-        seconds=training.seconds,
-        weights={name: tensor.cpu() for name, tensor in best.weights.items()},
-        ended=ended,
-        resumed=training.resumed,
-        precision=precision,
-        inherited=training.inherited,
-    )
+    return FitResult(metrics, best.weights, str(ended), {"precision": precision})

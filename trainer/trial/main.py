@@ -14,20 +14,21 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from archive.errors import CheckpointError
 from archive.store.records import Checkpoint, Result
-from archive.trainer.fit.context import Cancelled, Metrics, TrialContext
+from archive.trainer.recipes.base import Resources, Stop
+from archive.trainer.recipes.context import TrialContext
+from archive.trainer.recipes.curve import Metrics
+from archive.trainer.recipes.run import Cancelled, Outcome
+from archive.trainer.recipes.run import run as run_recipe
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.timeouts import call_with_timeout
 from archive.trainer.trial import failures, inheritance
 from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFinished, TrialInterrupted
 from archive.trainer.trial.spec import TrialSpec
-
-if TYPE_CHECKING:
-    from archive.trainer.fit.train import Outcome
 
 log = logging.getLogger("archive.trainer")
 
@@ -53,17 +54,77 @@ def run(spec: TrialSpec, daemon: Connection) -> None:
         with sending:
             daemon.send(message)
 
-    context = _context(spec, send)
-    threading.Thread(target=_listen, args=(daemon, context, send), daemon=True, name="listener").start()
+    attempt = _Attempt(spec, send)
+    threading.Thread(target=_listen, args=(daemon, attempt), daemon=True, name="listener").start()
     try:
-        send(_terminal_message(spec, context, send))
+        send(_terminal_message(attempt))
     except BrokenPipeError:
         return
 
 
-def _terminal_message(spec: TrialSpec, context: TrialContext, send: Send) -> Message:
+class _Attempt:
+    """The trial as this process knows it: its specification, and its context once there is one."""
+
+    def __init__(self, spec: TrialSpec, send: Send) -> None:
+        self.spec, self.send = spec, send
+        self.cancelled = threading.Event()
+        self.context: TrialContext | None = None
+        folder = spec.checkpoint_folder
+        self.checkpoint = checkpoints.path_of(folder, spec.proposal) if folder and spec.proposal else None
+
+    def begin(self) -> TrialContext:
+        """Return a new context of the trial.
+
+        Raises:
+            UsageError: The specification contradicts the protocol.
+        """
+        spec = self.spec
+        self.context = TrialContext(
+            *(spec.architecture, spec.task, spec.protocol),
+            seed=spec.seed,
+            hyperparameters=spec.hyperparameters,
+            objective=spec.objective,
+            epochs=spec.epochs,
+            precision=spec.precision,
+            resources=Resources((spec.device,), spec.threads),
+            initial=spec.initial,
+            inherited=spec.inherited,
+            checkpoint=self.checkpoint,
+            checkpoint_seconds=spec.checkpoint_seconds,
+            on_report=self._report,
+            on_heartbeat=lambda: self.send(Heartbeat()),
+            cancelled=self.cancelled,
+        )
+        return self.context
+
+    def interrupt(self) -> None:
+        """Let the recipe stop; a process whose recipe has not begun with its steps ends at once."""
+        self.cancelled.set()
+        if self.context is None or not self.context.stepping:
+            # Reading data or building the network may take long, and loses nothing when it is killed.
+            self.send(TrialInterrupted(self.checkpoint is not None and self.checkpoint.exists(), 0))
+            os._exit(0)
+
+    def _report(self, metrics: Metrics, resumed: bool) -> None:
+        if not resumed:
+            log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
+        self.send(EpochReport(metrics, resumed))
+
+
+def _listen(daemon: Connection, attempt: _Attempt) -> None:
+    """Interrupt the trial on the daemon's message; end the process when the daemon closes the pipe."""
+    while True:
+        try:
+            daemon.recv()
+        except (EOFError, OSError):
+            os._exit(1)
+        attempt.interrupt()
+
+
+def _terminal_message(attempt: _Attempt) -> Message:
+    spec = attempt.spec
     try:
-        return TrialFinished(_result_of(spec, context, send))
+        return TrialFinished(_result_of(attempt))
     except Cancelled as cancelled:
         log.info("interrupted saved=%s epoch=%d", cancelled.saved, cancelled.epoch)
         return TrialInterrupted(cancelled.saved, cancelled.epoch)
@@ -77,47 +138,15 @@ def _terminal_message(spec: TrialSpec, context: TrialContext, send: Send) -> Mes
         return failed
 
 
-def _context(spec: TrialSpec, send: Send) -> TrialContext:
-    def on_resumed(curve: list[Metrics]) -> None:
-        for metrics in curve:
-            send(EpochReport(metrics, resumed=True))
-
-    folder, proposal = spec.checkpoint_folder, spec.proposal
-    return TrialContext(
-        path=checkpoints.path_of(folder, proposal) if folder and proposal else None,
-        checkpoint_seconds=spec.checkpoint_seconds,
-        on_resumed=on_resumed,
-        on_heartbeat=lambda: send(Heartbeat()),
-    )
-
-
-def _listen(daemon: Connection, context: TrialContext, send: Send) -> None:
-    """Cancel the training on the daemon's message; end the process when the daemon closes the pipe."""
-    while True:
-        try:
-            daemon.recv()
-        except (EOFError, OSError):
-            os._exit(1)
-        context.cancel()
-        if not context.stepping:
-            # Reading data or building the network may take long, and loses nothing when it is killed.
-            send(TrialInterrupted(context.path is not None and context.path.exists(), 0))
-            os._exit(0)
-
-
-def _result_of(spec: TrialSpec, context: TrialContext, send: Send) -> Result:
+def _result_of(attempt: _Attempt) -> Result:
     import torch
 
-    if spec.threads is not None:
-        torch.set_num_threads(spec.threads)
+    if attempt.spec.threads is not None:
+        torch.set_num_threads(attempt.spec.threads)
     # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
     torch.set_flush_denormal(True)
-
-    def on_epoch(metrics: Metrics) -> None:
-        log.info("%s", " ".join(f"{name}={value:.6g}" for name, value in metrics.items()))
-        send(EpochReport(metrics))
-
-    spec, outcome = _trained(spec, context, on_epoch)
+    outcome = _trained(attempt)
+    spec = attempt.spec
     environment: dict[str, Any] = {
         "host": platform.node(),
         "machine": platform.machine(),
@@ -125,7 +154,7 @@ def _result_of(spec: TrialSpec, context: TrialContext, send: Send) -> Result:
         # A plain string: to read torch's own class, the daemon would import torch.
         "torch": str(torch.__version__),
         "threads": torch.get_num_threads(),
-        "precision": outcome.precision,
+        **outcome.environment,
         "ended": outcome.ended,
     }
     for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
@@ -134,14 +163,15 @@ def _result_of(spec: TrialSpec, context: TrialContext, send: Send) -> Result:
     if spec.hyperparameters:
         environment["hyperparameters"] = dict(spec.hyperparameters)
     # A trial that pauses at a rung has its checkpoint; weights are those of finished trainings.
-    paused = outcome.ended == "rung"
-    saved, problem = (None, "") if paused else _saved(spec, outcome.weights, lambda: send(Heartbeat()))
+    saved, problem = None, ""
+    if outcome.weights and outcome.ended != Stop.RUNG:
+        saved, problem = _saved(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
     if problem:
         environment["checkpoint"] = problem
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
     return Result(
         value=outcome.value,
-        metrics={spec.task.objective: outcome.value, **outcome.metrics},
+        metrics=outcome.metrics,
         curve=outcome.curve,
         epochs=outcome.epochs,
         seconds=outcome.seconds,
@@ -152,32 +182,18 @@ def _result_of(spec: TrialSpec, context: TrialContext, send: Send) -> Result:
     )
 
 
-def _trained(spec: TrialSpec, context: TrialContext, on_epoch: Callable[[Metrics], None]) -> tuple[TrialSpec, Outcome]:
-    """Train, and return the outcome with its specification, which is another one if inherited weights fail to load."""
-    from archive.trainer.fit.train import train
-
-    def trained(spec: TrialSpec) -> Outcome:
-        return train(
-            spec.architecture,
-            spec.task,
-            spec.protocol,
-            seed=spec.seed,
-            device=spec.device,
-            on_epoch=on_epoch,
-            hyperparameters=spec.hyperparameters,
-            initial=spec.initial,
-            inherited=spec.inherited,
-            epochs=spec.epochs,
-            precision=spec.precision,
-            context=context,
-        )
+def _trained(attempt: _Attempt) -> Outcome:
+    """Run the recipe; if inherited weights fail to load, again by the specification without them."""
+    from archive.trainer.fit.train import fit
 
     try:
-        return spec, trained(spec)
+        return run_recipe(fit, attempt.begin())
     except CheckpointError as error:
+        if attempt.spec.initial is None:
+            raise
         log.warning("no inherited weights reason=%r", error.reason)
-        spec = inheritance.without_inherited_weights(spec)
-        return spec, replace(trained(spec), inherited={"error": error.reason})
+        attempt.spec = inheritance.without_inherited_weights(attempt.spec)
+        return replace(run_recipe(fit, attempt.begin()), inherited={"error": error.reason})
 
 
 def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]) -> tuple[Checkpoint | None, str]:

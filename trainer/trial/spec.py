@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.trainer.fit.context import CHECKPOINT_SECONDS
 from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ class TrialSpec:
         threads: Number of CPU threads; None leaves it to torch, which follows OMP_NUM_THREADS.
         weights_folder: Location of the trained weights: a folder, or an fsspec URL.
         metadata: Saved with the weights, as JSON values.
-        hyperparameters: Overrides of the protocol (`archive.trainer.fit.hyperparameters`).
+        hyperparameters: Training settings of the proposal (`archive.trainer.fit.hyperparameters`).
+        objective: Name of the metric that is the result's value; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
         checkpoint_folder: Folder of the checkpoints (`archive.trainer.storage.checkpoints`), shared by all workers
             that may resume the trial; None keeps none.
@@ -54,6 +55,7 @@ class TrialSpec:
     weights_folder: Path | str
     metadata: dict[str, Any] = field(default_factory=dict)
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    objective: str | None = None
     proposal: str = ""
     checkpoint_folder: Path | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS

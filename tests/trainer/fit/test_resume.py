@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from archive.errors import CheckpointError, TrainingError, UsageError
-from archive.trainer.fit.context import Cancelled, TrialContext
-from archive.trainer.fit.train import train
+from archive.trainer.fit.train import fit, train
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
+from archive.trainer.recipes.base import Resources
+from archive.trainer.recipes.context import TrialContext
+from archive.trainer.recipes.run import Cancelled, run
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
 from tests.support.nets import TINY_CNN, TINY_MLP, net
@@ -37,18 +39,18 @@ CASES = {
 }
 
 
-class LeavesAt(TrialContext):
-    """Asks the training to leave after its k-th step."""
+def leave(path, step, *asked, device="cpu", **options):
+    """Train until the trial is told to stop after its k-th step."""
+    trial = TrialContext(*asked, checkpoint=path, checkpoint_seconds=1e9, resources=Resources((device,)), **options)
+    due, taken = trial.checkpoint.due, iter(range(1, step + 1))
 
-    def __init__(self, path, step):
-        super().__init__(path, checkpoint_seconds=1e9)
-        self.left = step
+    def counted():
+        if next(taken) == step:
+            trial.cancel()
+        return due()
 
-    def should_pause(self):
-        self.left -= 1
-        if self.left == 0:
-            self.cancel()
-        return super().should_pause()
+    trial.checkpoint.due = counted
+    return run(fit, trial)
 
 
 def steps_of(task, protocol):
@@ -60,10 +62,8 @@ def test_resumed_training_equals_an_uninterrupted_one(tmp_path, case):
     task, architecture, protocol, hyperparameters = CASES[case]
     rng = np.random.default_rng(len(case))
 
-    def run(context=None):
-        return train(architecture, task, protocol, seed=1, hyperparameters=hyperparameters, context=context)
-
-    whole = run()
+    options = {"seed": 1, "hyperparameters": hyperparameters}
+    whole = train(architecture, task, protocol, **options)
     steps = whole.epochs * steps_of(task, protocol) // protocol.epochs
     path = tmp_path / "a.checkpoint"
     # The last step of an epoch, and one that is neither, are among them.
@@ -74,10 +74,10 @@ def test_resumed_training_equals_an_uninterrupted_one(tmp_path, case):
             break
         taken += stop
         with pytest.raises(Cancelled) as left:
-            run(LeavesAt(path, stop))
+            leave(path, stop, architecture, task, protocol, **options)
         assert left.value.saved
         assert checkpoints.path_of(tmp_path, "a") == path
-    resumed = run(TrialContext(path))
+    resumed = train(architecture, task, protocol, checkpoint=path, **options)
     assert resumed.resumed >= 2
     assert same(resumed, whole)
     assert list(resumed.curve) == list(whole.curve)
@@ -87,11 +87,12 @@ def test_resumed_training_equals_an_uninterrupted_one(tmp_path, case):
 def test_seconds_add_up(tmp_path):
     path = tmp_path / "a.checkpoint"
     with pytest.raises(Cancelled):
-        train(TINY_MLP, DIABETES, PLAIN, context=LeavesAt(path, 20))
+        leave(path, 20, TINY_MLP, DIABETES, PLAIN)
     job = checkpoints._note(path.read_bytes()[len(checkpoints._MAGIC) + checkpoints._DIGEST :])["job"]
     state = checkpoints.load(path, job)
-    checkpoints.save(path, job, checkpoints.TrainingCheckpoint({**state.metadata, "seconds": 1000.0}, state.tensors))
-    outcome = train(TINY_MLP, DIABETES, PLAIN, context=TrialContext(path))
+    later = {**state.metadata, "trial": {**state.metadata["trial"], "seconds": 1000.0}}
+    checkpoints.save(path, job, checkpoints.TrainingCheckpoint(later, state.tensors))
+    outcome = train(TINY_MLP, DIABETES, PLAIN, checkpoint=path)
     assert 1000.0 < outcome.seconds < 1060.0
     seconds = outcome.curve["seconds"]
     assert seconds == sorted(seconds)
@@ -103,7 +104,7 @@ def interrupted(tmp_path):
     """The file of a training that was interrupted amid its third epoch."""
     path = tmp_path / "a.checkpoint"
     with pytest.raises(Cancelled):
-        train(TINY_MLP, DIABETES, PLAIN, context=LeavesAt(path, 20))
+        leave(path, 20, TINY_MLP, DIABETES, PLAIN)
     return path
 
 
@@ -123,7 +124,7 @@ def test_checkpoint_of_another_training_is_refused(interrupted, caplog, changes,
     asked = {"architecture": TINY_MLP, "task": DIABETES, "protocol": PLAIN, **changes}
     anew = train(**asked)
     with caplog.at_level(logging.WARNING):
-        found = train(**asked, context=TrialContext(interrupted))
+        found = train(**asked, checkpoint=interrupted)
     assert "starts from scratch" in caplog.text
     assert reason in caplog.text
     assert found.resumed == 0
@@ -139,29 +140,28 @@ def _shuffled(protocol):
 def test_relabelled_network_resumes(tmp_path):
     path, protocol = tmp_path / "a.checkpoint", short("digits", epochs=1)
     with pytest.raises(Cancelled):
-        train(BRANCHES, DIGITS, protocol, context=LeavesAt(path, 3))
-    assert train(relabelled(BRANCHES, 3), DIGITS, protocol, context=TrialContext(path)).resumed == 1
+        leave(path, 3, BRANCHES, DIGITS, protocol)
+    assert train(relabelled(BRANCHES, 3), DIGITS, protocol, checkpoint=path).resumed == 1
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3])
 def test_rung_is_a_prefix_of_the_whole_and_resumes(tmp_path, limit):
     path = tmp_path / "a.checkpoint"
     whole = train(TINY_MLP, DIABETES, PLAIN)
-    rung = train(TINY_MLP, DIABETES, PLAIN, epochs=limit, context=TrialContext(path))
+    rung = train(TINY_MLP, DIABETES, PLAIN, epochs=limit, checkpoint=path)
     assert (rung.ended, rung.epochs) == ("rung", limit)
     for name in ("train_loss", "valid_loss", "valid_mse"):
         assert rung.curve[name] == whole.curve[name][:limit]
     assert rung.value == min(whole.curve["valid_mse"][:limit])
     steps = []
-    context = TrialContext(path, on_resumed=steps.extend)
-    promoted = train(TINY_MLP, DIABETES, PLAIN, context=context, on_epoch=steps.append)
+    promoted = train(TINY_MLP, DIABETES, PLAIN, checkpoint=path, on_epoch=steps.append)
     assert promoted.ended == "epochs"
     assert same(promoted, whole)
     assert [metrics["epoch"] for metrics in steps] == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_checkpoint_beyond_the_requested_rung_is_ignored(interrupted):
-    asked = train(TINY_MLP, DIABETES, PLAIN, epochs=1, context=TrialContext(interrupted))
+    asked = train(TINY_MLP, DIABETES, PLAIN, epochs=1, checkpoint=interrupted)
     assert (asked.epochs, asked.resumed) == (1, 0)
 
 
@@ -170,7 +170,7 @@ def test_trial_that_converged_at_its_rung_ends_like_the_whole(tmp_path):
         tmp_path / "a.checkpoint",
         short("diabetes", epochs=9, patience=1, optimiser="sgd", learning_rate=1e-12),
     )
-    outcome = train(TINY_MLP, DIABETES, still, epochs=8, context=TrialContext(path))
+    outcome = train(TINY_MLP, DIABETES, still, epochs=8, checkpoint=path)
     assert outcome.ended == "patience"
     assert same(outcome, train(TINY_MLP, DIABETES, still))
 
@@ -213,28 +213,28 @@ def test_resumed_training_keeps_its_initial_weights(tmp_path):
     path = tmp_path / "a.checkpoint"
     whole = train(TINY_MLP, DIABETES, PLAIN, initial=weights())
     with pytest.raises(Cancelled):
-        train(TINY_MLP, DIABETES, PLAIN, initial=weights(), inherited={"from": "p"}, context=LeavesAt(path, 11))
+        leave(path, 11, TINY_MLP, DIABETES, PLAIN, initial=weights(), inherited={"from": "p"})
 
     def other():
         raise AssertionError("the state has weights")
 
-    resumed = train(TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, context=TrialContext(path))
+    resumed = train(TINY_MLP, DIABETES, PLAIN, initial=other, inherited={"from": "q"}, checkpoint=path)
     assert same(resumed, whole)
     assert resumed.inherited == {"from": "p"}
 
 
 def test_unwritable_checkpoint_does_not_fail_the_training(tmp_path, caplog):
     (tmp_path / "checkpoints").write_text("a file where the folder should be")
-    context = TrialContext(tmp_path / "checkpoints" / "a.checkpoint", checkpoint_seconds=0.0)
+    path = tmp_path / "checkpoints" / "a.checkpoint"
     with caplog.at_level(logging.WARNING):
-        outcome = train(TINY_MLP, DIABETES, PLAIN, context=context)
+        outcome = run(fit, TrialContext(TINY_MLP, DIABETES, PLAIN, checkpoint=path, checkpoint_seconds=0.0))
     assert "checkpoint not saved reason=" in caplog.text
     assert same(outcome, train(TINY_MLP, DIABETES, PLAIN))
 
 
 def test_training_without_a_checkpoint_file_can_be_cancelled():
     with pytest.raises(Cancelled) as left:
-        train(TINY_MLP, DIABETES, PLAIN, context=LeavesAt(None, 20))
+        leave(None, 20, TINY_MLP, DIABETES, PLAIN)
     assert (left.value.saved, left.value.epoch) == (False, 2)
 
 
@@ -243,7 +243,7 @@ def test_training_resumes_on_a_gpu(tmp_path):
     path, protocol, dropout = tmp_path / "a.checkpoint", short("digits"), {"dropout": 0.1}
     whole = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout)
     with pytest.raises(Cancelled):
-        train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, context=LeavesAt(path, 20))
-    resumed = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, context=TrialContext(path))
+        leave(path, 20, BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout)
+    resumed = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, checkpoint=path)
     assert resumed.resumed == 1
     assert resumed.curve["train_loss"] == pytest.approx(whole.curve["train_loss"], rel=0.02)

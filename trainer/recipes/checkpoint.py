@@ -1,0 +1,205 @@
+"""The checkpoint of a trial: the state that a recipe saves, and resumes from after an interruption.
+
+    saved = trial.checkpoint.load()            at the start; None without a checkpoint of this trial
+    if trial.checkpoint.due():                 after each step or epoch: costs one look at the clock
+        trial.checkpoint.save({"epoch": epoch}, tensors=model.state_dict())
+
+A checkpoint also holds the reported curve and the time spent, so that a resumed trial has one curve. It belongs to one
+trial: another architecture, task, protocol, seed or choice of hyperparameters starts from scratch.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from archive.architecture import codec
+from archive.errors import CheckpointError, TrainingError
+from archive.trainer.storage import checkpoints
+from archive.trainer.storage.checkpoints import TrainingCheckpoint
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from archive.trainer.recipes.context import TrialContext
+
+log = logging.getLogger("archive.trainer")
+
+CHECKPOINT_SECONDS = 60.0
+"""Time between two checkpoints of a trial: the most training that a kill loses."""
+
+_TENSOR, _FILE = "tensor.", "file."
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """What a recipe has saved.
+
+    Attributes:
+        state: Its JSON values.
+        tensors: Its tensors by name, on the CPU.
+        files: Content of its files, by their path in the saved folder.
+    """
+
+    state: Mapping[str, Any]
+    tensors: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    def extract(self, folder: Path) -> Path:
+        """Write the files into a folder, and return it."""
+        for name, content in self.files.items():
+            path = folder.joinpath(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return folder
+
+
+class CheckpointSlot:
+    """The checkpoint of one trial, on disk.
+
+    Args:
+        trial: The trial.
+        path: File of the checkpoint; None saves none.
+        seconds: Least time between two checkpoints that are not asked for.
+
+    Attributes:
+        saved: Whether there is a checkpoint of this trial.
+        save_seconds: Duration of the last save.
+    """
+
+    def __init__(self, trial: TrialContext, path: Path | None, seconds: float) -> None:
+        self.path, self.seconds = path, seconds
+        self.saved = False
+        self.save_seconds = 0.0
+        self._trial = trial
+        self._also: Mapping[str, Any] = {}
+        self._saved_at = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether to save now: enough time has passed, or the trial must stop (`TrialContext.stop`)."""
+        interrupted = self._trial.beat()
+        return interrupted or (self.path is not None and time.monotonic() - self._saved_at >= self.seconds)
+
+    def save(
+        self,
+        state: Mapping[str, Any] | None = None,
+        *,
+        tensors: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
+    ) -> bool:
+        """Replace the checkpoint; False, and a line in the log, if the disk refuses it, which costs no result.
+
+        Args:
+            state: JSON values.
+            tensors: Tensors or arrays by name.
+            folder: Folder whose files are saved, too.
+
+        Raises:
+            TrainingError: The state cannot be saved at all.
+        """
+        if self.path is None:
+            return False
+        began = time.monotonic()
+        try:
+            content = TrainingCheckpoint(self._metadata(state or {}), _tensors(tensors or {}, folder))
+            size = checkpoints.save(self.path, self._identity(), content)
+        except CheckpointError as error:
+            log.warning("checkpoint not saved reason=%r", error.reason)
+            return False
+        finally:
+            self._saved_at = time.monotonic()
+            self.save_seconds = self._saved_at - began
+        self.saved = True
+        log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", len(self._trial.curve), size, self.save_seconds)
+        return True
+
+    def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
+        """Return what this trial has saved; None, with a reason in the log, where it must start from scratch.
+
+        The curve of the trial then goes on after the reports that the checkpoint knows.
+
+        Args:
+            also: What else must be equal for a checkpoint to be this trial's, as JSON values.
+        """
+        self._also = also or {}
+        try:
+            found = None if self.path is None else checkpoints.load(self.path, self._identity())
+        except CheckpointError as error:
+            log.warning("starts from scratch reason=%r", error.reason)
+            return None
+        # A checkpoint beyond the requested rung belongs to a later attempt.
+        if found is None or not self._trial.resume(found.metadata["trial"]):
+            return None
+        self.saved = True
+        self._saved_at = time.monotonic()
+        files = {name: tensor.numpy().tobytes() for name, tensor in _under(_FILE, found.tensors)}
+        return SavedState(found.metadata["state"], dict(_under(_TENSOR, found.tensors)), files)
+
+    def _metadata(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = {"trial": self._trial.progress(), "state": dict(state)}
+        try:
+            json.dumps(metadata)
+        except (TypeError, ValueError) as error:
+            raise TrainingError(f"the state of a checkpoint must be JSON values: {error}") from error
+        return metadata
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what a checkpoint must agree on for this trial to resume from it, as JSON values.
+
+        Inherited weights do not count: another ancestor may be available when the trial is resumed, and the checkpoint
+        holds the weights that the first attempt started from.
+        """
+        trial = self._trial
+        return {
+            "architecture": codec.to_dict(trial.architecture),
+            "task": trial.task.name,
+            "protocol": trial.protocol.as_dict(),
+            "seed": trial.seed,
+            "hyperparameters": dict(trial.hyperparameters),
+            "device": trial.device.partition(":")[0],
+            **self._also,
+        }
+
+
+def _tensors(given: Mapping[str, Any], folder: Path | None) -> dict[str, Tensor]:
+    """Return the tensors of a checkpoint: those of the recipe, and the bytes of its files."""
+    import numpy as np
+    import torch
+
+    tensors = {_TENSOR + name: tensor for name, tensor in as_tensors(given).items()}
+    for path in sorted(folder.rglob("*")) if folder is not None else ():
+        if path.is_file() and not path.is_symlink():
+            name = PurePosixPath(path.relative_to(folder or path)).as_posix()
+            tensors[_FILE + name] = torch.from_numpy(np.frombuffer(bytearray(path.read_bytes()), np.uint8))
+    return tensors
+
+
+def as_tensors(named: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Return tensors or arrays by name as tensors that share no memory with each other.
+
+    Raises:
+        TrainingError: A value is neither.
+    """
+    import numpy as np
+    import torch
+
+    tensors: dict[str, Tensor] = {}
+    places: set[int] = set()
+    for name, value in named.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor | np.ndarray):
+            raise TrainingError(f"weights are tensors or arrays by name, got a {type(value).__name__} as {name!r}")
+        tensor = value.detach() if isinstance(value, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(value))
+        # The file format refuses tied weights.
+        place = tensor.untyped_storage().data_ptr()
+        tensors[name] = tensor.clone() if place in places else tensor
+        places.add(place)
+    return tensors
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
+    return ((name.removeprefix(prefix), tensor) for name, tensor in tensors.items() if name.startswith(prefix))

@@ -1,0 +1,268 @@
+"""Context of a trial: everything that a recipe receives, and all that it may tell the trainer.
+
+    saved = trial.checkpoint.load()
+    for epoch in range(1 + (saved.state["epoch"] if saved else 0), trial.epochs + 1):
+        …                                                              one epoch of training
+        stop = trial.report(epoch, {"train_loss": …, "valid_accuracy": …})
+        if stop or trial.checkpoint.due():
+            trial.checkpoint.save({"epoch": epoch}, tensors=model.state_dict())
+        if stop:
+            break
+
+`TrialContext(architecture, task)` alone saves nothing and is never interrupted: a recipe can be tried with it in a
+notebook (`archive.trainer.recipes.run`).
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from archive.architecture.graph import Architecture
+from archive.errors import CheckpointError, UsageError
+from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.recipes.base import Resources, Stop
+from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS, CheckpointSlot
+from archive.trainer.recipes.curve import Curve, Metrics
+from archive.trainer.tasks.base import Task
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from archive.trainer.datasets.splits import Splits
+
+log = logging.getLogger("archive.trainer")
+
+HEARTBEAT_SECONDS = 2.0
+"""Time between two heartbeats during an epoch."""
+
+Initial = Mapping[str, "Tensor"] | Callable[[], Mapping[str, "Tensor"]]
+"""Weights to start from, by the names of the module's `state_dict`, or a function that returns them."""
+
+
+class TrialContext:
+    """What a recipe trains, and how it talks to the trainer.
+
+    Args:
+        architecture: The network.
+        task: Task to learn.
+        protocol: Training protocol; the task's default if None.
+        seed: Seed of the weights and of the order of the inputs.
+        hyperparameters: Training settings of this proposal.
+        objective: Name of the metric that is optimised; the task's if None.
+        epochs: Number of reports after which to stop; None stands for the protocol's epochs.
+        precision: `auto`, `float32`, `bf16` or `tf32`, as the trainer was told.
+        resources: Devices, threads and limits.
+        initial: Weights to start from (`inherited_weights`).
+        inherited: Record of `initial`, as JSON values.
+        scratch: Folder of temporary files; None creates one at first use.
+        checkpoint: File of the checkpoint; None saves none.
+        checkpoint_seconds: Least time between two checkpoints.
+        on_report: Called with the entries of each report, and whether they come from a checkpoint.
+        on_heartbeat: Called every few seconds while the recipe looks at `stop` or at `checkpoint.due()`.
+        cancelled: Set from any thread to interrupt the trial.
+
+    Attributes:
+        architecture: The network, in its canonical order, so that relabellings are trained alike.
+        task: Task to learn.
+        protocol: Training protocol: split, epochs and further rules, as far as the recipe follows them.
+        seed: Seed.
+        hyperparameters: Training settings of this proposal.
+        objective: Name of the metric that is optimised.
+        epochs: Number of reports after which to stop: those of the protocol, or of a rung of successive halving.
+        precision: As requested from the trainer.
+        resources: Devices, threads and limits.
+        checkpoint: Saves and loads the state to resume from.
+        inherited: Record of the inherited weights in the evaluation.
+        resumed: Number of resumptions.
+        stepping: Whether the recipe looks at `stop`: an interruption before that ends the process at once.
+        told_to_stop: Whether the recipe has been told of an interruption.
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        task: Task,
+        protocol: TrainingProtocol | None = None,
+        *,
+        seed: int = 0,
+        hyperparameters: Mapping[str, Any] | None = None,
+        objective: str | None = None,
+        epochs: int | None = None,
+        precision: str = "auto",
+        resources: Resources | None = None,
+        initial: Initial | None = None,
+        inherited: Mapping[str, Any] | None = None,
+        scratch: Path | None = None,
+        checkpoint: Path | None = None,
+        checkpoint_seconds: float = CHECKPOINT_SECONDS,
+        on_report: Callable[[Metrics, bool], None] | None = None,
+        on_heartbeat: Callable[[], None] | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> None:
+        """Check the number of epochs.
+
+        Raises:
+            UsageError: It is not one of the protocol's.
+        """
+        self.architecture, self.task, self.protocol = architecture.canonical, task, protocol or task.protocol()
+        self.seed, self.hyperparameters, self.precision = seed, dict(hyperparameters or {}), precision
+        self.objective = task.objective if objective is None else objective
+        self.epochs = self.protocol.epochs if epochs is None else epochs
+        if not 1 <= self.epochs <= self.protocol.epochs:
+            raise UsageError(
+                f"epochs must be between 1 and the {self.protocol.epochs} of {self.protocol.name}, got {self.epochs}"
+            )
+        self.resources = resources or Resources()
+        self.checkpoint = CheckpointSlot(self, checkpoint, checkpoint_seconds)
+        self.inherited: Mapping[str, Any] = {}
+        self.resumed = 0
+        self.stepping = self.told_to_stop = False
+        self._initial, self._record = initial, dict(inherited or {})
+        self._scratch = scratch
+        self._on_report, self._on_heartbeat = on_report, on_heartbeat
+        self._cancelled = cancelled or threading.Event()
+        self._curve = Curve()
+        self._start = time.perf_counter()
+        self._heartbeat_at = time.monotonic()
+
+    @property
+    def device(self) -> str:
+        """First device, in torch's notation."""
+        return self.resources.devices[0]
+
+    @property
+    def curve(self) -> Mapping[str, list[float]]:
+        """Reports so far, with those before a resumption: one list for `epoch`, each metric and `seconds`."""
+        return self._curve.columns
+
+    @property
+    def reports(self) -> int:
+        """Number of reports so far, with those before a resumption."""
+        return len(self._curve)
+
+    @property
+    def seconds(self) -> float:
+        """Time since the start of the trial, with that before a resumption."""
+        return time.perf_counter() - self._start
+
+    @cached_property
+    def scratch(self) -> Path:
+        """Folder for temporary files, which is deleted after the trial."""
+        if self._scratch is not None:
+            return self._scratch
+        folder = Path(tempfile.mkdtemp(prefix="archive-trial-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def data(self) -> Splits:
+        """Return the training, validation and test parts of the task's data, as the protocol splits them.
+
+        Raises:
+            SettingsError: The data are not on this machine, and cannot be fetched.
+        """
+        return self.task.load(self.protocol)
+
+    def module(self) -> nn.Module:
+        """Return the torch module of the architecture on the CPU, with weights that are drawn from the seed.
+
+        It maps inputs (n, *task.input_shape) to (n, task.outputs): logits of the classes, or predictions in a
+        regression (`archive.trainer.nn.base`).
+
+        Raises:
+            InvalidArchitectureError: The space has no builder, or the network does not suit the task.
+        """
+        from archive.trainer.nn import builders
+
+        return builders.build(self.architecture, self.task.form(self.protocol), self.seed)
+
+    def inherited_weights(self) -> Mapping[str, Tensor] | None:
+        """Return the weights of an ancestor, adapted to `module()`; None where the weights come from the seed.
+
+        Call it where no checkpoint is resumed. A recipe lets the error pass: the trial then starts again without
+        inherited weights, by the rules for such trials.
+
+        Raises:
+            CheckpointError: They cannot be loaded, and the protocol has rules for networks with such weights.
+        """
+        if self._initial is None:
+            return None
+        try:
+            weights = self._initial if isinstance(self._initial, Mapping) else self._initial()
+        except CheckpointError as error:
+            if self.protocol.inherited_epochs is not None:
+                raise
+            log.warning("starts from the seed reason=%r", error.reason)
+            self.inherited = {"error": error.reason}
+            return None
+        self.inherited = self._record
+        return weights
+
+    def report(self, step: int, metrics: Mapping[str, Any]) -> Stop | None:
+        """Record the metrics of an epoch, and return why the trial must stop, or None to go on.
+
+        Args:
+            step: Number of the epoch, larger than that of the report before.
+            metrics: Finite numbers by name; any number of them, and not always the same.
+
+        Raises:
+            TrainingError: A name or a value cannot be recorded.
+        """
+        row = self._curve.add(step, metrics, self.seconds)
+        self._heartbeat_at = time.monotonic()
+        if self._on_report is not None:
+            self._on_report(row, False)
+        return self.stop
+
+    @property
+    def stop(self) -> Stop | None:
+        """Why the trial must stop, or None to go on; also between two reports, at the cost of a look at the clock."""
+        interrupted = self.beat()
+        if self.reports >= self.epochs:
+            return Stop.EPOCHS if self.epochs >= self.protocol.epochs else Stop.RUNG
+        self.told_to_stop = self.told_to_stop or interrupted
+        return Stop.INTERRUPTED if interrupted else None
+
+    def cancel(self) -> None:
+        """Interrupt the trial, from any thread."""
+        self._cancelled.set()
+
+    def beat(self) -> bool:
+        """Send a heartbeat if one is due, and return whether the trial is interrupted."""
+        self.stepping = True
+        now = time.monotonic()
+        if now - self._heartbeat_at > HEARTBEAT_SECONDS:
+            self._heartbeat_at = now
+            if self._on_heartbeat is not None:
+                self._on_heartbeat()
+        return self._cancelled.is_set()
+
+    def progress(self) -> dict[str, Any]:
+        """Return the part of a checkpoint that belongs to the trial and not to its recipe, as JSON values."""
+        return {
+            "curve": self.curve,
+            "seconds": self.seconds,
+            "resumed": self.resumed,
+            "inherited": dict(self.inherited),
+        }
+
+    def resume(self, progress: Mapping[str, Any]) -> bool:
+        """Continue after the progress of an earlier attempt; False if that went beyond `epochs`."""
+        curve = Curve(progress["curve"])
+        if len(curve) > self.epochs:
+            return False
+        self._curve = curve
+        self._start -= progress["seconds"]
+        self.resumed = progress["resumed"] + 1
+        self.inherited = progress["inherited"]
+        for row in curve.rows() if self._on_report is not None else ():
+            self._on_report(row, True)  # type: ignore[misc]
+        return True
