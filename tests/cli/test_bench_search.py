@@ -34,17 +34,19 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def bench(home):
-    """Settings of the archive of the comparisons in a home of the test's own."""
-    own = settings.load(home=home.home / "bench", environment={})
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Settings of a home of this module's own."""
+    return settings.load(home=tmp_path_factory.mktemp("comparisons") / "home", patience=30.0, environment={})
+
+
+@pytest.fixture(scope="module")
+def bench(place):
+    """Settings of the archive of the comparisons in that home."""
+    own = settings.load(home=place.home / "bench", environment={})
     yield own
     if own.home.is_dir():
         embedded.stop(own)
-
-
-def given(store):
-    return {**os.environ, **environment(store), "OMP_NUM_THREADS": "1"}
 
 
 def options(table, *more):
@@ -53,9 +55,9 @@ def options(table, *more):
 
 
 @pytest.fixture
-def types(home, capsys, monkeypatch):
+def types(place, capsys, monkeypatch):
     """Runs the command in this process, which spares the start of another one; its searches have their own."""
-    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
+    monkeypatch.setenv("ARCHIVE_HOME", str(place.home))
 
     def command(*arguments, code=0):
         with pytest.raises(SystemExit) as ended:
@@ -65,6 +67,38 @@ def types(home, capsys, monkeypatch):
         return (json.loads(shown.out) if code == 0 else None), shown.err
 
     return command
+
+
+@pytest.mark.lasts(15)
+def test_a_comparison_that_is_interrupted_or_killed_goes_on(place, bench, table, types):
+    arguments = options(table, "--budget", "30", "--seeds", "1", "--run", "killed")
+    given = {**os.environ, **environment(place), "OMP_NUM_THREADS": "1"}
+    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
+        command = [*COMMAND, *arguments, "--processes", "2"]
+        process = subprocess.Popen(command, env=given, stderr=subprocess.DEVNULL)
+        try:
+            wait_until(lambda: embedded.find(bench), 60, "the server")
+            with connect(bench) as archive:
+                before = evaluations(archive)
+                wait_until(lambda: evaluations(archive) > before + 4, 60, "some evaluations")  # noqa: B023
+            # The database, which the command may have started, stays.
+            status = embedded.status(bench)
+            children = psutil.Process(process.pid).children(recursive=True)
+            workers = [child for child in children if child.pid not in (status.pid, status.java_pid)]
+            process.send_signal(number)
+            assert process.wait(60) == code
+            assert workers
+            psutil.wait_procs(workers, timeout=30)
+            assert not [one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+        finally:
+            process.kill()
+    last, _ = types(*arguments, "--processes", "1")
+    assert [(row["seeds"], row["repeats"]) for row in last["standings"]] == [(1, 0), (1, 0)]
+    with connect(bench) as archive:
+        assert len(archive.studies.names()) == 2
+        for name in archive.studies.names():
+            found = recheck(archive, name)
+            assert (len(found.same), found.differing) == (30, ())
 
 
 @pytest.mark.lasts(8)
@@ -86,41 +120,12 @@ def test_a_comparison_is_read_again_and_goes_on(bench, table, tmp_path, types):
     for short, long in zip(first["standings"], longer["standings"], strict=True):
         assert long["regret"]["10"]["mean"] <= short["regret"]["8"]["mean"]
     with connect(bench) as archive:
-        assert [len(archive.proposals.list(name)) for name in archive.studies.names()] == [10] * 4
+        names = [name for name in archive.studies.names() if "killed" not in name]
+        assert [len(archive.proposals.list(name)) for name in names] == [10] * 4
         # An agent of the same name that is another one by now.
         archive.query("MATCH (p:Proposal {number: 5}) SET p.agent = 'random-0'", write=True)
     _, told = types(*options(table, "--budget", "8"), code=2)
     assert "name another run with --run" in told
-
-
-@pytest.mark.lasts(15)
-def test_a_comparison_that_is_interrupted_or_killed_goes_on(home, bench, table, types):
-    arguments = options(table, "--budget", "30", "--seeds", "1")
-    for number, code in ((signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)):
-        command = [*COMMAND, *arguments, "--processes", "2"]
-        process = subprocess.Popen(command, env=given(home), stderr=subprocess.DEVNULL)
-        try:
-            wait_until(lambda: embedded.find(bench), 60, "the server")
-            with connect(bench) as archive:
-                before = evaluations(archive)
-                wait_until(lambda: evaluations(archive) > before + 4, 60, "some evaluations")  # noqa: B023
-            # The database, which the command may have started, stays.
-            status = embedded.status(bench)
-            children = psutil.Process(process.pid).children(recursive=True)
-            workers = [child for child in children if child.pid not in (status.pid, status.java_pid)]
-            process.send_signal(number)
-            assert process.wait(60) == code
-            assert workers
-            psutil.wait_procs(workers, timeout=30)
-            assert not [one for one in workers if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
-        finally:
-            process.kill()
-    last, _ = types(*arguments, "--processes", "1")
-    assert [(row["seeds"], row["repeats"]) for row in last["standings"]] == [(1, 0), (1, 0)]
-    with connect(bench) as archive:
-        for name in archive.studies.names():
-            found = recheck(archive, name)
-            assert (len(found.same), found.differing) == (30, ())
 
 
 def evaluations(archive):

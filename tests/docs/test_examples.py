@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-import archive
-from archive import agents, settings
-from archive.server import embedded
+from archive import agents
+from archive.api import Archive
+from archive.settings import environment
+from tests.conftest import wipe
 from tests.support import ROOT
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.joinpath("docs").rglob("*.md"))]
@@ -25,29 +26,28 @@ def blocks(language):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with an archive that holds small studies."""
-    own = settings.load(home=tmp_path_factory.mktemp("examples") / "home", patience=30.0)
-    with archive.connect(own) as store:
-        study = agents.study(store, "nasbot-cnn-digits", "cnn", task="digits")
-        study.run(lambda network: float(network.depth), budget=12, agent="evolution")
-        # Networks with branches, which the first ones of `cnn` have not.
-        agents.study(store, "cells", "nasbench201").run(lambda cell: float(cell.depth), budget=3, agent="random")
-    yield own.home
-    embedded.stop(own)
+def filled(migrated_connection):
+    """An archive that holds small studies."""
+    wipe(migrated_connection)
+    store = Archive(migrated_connection)
+    study = agents.study(store, "nasbot-cnn-digits", "cnn", task="digits")
+    study.run(lambda network: float(network.depth), budget=12, agent="evolution")
+    # Networks with branches, which the first ones of `cnn` have not.
+    agents.study(store, "cells", "nasbench201").run(lambda cell: float(cell.depth), budget=3, agent="random")
+    return store
 
 
 @pytest.mark.parametrize("text", blocks("python"))
-def test_an_example_in_python(text, folder, monkeypatch, capsys):
-    monkeypatch.setenv("ARCHIVE_HOME", str(folder))
+def test_an_example_in_python(text, filled, store_settings, monkeypatch, capsys):
+    for name, value in environment(store_settings).items():
+        monkeypatch.setenv(name, value)
     exec(compile(text, "example", "exec"), {})
     assert capsys.readouterr().out.strip()
 
 
 @pytest.mark.parametrize("text", blocks("cypher"))
-def test_an_example_in_cypher(text, folder):
-    with archive.connect(home=folder) as store:
-        answer = store.query(text)
+def test_an_example_in_cypher(text, filled):
+    answer = filled.query(text)
     # A study whose networks were not trained has no curves, and none of its attempts failed.
     assert answer.rows or "curve_" in text or "outcome" in text
 
@@ -56,6 +56,5 @@ QUERIES = sorted({query for block in blocks("sh") for query in re.findall(r'arch
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_a_query_of_a_shell_example(query, folder):
-    with archive.connect(home=folder) as store:
-        assert store.query(query).columns
+def test_a_query_of_a_shell_example(query, filled):
+    assert filled.query(query).columns

@@ -6,12 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archive.settings import environment
+
 TUTORIAL = (Path(__file__).resolve().parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
 CELLS = re.findall(r"```python\n(.*?)```", TUTORIAL, re.DOTALL)
 
 
-def test_the_tutorial(home, monkeypatch):
-    monkeypatch.setenv("ARCHIVE_HOME", str(home.home))
+def test_the_tutorial(archive, store_settings, monkeypatch):
+    for name, value in environment(store_settings).items():
+        monkeypatch.setenv(name, value)
     names: dict = {}
     shown = []
     for cell in CELLS[:-1]:
