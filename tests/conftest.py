@@ -100,7 +100,10 @@ def _scope(nodeid: str) -> str:
 def _repeats(item: pytest.Item) -> bool:
     """Whether a test runs elsewhere already, and would show nothing new on this server or in this space."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    if item.get_closest_marker("one_space") and parameters.get("space") not in (None, "mlp"):
+    elsewhere = parameters.get("space") not in (None, "mlp")
+    edge_case = item.get_closest_marker("one_space") is not None
+    # A variant shares all code but its kernel, say, with another implementation: edge cases show nothing new of it.
+    if (edge_case and elsewhere) or (item.get_closest_marker("variant") and (edge_case or elsewhere)):
         return True
     if item.get_closest_marker("dialect"):
         return False

@@ -131,7 +131,7 @@ def test_agents_show_their_memories(kind, memories):
     assert len(agents.get(kind, SPACE).grams) == memories
 
 
-def test_a_filled_memory_changes_no_suggestion(stored, networks):
+def test_a_filled_memory_changes_no_suggestion(stored, networks, few_candidates):
     seen = tuple(
         Observation(network, score, f"s#{at}")
         for at, (network, score) in enumerate(zip(networks.values(), np.linspace(0, 1, 14) ** 2, strict=True))

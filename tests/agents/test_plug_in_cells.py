@@ -40,6 +40,8 @@ from tests.support import motifs
 from tests.support.histories import observed
 from tests.support.motifs import LABELS, Motifs
 
+pytestmark = pytest.mark.usefixtures("few_candidates")
+
 KINDS = ("tpe", "gp-optuna", "reinforce", "treebo", "portfolio", "tw", "bananas")
 
 

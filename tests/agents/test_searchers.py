@@ -230,10 +230,10 @@ def test_an_agent_by_name_lives_as_long_as_the_study(archive, study, monkeypatch
     assert made == ["random", "evolution", "rand"]
 
 
-def test_a_kept_agent_proposes_what_a_new_one_would(archive):
+def test_a_kept_agent_proposes_what_a_new_one_would(archive, few_candidates):
     space = spaces.get("mlp")
     kept = agents.study(archive, "kept", space, seed=1)
-    for at in range(14):
+    for at in range(12):
         for study in (kept, agents.study(archive, "new", space, seed=1)):
             (asked,) = study.ask("tw")
             study.tell(asked, 1.0 / (at + len(asked.architecture.layers)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import cache
 
+import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
@@ -37,15 +38,23 @@ def generators() -> st.SearchStrategy[np.random.Generator]:
     return st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
-@st.composite
-def members(draw: st.DrawFn, name: str) -> Architecture:
+WALKS = 2 * hypothesis.settings.default.max_examples
+"""Random walks in each space: mutations cost more than most of what is tested, so that tests share their networks."""
+
+
+def members(name: str) -> st.SearchStrategy[Architecture]:
     """A member of a space, some mutations away from its initial pool."""
-    space, rng = space_of(name), draw(generators())
+    return st.builds(walked, st.just(name), st.integers(0, WALKS - 1), st.integers(0, 12))
+
+
+@cache
+def walked(name: str, seed: int, steps: int) -> Architecture:
+    """The network that a random walk from the initial pool of a space reaches after a number of mutations."""
+    space, rng = space_of(name), np.random.default_rng([seed, steps])
+    if steps:
+        return space.mutate(walked(name, seed, steps - 1), rng).child
     pool = space.initial_pool()
-    architecture = pool[draw(st.integers(0, len(pool) - 1))]
-    for _ in range(draw(st.integers(0, 12))):
-        architecture = space.mutate(architecture, rng).child
-    return architecture
+    return pool[rng.integers(len(pool))]
 
 
 def relabelled(architecture: Architecture, seed: int) -> Architecture:

@@ -7,17 +7,17 @@ from archive.agents.benchmarks import proposals
 from archive.agents.benchmarks.proposals import Case
 
 
-def test_figures():
+def test_figures(few_candidates):
     cases = [
         Case("nasbot", "cnn", 11, seconds=3.0, resumed=True),
-        Case("tw", "nasbench201", 12, seconds=0.2),
-        Case("bananas", "nasbench201", 12, batch=3),
+        Case("tw", "nasbench101", 12, seconds=0.2),
+        Case("bananas", "mlp", 12, batch=3),
     ]
     figures = proposals.measure(cases, repeats=1)
     assert [figure.name for figure in figures] == [
         "nasbot: one proposal on cnn, 11 observations, just resumed",
-        "tw: one proposal on nasbench201, 12 observations",
-        "bananas: 3 proposals on nasbench201, 12 observations",
+        "tw: one proposal on nasbench101, 12 observations",
+        "bananas: 3 proposals on mlp, 12 observations",
     ]
     assert [figure.goal for figure in figures] == ["<= 3", "<= 0.2", None]
     assert all(figure.value > 0 and figure.unit == "s" for figure in figures)

@@ -29,15 +29,15 @@ def test_a_block_gives_the_kernels_own_distances():
 
 def test_more_observations_rank_better_and_the_split_is_one_of_the_seed():
     chosen = [RankedSurrogate("path", "gp"), RankedSurrogate("path", "ensemble")]
-    found = list(ranking.measure(["nb201-cifar100"], chosen, sizes=(10, 200), seeds=3, ranked=100))
+    found = list(ranking.measure(["nb201-cifar100"], chosen, sizes=(10, 100), seeds=2, ranked=60))
     assert [(row.surrogate, row.kernel, row.n) for row in found] == [
-        ("gp", "path", 10), ("gp", "path", 200), ("ensemble", "path", 10), ("ensemble", "path", 200)
+        ("gp", "path", 10), ("gp", "path", 100), ("ensemble", "path", 10), ("ensemble", "path", 100)
     ]  # fmt: skip
     for few, many in (found[:2], found[2:]):
         assert 0 < few.spearman < many.spearman < 1
         assert 0 < few.kendall < few.spearman
         assert many.spearman > 0.6
-    again = list(ranking.measure(["nb201-cifar100"], chosen[:1], sizes=(10, 200), seeds=3, ranked=100))
+    again = list(ranking.measure(["nb201-cifar100"], chosen[:1], sizes=(10, 100), seeds=2, ranked=60))
     assert [(row.spearman, row.kendall) for row in again] == [(row.spearman, row.kendall) for row in found[:2]]
 
 

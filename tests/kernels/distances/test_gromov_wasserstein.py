@@ -54,7 +54,7 @@ def best_permutation(first: Architecture, second: Architecture, alpha: float) ->
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_seldom_above_the_best_one_to_one_matching(alpha):
     rng = np.random.default_rng(2)
-    pairs = [(random_cell(rng), random_cell(rng)) for _ in range(30)]
+    pairs = [(random_cell(rng), random_cell(rng)) for _ in range(20)]
     best = np.array([best_permutation(*pair, alpha) for pair in pairs])
     distance = GromovWasserstein(alpha, starts=40)
     found = np.array([distance.distances([one], [other]).stack[0, 0, 0] for one, other in pairs])
