@@ -19,7 +19,7 @@ from archive.store.distances import Distances
 from archive.store.lineage import Lineage
 from archive.store.retention import Retention
 from archive.store.studies import Studies
-from archive.store.weights import Checkpoints
+from archive.store.weights import WeightsLookup
 
 if TYPE_CHECKING:
     import py2neo
@@ -38,7 +38,7 @@ class Archive:
         proposals: Proposals, leases and results.
         answers: Known results of architectures that are proposed again.
         distances: Distances between pairs of architectures.
-        checkpoints: Addresses of stored weights.
+        weights: Addresses of stored weights.
         lineage: Ancestors of architectures, and the weights to inherit from them.
         retention: Stored weights with the reasons for keeping them.
     """
@@ -51,7 +51,7 @@ class Archive:
         self.proposals = Proposals(connection, self.architectures)
         self.answers = ReusedResults(connection)
         self.distances = Distances(connection)
-        self.checkpoints = Checkpoints(connection)
+        self.weights = WeightsLookup(connection)
         self.lineage = Lineage(connection, self.architectures)
         self.retention = Retention(connection)
 

@@ -21,7 +21,8 @@
     ├── LeaseLostError                    another worker owns, or has finished, the proposal
     ├── SearchError                       a search cannot go on: its proposals keep failing
     ├── TrainingError                     one trial failed; `reason` is what goes on record
-    │   └── CheckpointError               weights on disk are missing, cut off or altered
+    │   ├── CheckpointError               the state of a trial cannot be saved or resumed
+    │   └── WeightsError                  trained weights cannot be read, written or removed
     └── NumericalError                    a computation that has no trustworthy result
         └── NotPositiveDefiniteError      a covariance that jitter could not repair
 
@@ -195,7 +196,11 @@ class TrainingError(ArchiveError):
 
 
 class CheckpointError(TrainingError):
-    """Weights on disk that are missing, cut off or altered."""
+    """A checkpoint that cannot be written or read, was altered, or belongs to another training."""
+
+
+class WeightsError(TrainingError):
+    """Trained weights that cannot be written, read or removed, or were altered."""
 
 
 class NumericalError(ArchiveError):

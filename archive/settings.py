@@ -70,7 +70,7 @@ class Settings:
         patience: Seconds to ride out an outage of the server.
         idle_seconds: The embedded server leaves after this many seconds without clients.
         heap_mb: Bound on the embedded server's heap, in MiB.
-        weights: Folder or fsspec URL of trained weights; None means `checkpoints` in `home`.
+        weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
     """
 
     home: Path

@@ -16,9 +16,9 @@ from archive.errors import IncompleteWriteError
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction, Record
 
-Label = Literal["Architecture", "Checkpoint", "Study", "Worker"]
+Label = Literal["Architecture", "Study", "Weights", "Worker"]
 
-KEYS: Mapping[Label, str] = {"Architecture": "key", "Checkpoint": "uri", "Study": "name", "Worker": "id"}
+KEYS: Mapping[Label, str] = {"Architecture": "key", "Study": "name", "Weights": "uri", "Worker": "id"}
 """Labels of the nodes that are locked as such, each with the property that identifies them."""
 
 

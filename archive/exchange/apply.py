@@ -172,7 +172,7 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
     _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({study_of(row["id"]) for row in rows})])
     _run(tx, TASK, [tasks[id_] for id_ in sorted(tasks)])
     _run(tx, statements.EVALUATION, rows)
-    _run(tx, statements.CHECKPOINT, [{"id": row["id"], **row["checkpoint"]} for row in rows if row["checkpoint"]])
+    _run(tx, statements.WEIGHTS, [{"id": row["id"], **row["weights"]} for row in rows if row["weights"]])
     return len(rows)
 
 

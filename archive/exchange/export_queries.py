@@ -94,9 +94,9 @@ UNWIND $ids AS id
 MATCH (e:Evaluation {id: id})
 MATCH (e)-[:OF]->(a:Architecture)
 MATCH (e)-[:ON]->(t:Task)
-OPTIONAL MATCH (e)-[:SAVED]->(c:Checkpoint)
+OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
 RETURN id, t.name AS task, t.protocol AS protocol, a.key AS architecture, properties(e) AS properties,
-       c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes
+       w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
 """
 
 DISTANCES = """
@@ -231,7 +231,7 @@ def evaluations(ask: Ask, ids: Iterable[str]) -> Iterator[tuple[str, Record]]:
     for row in _by_id(ask, EVALUATIONS, ids):
         uri, sha256, size = row.pop("uri"), row.pop("sha256"), row.pop("bytes")
         row["properties"] = _exported("evaluation", row["properties"])
-        row["checkpoint"] = None if uri is None else {"uri": uri, "sha256": sha256, "bytes": size}
+        row["weights"] = None if uri is None else {"uri": uri, "sha256": sha256, "bytes": size}
         yield row["id"], row
 
 

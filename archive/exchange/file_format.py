@@ -1,6 +1,6 @@
 """File format of a dump: compressed lines of JSON with a header, records, and a trailer with counts and digest.
 
-    line 1      {"dump": "nas-archive", "version": 1, "schema": 1, "release": "0.1.0", "studies": ["one"]}
+    line 1      {"dump": "nas-archive", "version": 2, "schema": 7, "release": "0.1.0", "studies": ["one"]}
     line 2 …    {"record": "study", …}                   each kind is described in `archive.exchange.record_schema`
     last line   {"counts": {"study": 1, …}, "sha256": "…"}      of every byte before this line
 
@@ -24,11 +24,13 @@ from typing import IO, Any, Self
 
 from archive import __version__
 from archive.errors import UsageError
+from archive.exchange.former_schemas import converted
 from archive.exchange.new_file import part_of, publish
 from archive.exchange.record_lines import Record, brief, parsed, text_of
 
 FORMAT = "nas-archive"
-VERSION = 1
+VERSION = 2
+"""Version of the format that this release writes; it also reads earlier ones (`archive.exchange.former_schemas`)."""
 
 MOST_BYTES = 64 * 2**30
 """Default limit of the decompressed size."""
@@ -193,7 +195,7 @@ class DumpReader:
             elif "record" in record:
                 kind = str(record.pop("record"))
                 counts[kind] += 1
-                yield number, kind, record
+                yield number, kind, converted(header.schema, kind, record)
             else:
                 self._check_end(record, counts, digest.hexdigest())
                 # The rest is read as well, because gzip compares its checksum at the end of a file.
@@ -231,16 +233,16 @@ class DumpReader:
         if record.get("dump") != FORMAT:
             raise UsageError(f"{self.path} is no dump of an archive: its first line is no header of one")
         version = record.get("version")
-        if version != VERSION:
+        if not isinstance(version, int) or not 1 <= version <= VERSION:
             raise UsageError(
-                f"{self.path} has version {brief(version)} of the format, this release reads {VERSION}: "
+                f"{self.path} has version {brief(version)} of the format, this release reads 1 to {VERSION}: "
                 "upgrade with pip install --upgrade nas-archive"
             )
         studies, schema, release = (record.get(name) for name in ("studies", "schema", "release"))
         named = studies is None or (isinstance(studies, list) and all(isinstance(name, str) for name in studies))
         if not named or not isinstance(schema, int) or not isinstance(release, str):
             raise UsageError(f"{self.path} is no dump: its first line names no schema, release or studies")
-        return Header(VERSION, schema, release, studies)
+        return Header(version, schema, release, studies)
 
     def _check_end(self, record: Record, counts: Mapping[str, int], digest: str) -> None:
         if record.get("sha256") != digest:

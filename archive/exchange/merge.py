@@ -83,11 +83,11 @@ def _evaluation(stored: Record, loaded: Record) -> Record:
     for at in sorted(ours.keys() & theirs.keys() - {"created"}):
         if text_of(ours[at]) != text_of(theirs[at]):
             raise _contradiction(id_, f"{at} {_brief(ours[at])} in the archive, {_brief(theirs[at])} in the file")
-    saved = [each["checkpoint"] for each in (stored, loaded) if each["checkpoint"]]
+    saved = [each["weights"] for each in (stored, loaded) if each["weights"]]
     return {
         **loaded,
         "properties": {**_larger(ours, theirs), "created": _earlier([ours.get("created"), theirs.get("created")])},
-        "checkpoint": max(saved, key=text_of, default=None),
+        "weights": max(saved, key=text_of, default=None),
     }
 
 

@@ -8,7 +8,7 @@
     warm_start     study, source, properties                                                  both
     architecture   key, architecture (see `archive.architecture.codec`), properties                        key
     morph          parent, child, operations                                                  both
-    evaluation     id, task, protocol, architecture, properties, checkpoint                   id
+    evaluation     id, task, protocol, architecture, properties, weights                      id
     proposal       study, number, architecture, agent, properties, result, claims             study, number
     distances      of, to {key: {kind of distance: number or numbers}}                        pair
 
@@ -29,7 +29,6 @@ from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, UsageError
 from archive.exchange.validators import (
     is_basis,
-    is_checkpoint,
     is_claims,
     is_direction,
     is_distances,
@@ -44,6 +43,7 @@ from archive.exchange.validators import (
     is_study_settings,
     is_text,
     is_texts,
+    is_weights,
     is_whole,
     is_wholes,
 )
@@ -115,7 +115,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
         "evaluation": RecordShape(
             {
                 "id": is_name, "task": is_name, "protocol": is_name, "architecture": is_key,
-                "properties": is_map, "checkpoint": is_checkpoint,
+                "properties": is_map, "weights": is_weights,
             },
             {
                 "value": is_real, "epochs": is_whole, "seconds": is_real, "seed": is_whole, "device": is_text,

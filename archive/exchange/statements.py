@@ -71,13 +71,13 @@ CREATE (e)-[:OF]->(a)
 CREATE (e)-[:ON]->(t)
 """
 
-CHECKPOINT = """
+WEIGHTS = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
 USING INDEX SEEK e:Evaluation(id)
-MERGE (c:Checkpoint {uri: row.uri})
-ON CREATE SET c.sha256 = row.sha256, c.bytes = row.bytes
-MERGE (e)-[:SAVED]->(c)
+MERGE (w:Weights {uri: row.uri})
+ON CREATE SET w.sha256 = row.sha256, w.bytes = row.bytes
+MERGE (e)-[:SAVED]->(w)
 """
 
 PROPOSAL = f"""

@@ -155,7 +155,7 @@ def _is_claim(about: Any) -> bool:
     )
 
 
-def is_checkpoint(value: Any) -> bool:
+def is_weights(value: Any) -> bool:
     """Whether a value is the address of weights, or None."""
     return value is None or (
         isinstance(value, dict)

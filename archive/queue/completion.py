@@ -6,7 +6,7 @@ state and the properties that depend on it, the Evaluation, and its relationship
 
     (:Proposal {state: COMPLETE | PRUNED}) -[:RESULTED_IN]-> (:Evaluation) -[:OF]-> (:Architecture)
                                                                    ├-[:ON]-> (:Task)
-                                                                   └-[:SAVED]-> (:Checkpoint)
+                                                                   └-[:SAVED]-> (:Weights)
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ USING INDEX SEEK e:Evaluation(id)
 RETURN collect(e.id) AS ids
 """
 
-CHECKPOINT = """
+WEIGHTS = """
 UNWIND $rows AS row
 MATCH (e:Evaluation {id: row.id})
 USING INDEX SEEK e:Evaluation(id)
-MERGE (c:Checkpoint {uri: row.uri})
-SET c.sha256 = row.sha256, c.bytes = row.bytes
-CREATE (e)-[:SAVED]->(c)
+MERGE (w:Weights {uri: row.uri})
+SET w.sha256 = row.sha256, w.bytes = row.bytes
+CREATE (e)-[:SAVED]->(w)
 RETURN count(*) AS written
 """
 
@@ -145,9 +145,9 @@ def complete_held(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> 
 
 def _save(tx: ManagedTransaction, results: Iterable[ProposalResult]) -> None:
     """Store the addresses of the weights that were kept."""
-    saved = [{"id": one.id, **vars(one.result.checkpoint)} for one in results if one.result.checkpoint]
+    saved = [{"id": one.id, **vars(one.result.weights)} for one in results if one.result.weights]
     if saved:
-        write_all(tx, CHECKPOINT, saved)
+        write_all(tx, WEIGHTS, saved)
 
 
 def _rows(tx: ManagedTransaction, results: Sequence[ProposalResult]) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from archive.queue.admission import SuggestionLike
 from archive.store.evaluations import task_id
 from archive.store.properties import CURVE, METRIC, from_json, to_json, with_prefix
-from archive.store.records import Checkpoint, Result, State, Study
+from archive.store.records import Result, State, Study, Weights
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -35,10 +35,10 @@ WHERE e.answered_from IS NULL
 MATCH (e)-[:ON]->(t:Task) WHERE t.id = $task
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
 OPTIONAL MATCH (p)<-[:PROPOSED]-(s:Study)
-OPTIONAL MATCH (e)-[:SAVED]->(c:Checkpoint)
+OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
 RETURN key, a.key AS architecture, properties(e) AS evaluation, p.state AS state, p.fidelity AS fidelity,
        p.hyperparameters AS hyperparameters, s.objective AS objective,
-       c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes
+       w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes
 ORDER BY e.created, e.id
 """
 
@@ -89,7 +89,7 @@ def _reused(known: Mapping[tuple[str, str], tuple[str, Result]], suggestion: Sug
     if result is None:
         return None
     # Weights are stored by layer, so those of a network with other dead layers do not fit.
-    return result if key == suggestion.architecture.key else replace(result, checkpoint=None)
+    return result if key == suggestion.architecture.key else replace(result, weights=None)
 
 
 def _result(row: Mapping[str, Any], objective: str) -> Result | None:
@@ -110,6 +110,6 @@ def _result(row: Mapping[str, Any], objective: str) -> Result | None:
         seed=node.get("seed"),
         device=node.get("device"),
         environment=from_json(node.get("environment")),
-        checkpoint=None if row["uri"] is None else Checkpoint(row["uri"], row["sha256"], row["bytes"]),
+        weights=None if row["uri"] is None else Weights(row["uri"], row["sha256"], row["bytes"]),
         answered_from=node["id"],
     )

@@ -2,7 +2,7 @@
 
     (ancestor:Architecture) -[:MORPHED_INTO {operations}]-> … -> (architecture)
         ^
-        └── (:Evaluation) -[:SAVED]-> (:Checkpoint)          (:Evaluation) -[:ON]-> (:Task)
+        └── (:Evaluation) -[:SAVED]-> (:Weights)          (:Evaluation) -[:ON]-> (:Task)
 
 A proposal records the parent of its network (`Suggestion.parent`), and a trainer records the parent whose weights it
 uses (`Architectures.record_morph`). An architecture may have several parents, and mutations that undo each other make
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.store.architectures import Architectures
 from archive.store.evaluations import task_id
-from archive.store.records import Checkpoint
+from archive.store.records import Weights
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -34,8 +34,8 @@ MATCH (child:Architecture {key: key})
 MATCH (child)<-[:MORPHED_INTO]-(ancestor:Architecture)
 WITH DISTINCT ancestor
 RETURN ancestor.key AS architecture,
-       [(ancestor)<-[:OF]-(e:Evaluation)-[:SAVED]->(c:Checkpoint) |
-        [e.id, e.value, c.uri, c.sha256, c.bytes, [(e)-[:ON]->(t:Task) | [t.id, t.protocol]]]] AS trained
+       [(ancestor)<-[:OF]-(e:Evaluation)-[:SAVED]->(w:Weights) |
+        [e.id, e.value, w.uri, w.sha256, w.bytes, [(e)-[:ON]->(t:Task) | [t.id, t.protocol]]]] AS trained
 """
 
 PARENTS = """
@@ -47,12 +47,12 @@ ORDER BY child, parent
 """
 
 RESERVE = """
-MATCH (c:Checkpoint {uri: $uri})
-USING INDEX SEEK c:Checkpoint(uri)
-SET c.used = timestamp()
+MATCH (w:Weights {uri: $uri})
+USING INDEX SEEK w:Weights(uri)
+SET w.used = timestamp()
 """
 
-PRESENT = "MATCH (c:Checkpoint {uri: $uri}) RETURN c.uri AS uri"
+PRESENT = "MATCH (w:Weights {uri: $uri}) RETURN w.uri AS uri"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Ancestor:
         evaluation: Id of the evaluation that saved the weights.
         value: Objective of that evaluation, in the task's own unit.
         protocol: Training protocol of that evaluation.
-        checkpoint: The weights.
+        weights: Address and digest of its weights.
     """
 
     architecture: str
@@ -82,7 +82,7 @@ class Ancestor:
     evaluation: str
     value: float
     protocol: str
-    checkpoint: Checkpoint
+    weights: Weights
 
 
 class Lineage:
@@ -146,7 +146,7 @@ class Lineage:
                 break
         return nearest[:limit]
 
-    def reserve(self, checkpoint: Checkpoint) -> bool:
+    def reserve(self, weights: Weights) -> bool:
         """Mark weights as about to be used, which protects them from garbage collection for a while.
 
         Returns:
@@ -155,8 +155,8 @@ class Lineage:
 
         def work(tx: ManagedTransaction) -> bool:
             # A statement that waited for a deleting transaction may still return a row, so a second one checks.
-            tx.run(RESERVE, uri=checkpoint.uri).consume()
-            return tx.run(PRESENT, uri=checkpoint.uri).single() is not None
+            tx.run(RESERVE, uri=weights.uri).consume()
+            return tx.run(PRESENT, uri=weights.uri).single() is not None
 
         return self._connection.write(work)
 
@@ -181,5 +181,5 @@ def _ancestors(row: dict[str, Any], hops: int, tasks: set[str]) -> Iterator[Ance
     for evaluation, value, uri, sha256, size, on in row["trained"]:
         for task, protocol in on:
             if task in tasks:
-                saved = Checkpoint(uri, sha256, size)
+                saved = Weights(uri, sha256, size)
                 yield Ancestor(row["architecture"], hops, evaluation, value, protocol, saved)

@@ -78,8 +78,8 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Checkpoint:
-    """Trained weights on disk: address, digest and size."""
+class Weights:
+    """Trained weights of an evaluation: address, digest and size of their file."""
 
     uri: str
     sha256: str
@@ -180,7 +180,7 @@ class Result:
         seed: Seed that the training used.
         device: Device of the training.
         environment: Versions and settings that the value may depend on.
-        checkpoint: Stored weights, if any.
+        weights: Stored weights, if any.
         answered_from: Id of the evaluation whose result is reused; None after a training.
         partial: Whether the training can continue: `value` was measured after `epochs` epochs, not at the end of the
             protocol.
@@ -194,7 +194,7 @@ class Result:
     seed: int | None = None
     device: str | None = None
     environment: Mapping[str, Any] = field(default_factory=dict)
-    checkpoint: Checkpoint | None = None
+    weights: Weights | None = None
     answered_from: str | None = None
     partial: bool = False
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from archive.database.statements import lock
 from archive.errors import UsageError
 from archive.store.lineage import ancestors
-from archive.store.records import Checkpoint
+from archive.store.records import Weights
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -32,13 +32,13 @@ KEEP_BEST = 5
 GRACE_SECONDS = 24 * 3600.0
 
 EVERY = """
-MATCH (c:Checkpoint)
-OPTIONAL MATCH (c)<-[:SAVED]-(e:Evaluation)
+MATCH (w:Weights)
+OPTIONAL MATCH (w)<-[:SAVED]-(e:Evaluation)
 OPTIONAL MATCH (e)-[:OF]->(a:Architecture)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(:Proposal)<-[:PROPOSED]-(s:Study)
-RETURN c.uri AS uri, c.sha256 AS sha256, c.bytes AS bytes, e.id AS evaluation, s.name AS study, a.key AS architecture,
+RETURN w.uri AS uri, w.sha256 AS sha256, w.bytes AS bytes, e.id AS evaluation, s.name AS study, a.key AS architecture,
        s.direction AS direction, e.value AS value,
-       coalesce(CASE WHEN c.used > e.created THEN c.used ELSE e.created END, c.used, 0) > timestamp() - $grace AS young
+       coalesce(CASE WHEN w.used > e.created THEN w.used ELSE e.created END, w.used, 0) > timestamp() - $grace AS young
 ORDER BY uri, evaluation
 """
 
@@ -49,12 +49,12 @@ RETURN DISTINCT p.architecture AS key
 
 FORGET = """
 UNWIND $uris AS uri
-MATCH (c:Checkpoint {uri: uri})
-USING INDEX SEEK c:Checkpoint(uri)
-DETACH DELETE c
+MATCH (w:Weights {uri: uri})
+USING INDEX SEEK w:Weights(uri)
+DETACH DELETE w
 """
 
-DIGESTS = "MATCH (c:Checkpoint) RETURN DISTINCT c.sha256 AS sha256"
+DIGESTS = "MATCH (w:Weights) RETURN DISTINCT w.sha256 AS sha256"
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ class Holding:
     """Stored weights with the reason for keeping them.
 
     Attributes:
-        checkpoint: Address and digest of the weights.
+        weights: Address and digest of the weights.
         evaluations: Ids of the evaluations that saved them; none if their study was deleted.
         reason: `best`, `in use` or `young`; empty if they may be deleted.
     """
 
-    checkpoint: Checkpoint
+    weights: Weights
     evaluations: tuple[str, ...]
     reason: str
 
@@ -107,8 +107,8 @@ class Retention:
         """Remove weights from the store, and return their addresses; weights that must be kept by now stay."""
 
         def work(tx: ManagedTransaction) -> list[str]:
-            lock(tx, "Checkpoint", uris)
-            free = {one.checkpoint.uri for one in _holdings(tx, policy, "") if not one.reason}
+            lock(tx, "Weights", uris)
+            free = {one.weights.uri for one in _holdings(tx, policy, "") if not one.reason}
             chosen = sorted(free & {*uris})
             tx.run(FORGET, uris=chosen).consume()
             return chosen
@@ -132,7 +132,7 @@ def _holdings(tx: ManagedTransaction, policy: Policy, under: str) -> list[Holdin
             by_uri.setdefault(row["uri"], []).append(row)
     return [
         Holding(
-            Checkpoint(uri, rows[0]["sha256"], rows[0]["bytes"]),
+            Weights(uri, rows[0]["sha256"], rows[0]["bytes"]),
             tuple(row["evaluation"] for row in rows if row["evaluation"] is not None),
             _reason(uri, rows, best, used),
         )

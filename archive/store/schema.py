@@ -22,6 +22,7 @@ from neo4j.exceptions import Neo4jError
 
 from archive.database.connection import Connection
 from archive.errors import QueryError, SchemaVersionError
+from archive.store.conversions import rename_label
 
 _ALREADY_THERE = frozenset(
     [
@@ -48,7 +49,8 @@ class Migration(NamedTuple):
         indexed: Properties for the lookup of nodes: `(label, property)`.
         dropped: Obsolete uniqueness constraints of earlier migrations: `(label, property)`.
         relationships: Types of relationship that the step introduces.
-        convert: Changes data that an earlier release wrote; runs after the rest, and may run again.
+        convert: Changes data that an earlier release wrote (`archive.store.conversions`); may run again. It runs when
+            the new constraints exist, and before the obsolete ones are dropped, because it looks nodes up by both.
     """
 
     version: int
@@ -92,7 +94,16 @@ BASELINE = Migration(
 )  # fmt: skip
 """The schema of the first release. Its number is 6: archives of the last development version have this schema."""
 
-MIGRATIONS = (BASELINE,)
+WEIGHTS = Migration(
+    7,
+    "weights under their own name",
+    unique=(("Weights", "uri"),),
+    dropped=(("Checkpoint", "uri"),),
+    convert=lambda connection: rename_label(connection, "Checkpoint", "Weights", "uri"),
+)
+"""Until version 6, the label of trained weights was Checkpoint."""
+
+MIGRATIONS = (BASELINE, WEIGHTS)
 
 
 def migrate(connection: Connection, migrations: Sequence[Migration] = MIGRATIONS) -> None:
@@ -145,7 +156,7 @@ def _apply_patiently(connection: Connection, migration: Migration) -> None:
 
 
 def _apply(connection: Connection, migration: Migration) -> None:
-    for statement in _statements(migration):
+    for statement in _definitions(migration):
         _define(connection, statement)
     if connection.dialect == "embedded":
         connection.write(lambda transaction: _introduce(transaction, migration.relationships))
@@ -153,6 +164,8 @@ def _apply(connection: Connection, migration: Migration) -> None:
         connection.read(lambda transaction: transaction.run("CALL db.awaitIndexes(120)").consume())
     if migration.convert is not None:
         migration.convert(connection)
+    for label, name in migration.dropped:
+        _define(connection, f"DROP CONSTRAINT {label.lower()}_{name}_unique IF EXISTS")
 
     def record(transaction: neo4j.ManagedTransaction) -> None:
         transaction.run(_RECORD, version=migration.version, name=migration.name).consume()
@@ -160,16 +173,14 @@ def _apply(connection: Connection, migration: Migration) -> None:
     connection.write(record)
 
 
-def _statements(migration: Migration) -> Iterator[str]:
-    """Yield the definitions, in forms that both servers understand."""
+def _definitions(migration: Migration) -> Iterator[str]:
+    """Yield the definitions of constraints and indexes, in forms that both servers understand."""
     for label, name in migration.unique:
         yield (
             f"CREATE CONSTRAINT {label.lower()}_{name}_unique IF NOT EXISTS FOR (n:{label}) REQUIRE n.{name} IS UNIQUE"
         )
     for label, name in migration.indexed:
         yield f"CREATE INDEX {label.lower()}_{name} IF NOT EXISTS FOR (n:{label}) ON (n.{name})"
-    for label, name in migration.dropped:
-        yield f"DROP CONSTRAINT {label.lower()}_{name}_unique IF EXISTS"
 
 
 def _define(connection: Connection, statement: str) -> None:

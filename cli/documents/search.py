@@ -13,14 +13,14 @@ class IncumbentItem(JsonObject):
         proposal: Id of the proposal.
         value: The objective.
         held_out: The same metric on test data, where the task has some.
-        checkpoint: Where its trained weights are, if they were kept.
+        weights: Where its trained weights are, if they were kept.
     """
 
     architecture: str
     proposal: str
     value: float
     held_out: float | None
-    checkpoint: str | None
+    weights: str | None
 
 
 class GainItem(JsonObject):

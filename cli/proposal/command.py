@@ -98,7 +98,7 @@ def _described(archive: Archive, id_: str) -> dict[str, Any]:
     from archive.store.snapshots import read_view
 
     view, record = read_view(archive.connection, id_), archive.proposals.get(id_)
-    weights = archive.checkpoints.of_evaluation(id_)
+    weights = archive.weights.of_evaluation(id_)
     return {
         "study": record.study,
         **proposal_item(archive.studies.get(record.study), view),

@@ -86,7 +86,7 @@ def outcome(
 
     study, best = last.study, last.incumbent
     gained = gain(archive, last)
-    weights = None if best is None else archive.checkpoints.of_evaluation(best.id)
+    weights = None if best is None else archive.weights.of_evaluation(best.id)
     result: dict[str, Any] = {
         "study": study.name,
         "agent": agent,
@@ -111,7 +111,7 @@ def outcome(
             "proposal": best.id,
             "value": best.value,
             "held_out": best.metrics.get(f"test_{task.metric}"),
-            "checkpoint": weights and weights.uri,
+            "weights": weights and weights.uri,
         }
     return result
 
@@ -145,8 +145,8 @@ def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -
         counted = f"{result['answered']} of {result['evaluations']} evaluations came from the archive"
         print_line(f"answered           {counted} and were not trained (--retrain does)")
     print_line(f"stored in          {result['server']}, study {study.name}")
-    if best["checkpoint"]:
-        print_line(f"weights            {best['checkpoint']}")
+    if best["weights"]:
+        print_line(f"weights            {best['weights']}")
     print_line()
     print_line("next:")
     print_line(f"  {archive} arch show {best['architecture'][:8]}")

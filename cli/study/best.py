@@ -32,7 +32,7 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
         snapshot = archive.studies.snapshot(name)
         items = [proposal_item(snapshot.study, view) for view in snapshot.best(count)]
         for item in items:
-            weights = archive.checkpoints.of_evaluation(item["proposal"])
+            weights = archive.weights.of_evaluation(item["proposal"])
             item["weights"] = weights and weights.uri
     study = snapshot.study
     if as_json:

@@ -18,7 +18,7 @@ from archive.cli.documents.registry import DOCUMENTS, STREAMS
 from archive.cli.documents.studies import StudyList
 from archive.cli.main import archive as root
 from archive.cli.study.items import study_item
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from archive.trainer.daemon import logs
 from tests.support.commands import serving, shell, table
 from tests.support.json_documents import faults
@@ -43,10 +43,8 @@ def filled(archive):
     proposals = propose(archive, cells(6))
     held = [archive.proposals.claim("w", study="study", lease_seconds=600.0) for _ in range(4)]
     metrics = {"valid_accuracy": 0.5, "test_accuracy": float("nan")}
-    saved = Checkpoint("file:///weights", "0" * 64, 1)
-    archive.proposals.complete(
-        held[0].id, held[0].token, Result(0.5, metrics, {"loss": [1.0]}, 3, 2.0, checkpoint=saved)
-    )
+    saved = Weights("file:///weights", "0" * 64, 1)
+    archive.proposals.complete(held[0].id, held[0].token, Result(0.5, metrics, {"loss": [1.0]}, 3, 2.0, weights=saved))
     archive.proposals.fail(held[1].id, held[1].token, "crash", log="the end")
     archive.proposals.complete(held[2].id, held[2].token, Result(0.25, epochs=1), pruned=True)
     archive.proposals.report(held[3].id, held[3].token, {"loss": [1.0]})

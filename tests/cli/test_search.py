@@ -44,8 +44,8 @@ def _check_searches(user):
     first = search("first", "2")
     assert (first["evaluations"], first["failed"], first["objective"]) == (2, 0, "valid_mse")
     best = first["best"]
-    assert best["checkpoint"].startswith("file://")
-    assert os.path.getsize(best["checkpoint"].removeprefix("file://")) > 0
+    assert best["weights"].startswith("file://")
+    assert os.path.getsize(best["weights"].removeprefix("file://")) > 0
     found = rows(user, "MATCH (e:Evaluation)-[:OF]->(a:Architecture) RETURN e.value AS value, a.key AS key")
     values = {row["key"]: row["value"] for row in found}
     assert len(values) == 2

@@ -16,7 +16,7 @@ import pytest
 from archive import frames
 from archive.cli.search import live
 from archive.exchange import study_rows
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from tests.support import wait_until
 from tests.support.commands import shell
 from tests.support.stores import cells, evaluate, propose, study, suggest
@@ -53,7 +53,7 @@ def test_results_of_whole_trainings_come_alone_and_with_their_weights(archive, u
     held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
     archive.proposals.complete(held.id, held.token, Result(0.9), pruned=True)
     assert [row["state"] for row in best(user)] == ["pruned"]
-    complete(archive, 0.5, metrics={"test_accuracy": 0.25}, checkpoint=Checkpoint("file:///kept", "0" * 64, 1))
+    complete(archive, 0.5, metrics={"test_accuracy": 0.25}, weights=Weights("file:///kept", "0" * 64, 1))
     (row,) = best(user, "--top", "5")
     assert (row["number"], row["weights"]) == (1, "file:///kept")
     told = user.types("study", "best", "study").stdout

@@ -26,7 +26,7 @@ def kept(archive, tmp_path):
     for value in (0.1, 0.9, 0.5):
         claim = archive.proposals.claim("w", study="study")
         found.append(weights_store.write(tmp_path / "weights", f"{value}".encode()))
-        archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=found[-1]))
+        archive.proposals.complete(claim.id, claim.token, Result(value, weights=found[-1]))
     return found
 
 

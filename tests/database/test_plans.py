@@ -26,7 +26,7 @@ from tests.support.stores import cells, propose
 
 pytestmark = pytest.mark.dialect
 
-LOADED = "REWRITTEN NETWORK MORPH EVALUATION CHECKPOINT PROPOSAL MADE RESULT CLAIM PAIRS".split()
+LOADED = "REWRITTEN NETWORK MORPH EVALUATION WEIGHTS PROPOSAL MADE RESULT CLAIM PAIRS".split()
 STATEMENTS = {
     "lock a study": admission.LOCK,
     "known networks of a study": admission.KNOWN,
@@ -53,7 +53,7 @@ STATEMENTS = {
     "known networks": architectures.KNOWN,
     "operations": architectures.MORPH,
     **{f"lock: {label.lower()}": statements.lock_statement(label) for label in statements.KEYS},
-    "weights": completion.CHECKPOINT,
+    "weights": completion.WEIGHTS,
     "imported results": evaluations.IMPORT,
     "results of a study": result_columns._query(["value", "space"]),
     "a study as it stands": snapshots.SNAPSHOT,

@@ -78,7 +78,7 @@ def test_an_archive_holds_nothing_that_the_page_lacks(filled):
     # The search was one that leaves traces of everything.
     seen = {(owner, name) for owner, name, _ in held}
     assert {("CLAIMED", "log"), ("CLAIMED", "promoted"), ("Proposal", "rung_values"), ("Proposal", "mean")} <= seen
-    assert {("DISTANCE", "otmann"), ("Evaluation", "partial"), ("Checkpoint", "sha256"), ("Worker", "ended")} <= seen
+    assert {("DISTANCE", "otmann"), ("Evaluation", "partial"), ("Weights", "sha256"), ("Worker", "ended")} <= seen
 
 
 def test_every_property_of_the_page_is_one_of_the_code():

@@ -48,7 +48,7 @@ def test_a_load_restores_what_was_dumped(archive, connection, file):
     details = archive.architectures.details(networks[0].key)
     keys = [network.key for network in networks[:4]]
     matrix = archive.distances.matrix(keys, "otmann")
-    checkpoint = archive.checkpoints.of_evaluation("one#00000")
+    weights = archive.weights.of_evaluation("one#00000")
     wipe(connection)
     contents, changed = load(connection, file)
     assert contents.counts == {
@@ -63,7 +63,25 @@ def test_a_load_restores_what_was_dumped(archive, connection, file):
     assert after == before
     assert archive.architectures.details(networks[0].key) == details
     assert (archive.distances.matrix(keys, "otmann") == matrix).all()
-    assert archive.checkpoints.of_evaluation("one#00000") == checkpoint
+    assert archive.weights.of_evaluation("one#00000") == weights
+    assert dumped(archive, file) == first
+
+
+def test_a_dump_of_schema_6_is_loaded_with_its_weights(archive, connection, file):
+    def as_of_schema_6(lines):
+        lines[0].update(version=1, schema=6)
+        for line in lines:
+            if line.get("record") == "evaluation":
+                line["checkpoint"] = line.pop("weights")
+
+    fill(archive)
+    first = dumped(archive, file)
+    weights = archive.weights.of_evaluation("one#00000")
+    forged(file, as_of_schema_6)
+    wipe(connection)
+    contents, _ = load(connection, file)
+    assert (contents.header.version, contents.header.schema) == (1, 6)
+    assert weights is not None and archive.weights.of_evaluation("one#00000") == weights
     assert dumped(archive, file) == first
 
 

@@ -30,7 +30,7 @@ KEY, OTHER = (cell.key for cell in cells(2))
 EVALUATION = {
     "id": "one#00000", "task": "digits", "protocol": "digits/1", "architecture": KEY,
     "properties": {"value": 0.5, "created": 5, "metric_loss": math.nan, "curve_loss": [1.0, math.inf]},
-    "checkpoint": None,
+    "weights": None,
 }  # fmt: skip
 LINES = [
     ("agent", {"kind": "random", "version": "1", "config": "{}", "created": 3}),
@@ -245,7 +245,7 @@ FORGERIES = {
     "a field too many": (lambda lines: of(lines, "agent").update(secret=1), "no field 'secret'"),
     "a field too few": (lambda lines: of(lines, "agent").pop("config"), "no field 'config'"),
     "a study with a number in its name": (lambda lines: of(lines, "study").update(name="a#1"), "name"),
-    "a newer format": (lambda lines: lines[0].update(version=2), "version 2 .*pip install --upgrade"),
+    "a newer format": (lambda lines: lines[0].update(version=3), "version 3 .*pip install --upgrade"),
     "another format": (lambda lines: lines[0].update(dump="other"), "no dump of an archive"),
     "no schema": (lambda lines: lines[0].update(schema="new"), "schema"),
     "a line that is no object": (lambda lines: lines.insert(1, [1]), "must be a JSON object"),

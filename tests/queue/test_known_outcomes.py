@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive.errors import UnknownNameError
-from archive.store.records import Checkpoint, Result, State
+from archive.store.records import Result, State, Weights
 from tests.support.stores import Suggestion, answer, cells, count, study, suggest
 
 pytestmark = pytest.mark.every_server
@@ -19,7 +19,7 @@ def agent(archive):
 
 def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
     a, b, c = cells(3)
-    result = Result(0.5, {"accuracy": 0.5}, epochs=12, seconds=3.0, checkpoint=Checkpoint("file:w", "00", 8))
+    result = Result(0.5, {"accuracy": 0.5}, epochs=12, seconds=3.0, weights=Weights("file:w", "00", 8))
     basis = {"observations": {}, "pending": "", "failed": "", "wanted": 3}
     answered = [
         (Suggestion(a, mean=0.25), result),
@@ -41,7 +41,7 @@ def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
     seen = archive.studies.evaluations("study")
     assert [(one.id, one.value, one.architecture.key) for one in seen] == [(ids[0], 0.5, a.key), (ids[2], 0.75, c.key)]
     assert (seen[0].metrics, seen[0].epochs, seen[0].seconds) == ({"accuracy": 0.5}, 12, 3.0)
-    assert archive.checkpoints.of_evaluation(ids[0]).uri == "file:w"
+    assert archive.weights.of_evaluation(ids[0]).uri == "file:w"
     assert count(archive.connection, "()-[:MORPHED_INTO]->()") == 1
     # They are of the ordinary kind: nothing of them waits, and nothing is proposed twice.
     assert archive.proposals.claim("worker", study="study") is None

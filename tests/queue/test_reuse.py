@@ -10,7 +10,7 @@ import pytest
 from archive import agents
 from archive.agents import loop
 from archive.architecture import codec
-from archive.store.records import Checkpoint, Result, State
+from archive.store.records import Result, State, Weights
 from tests.support.stores import Suggestion, cells, propose, study, suggest
 
 pytestmark = pytest.mark.every_server
@@ -23,7 +23,7 @@ RESULT = Result(
     seed=3,
     device="cpu",
     environment={"torch": "2"},
-    checkpoint=Checkpoint("file:w", "ab" * 32, 8),
+    weights=Weights("file:w", "ab" * 32, 8),
 )
 
 
@@ -61,7 +61,7 @@ def test_an_answer_repeats_the_evaluation_and_points_to_it(archive, source):
     same = replace(original, id=seen.id, study="new", number=1, created=seen.created, agent=seen.agent)
     assert seen == replace(same, seconds=0.0, answered_from=source.id)
     assert original.answered_from is None
-    assert archive.checkpoints.of_evaluation(seen.id) == RESULT.checkpoint
+    assert archive.weights.of_evaluation(seen.id) == RESULT.weights
     assert (archive.answers.count("new"), archive.answers.count("source")) == (1, 0)
     # An answer answers nobody: the third study is told of the original.
     assert known(archive, suggest([first]))[0].answered_from == source.id
@@ -112,8 +112,8 @@ def test_dead_layers_make_no_difference_but_to_the_weights(archive, source):
     propose(archive, [other], "dead")
     finish(archive, "dead", replace(RESULT, value=0.25))
     (answer,) = known(archive, suggest([chain]))
-    assert (answer.value, answer.checkpoint) == (0.25, None)
-    assert known(archive, suggest([other]))[0].checkpoint == RESULT.checkpoint
+    assert (answer.value, answer.weights) == (0.25, None)
+    assert known(archive, suggest([other]))[0].weights == RESULT.weights
 
 
 def test_an_imported_evaluation_answers_by_its_metric(archive):

@@ -14,7 +14,7 @@ from archive.queue.proposals import Proposals
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion
 from archive.store.architectures import Architectures
-from archive.store.records import Checkpoint, Result, State
+from archive.store.records import Result, State, Weights
 from tests.conftest import wipe
 from tests.support.stores import STRAYS, Forgetful, cells, count, everywhere, propose
 
@@ -156,13 +156,13 @@ def test_a_result_without_a_rung_is_a_whole_training(archive, race):
     for value in (0.5, 0.9, 0.7):
         ends(archive, claim(archive), value)
     promoted, fresh = claim(archive), claim(archive)
-    saved = Checkpoint("file:///w.safetensors", "0" * 64, 10)
-    archive.proposals.complete(promoted.id, promoted.token, result(0.97, 18, checkpoint=saved))
+    saved = Weights("file:///w.safetensors", "0" * 64, 10)
+    archive.proposals.complete(promoted.id, promoted.token, result(0.97, 18, weights=saved))
     archive.proposals.complete(fresh.id, fresh.token, result(0.2, 18))
     assert [one for one in standing(archive) if one[0] is State.COMPLETE] == [(State.COMPLETE, 1), (State.COMPLETE, 0)]
     found = {one.number: (one.value, one.partial) for one in archive.studies.evaluations("study")}
     assert (found[1], found[3]) == ((0.97, False), (0.2, False))
-    assert archive.checkpoints.of_evaluation(promoted.id) == saved
+    assert archive.weights.of_evaluation(promoted.id) == saved
     # What another trainer found at a rung meanwhile comes too late.
     late = [
         Completion(promoted.id, "late", result(0.5, 6), True, 1),

@@ -8,21 +8,21 @@ import pytest
 
 from archive.errors import UnknownNameError
 from archive.store.lineage import HOPS
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from tests.support.stores import Suggestion, cells, count, propose, study
 
 pytestmark = pytest.mark.every_server
 
 
-def saved(name: str) -> Checkpoint:
-    return Checkpoint(f"file:///weights/{name}", name * 8, 10)
+def saved(name: str) -> Weights:
+    return Weights(f"file:///weights/{name}", name * 8, 10)
 
 
-def train(archive, network, value, name="study", checkpoint=None, **settings):
+def train(archive, network, value, name="study", weights=None, **settings):
     """Propose a network in a study, and complete it with a value and, if given, weights."""
     (proposal,) = propose(archive, [network], name, **settings)
     claim = archive.proposals.claim("w", study=name)
-    archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=checkpoint))
+    archive.proposals.complete(claim.id, claim.token, Result(value, weights=weights))
     return proposal.id
 
 
@@ -33,7 +33,7 @@ def grow(archive, *networks, operations=("deepen",)):
 
 def nearest(archive, network, protocols=("digits/1",), **options):
     found = archive.lineage.with_weights(network.key, "digits", protocols, limit=1, **options)
-    return (found[0].architecture, found[0].hops, found[0].evaluation, found[0].checkpoint) if found else None
+    return (found[0].architecture, found[0].hops, found[0].evaluation, found[0].weights) if found else None
 
 
 def test_a_proposal_notes_what_its_network_came_from(archive):
@@ -100,7 +100,7 @@ def test_only_weights_of_the_task_under_these_protocols_count(archive):
 def test_ways_beyond_the_bound_are_not_followed(archive):
     line = cells(HOPS + 2)
     grow(archive, *line)
-    train(archive, line[0], 0.5, checkpoint=saved("a"))
+    train(archive, line[0], 0.5, weights=saved("a"))
     assert nearest(archive, line[-1]) is None
     assert nearest(archive, line[-2])[1] == HOPS
 
@@ -108,7 +108,7 @@ def test_ways_beyond_the_bound_are_not_followed(archive):
 def test_an_architecture_is_not_its_own_ancestor(archive):
     a, b = cells(2)
     grow(archive, a, b, a)
-    train(archive, a, 0.5, checkpoint=saved("a"))
+    train(archive, a, 0.5, weights=saved("a"))
     assert nearest(archive, a) is None
     assert nearest(archive, b)[1] == 1
 
@@ -124,6 +124,6 @@ def test_the_first_note_of_a_pair_stays(archive):
 
 def test_only_existing_weights_can_be_reserved(archive):
     (a,) = cells(1)
-    train(archive, a, 0.5, checkpoint=saved("a"))
+    train(archive, a, 0.5, weights=saved("a"))
     assert archive.lineage.reserve(saved("a"))
     assert not archive.lineage.reserve(saved("b"))

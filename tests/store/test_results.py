@@ -9,8 +9,7 @@ import pytest
 from archive.errors import IncompleteWriteError, LeaseLostError, UsageError
 from archive.queue.proposals import Proposals
 from archive.store.architectures import Architectures
-from archive.store.records import Result, State
-from archive.store.weights import Checkpoint
+from archive.store.records import Result, State, Weights
 from tests.support import wait_until
 from tests.support.stores import Forgetful, cells, count, everywhere, propose
 
@@ -25,7 +24,7 @@ RESULT = Result(
     seed=3,
     device="cpu",
     environment={"torch": "2.8"},
-    checkpoint=Checkpoint("file:///weights", "ab" * 32, 1024),
+    weights=Weights("file:///weights", "ab" * 32, 1024),
 )
 
 
@@ -40,7 +39,7 @@ def evaluations(archive):
 
 
 def shape(connection):
-    patterns = ("RESULTED_IN]->(:Evaluation)", "ON]->(:Task)", "SAVED]->(:Checkpoint)", "OF]->(:Architecture)")
+    patterns = ("RESULTED_IN]->(:Evaluation)", "ON]->(:Task)", "SAVED]->(:Weights)", "OF]->(:Architecture)")
     return [count(connection, f"()-[:{pattern}") for pattern in patterns]
 
 
@@ -64,7 +63,7 @@ def test_a_result_comes_back_as_it_was_found(archive, claim):
     proposal = archive.proposals.get(claim.id)
     assert (proposal.state, proposal.reason, proposal.curve) == (State.COMPLETE, None, {})
     assert proposal.finished is not None
-    assert archive.checkpoints.of_evaluation(claim.id) == RESULT.checkpoint
+    assert archive.weights.of_evaluation(claim.id) == RESULT.weights
     # Of the two proposals' OF relationships one is joined by the evaluation's own; the study is ON the task too.
     assert shape(archive.connection) == [1, 2, 1, 3]
 

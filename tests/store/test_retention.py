@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from archive.errors import UsageError
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from archive.store.retention import Policy
 from tests.support.stores import cells, everywhere, known, propose, study, suggest
 
@@ -15,8 +15,8 @@ UNDER = "file:///weights/"
 NOTHING = Policy(keep_best=0, grace_seconds=0)
 
 
-def saved(at: int) -> Checkpoint:
-    return Checkpoint(f"{UNDER}{at:02d}", f"{at:02d}" * 32, 10 + at)
+def saved(at: int) -> Weights:
+    return Weights(f"{UNDER}{at:02d}", f"{at:02d}" * 32, 10 + at)
 
 
 def train(archive, values, name="study", direction="maximise", first=0):
@@ -25,7 +25,7 @@ def train(archive, values, name="study", direction="maximise", first=0):
     propose(archive, networks, name, direction=direction)
     for at, value in enumerate(values):
         claim = archive.proposals.claim("w", study=name)
-        archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=saved(first + at)))
+        archive.proposals.complete(claim.id, claim.token, Result(value, weights=saved(first + at)))
     return networks
 
 
@@ -75,7 +75,7 @@ def test_only_unprotected_weights_are_removed(archive):
     assert archive.retention.forget(Policy(1, 0), uris) == [uris[0], uris[2]]
     assert known(archive) == {uris[1]}
     assert archive.retention.forget(Policy(1, 0), uris) == []
-    assert archive.checkpoints.of_evaluation("study#00000") is None
+    assert archive.weights.of_evaluation("study#00000") is None
     assert archive.studies.evaluations("study")[0].value == 0.1
 
 
@@ -116,7 +116,7 @@ def test_proposals_that_wait_are_looked_at_again_when_weights_are_forgotten(arch
     archive.studies.create(study("late"))
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.proposals.create("late", agent, suggest([network]))
-    assert archive.retention.forget(NOTHING, [holding.checkpoint.uri]) == []
+    assert archive.retention.forget(NOTHING, [holding.weights.uri]) == []
 
 
 @pytest.mark.parametrize("numbers", [(-1, 0.0), (1, -1.0), (1, float("nan"))])

@@ -8,7 +8,7 @@ from archive.errors import UnknownNameError
 from archive.exchange.dump import dump
 from archive.exchange.load import load
 from archive.store import study_deletion
-from archive.store.records import Checkpoint, Result, Study
+from archive.store.records import Result, Study, Weights
 from archive.store.retention import Policy
 from tests.support.stores import answer, cells, count, evaluate, propose, study, suggest
 
@@ -116,11 +116,11 @@ def test_weights_of_a_deleted_study_are_collected(archive):
     archive.studies.create(study("one"))
     (proposal,) = propose(archive, cells(1), "one")
     claim = archive.proposals.claim("w", study="one")
-    weights = Checkpoint("file:///weights/a", "0" * 64, 10)
-    archive.proposals.complete(proposal.id, claim.token, Result(0.5, checkpoint=weights))
+    weights = Weights("file:///weights/a", "0" * 64, 10)
+    archive.proposals.complete(proposal.id, claim.token, Result(0.5, weights=weights))
     archive.studies.delete("one")
     (holding,) = archive.retention.holdings(Policy(5, 0.0), "file:")
-    assert (holding.checkpoint, holding.evaluations, holding.reason) == (weights, (), "")
+    assert (holding.weights, holding.evaluations, holding.reason) == (weights, (), "")
     assert archive.retention.forget(Policy(5, 0.0), [weights.uri]) == [weights.uri]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.store.records import Result
-from archive.store.weights import Checkpoint
+from archive.store.records import Result, Weights
 from tests.support.stores import cells, evaluate, propose
 
 pytestmark = pytest.mark.every_server
@@ -22,22 +21,22 @@ def test_weights_are_found_by_evaluation_and_architecture(archive):
     saved = {}
     for name in ("one", "two"):
         propose(archive, [network], name)
-        checkpoint = Checkpoint(f"file:///{name}", name * 8, 10)
-        saved[complete(archive, name, checkpoint=checkpoint)] = checkpoint
-    for evaluation, checkpoint in saved.items():
-        assert archive.checkpoints.of_evaluation(evaluation) == checkpoint
+        weights = Weights(f"file:///{name}", name * 8, 10)
+        saved[complete(archive, name, weights=weights)] = weights
+    for evaluation, weights in saved.items():
+        assert archive.weights.of_evaluation(evaluation) == weights
 
 
 def test_an_evaluation_without_weights(archive):
     (proposal,) = evaluate(archive, [0.5])
-    assert archive.checkpoints.of_evaluation(proposal.id) is None
-    assert archive.checkpoints.of_evaluation("study#00077") is None
+    assert archive.weights.of_evaluation(proposal.id) is None
+    assert archive.weights.of_evaluation("study#00077") is None
 
 
 def test_two_evaluations_may_share_one_file(archive):
-    shared = Checkpoint("file:///same", "cd" * 32, 10)
+    shared = Weights("file:///same", "cd" * 32, 10)
     evaluations = []
     for name in ("one", "two"):
         propose(archive, cells(1), name)
-        evaluations.append(complete(archive, name, checkpoint=shared))
-    assert [archive.checkpoints.of_evaluation(evaluation) for evaluation in evaluations] == [shared, shared]
+        evaluations.append(complete(archive, name, weights=shared))
+    assert [archive.weights.of_evaluation(evaluation) for evaluation in evaluations] == [shared, shared]

@@ -11,7 +11,7 @@ from pathlib import Path
 from archive.architecture.graph import Architecture
 from archive.exchange.dump import dump
 from archive.store.evaluations import Evaluations
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from tests.support.stores import Suggestion, cells, study
 
 STATES = ("COMPLETE", "PRUNED", "FAILED", "WAITING", "RUNNING", "COMPLETE")
@@ -35,7 +35,7 @@ def fill(archive, name: str = "one", first: int = 0, *, agent: str = "random") -
     for state in ("COMPLETE", "COMPLETE", "PRUNED", "FAILED", "RUNNING"):
         claim = proposals.claim(f"worker-{name}", study=name, lease_seconds=1000)
         proposals.report(claim.id, claim.token, curve, 1000)
-        saved = Checkpoint(f"file:///{claim.proposal.architecture_key}", "ab" * 32, 10)
+        saved = Weights(f"file:///{claim.proposal.architecture_key}", "ab" * 32, 10)
         environment = {"torch": "2.8"}
         result = Result(0.75, {"accuracy": 0.75}, curve, 2, 1.5, 7, "cpu", environment, saved)
         if state in ("COMPLETE", "PRUNED"):

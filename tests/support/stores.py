@@ -109,4 +109,4 @@ class Forgetful:
 
 def known(archive):
     """The addresses of all weights that the archive knows."""
-    return {uri for (uri,) in archive.query("MATCH (c:Checkpoint) RETURN c.uri").rows}
+    return {uri for (uri,) in archive.query("MATCH (w:Weights) RETURN w.uri").rows}

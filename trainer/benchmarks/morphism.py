@@ -110,7 +110,7 @@ def _inherited(
 @torch.inference_mode()
 def _outputs(
     network: Architecture,
-    learned: inherited_weights.Weights,
+    learned: inherited_weights.StateDict,
     task: Task,
     protocol: TrainingProtocol,
     inputs: torch.Tensor,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.queue.updates import Completion, Failure, Release
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from archive.trainer.storage.atomic import write_atomically
 
 log = logging.getLogger("archive.trainer")
@@ -141,5 +141,6 @@ def _from_dict(data: dict[str, Any]) -> TerminalNotice:
     if "result" not in data:
         return Failure(id_, token, **data) if "reason" in data else Release(id_, token, **data)
     result = data.pop("result")
-    saved = result.pop("checkpoint")
-    return Completion(id_, token, Result(**result, checkpoint=Checkpoint(**saved) if saved else None), **data)
+    # A trainer of an earlier release may have left a file, whose field for the weights is `checkpoint`.
+    saved = result.pop("weights" if "weights" in result else "checkpoint")
+    return Completion(id_, token, Result(**result, weights=Weights(**saved) if saved else None), **data)

@@ -53,7 +53,7 @@ def fit(trial: TrialContext) -> FitResult:
         UsageError: The value of a hyperparameter, or the precision, cannot be used.
         InvalidArchitectureError: The network does not suit the task.
         TrainingError: The loss is no longer finite, memory ran out, or the inherited weights do not fit.
-        CheckpointError: The inherited weights cannot be loaded, and the protocol has rules for networks with such.
+        WeightsError: The inherited weights cannot be loaded, and the protocol has rules for networks with such.
     """
     device, overrides = torch.device(trial.device), Hyperparameters.of(trial.hyperparameters)
     precision = precisions.choose(trial.precision, device)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.errors import ArchiveError, CheckpointError, InvalidArchitectureError
+from archive.errors import ArchiveError, InvalidArchitectureError, WeightsError
 from archive.store.lineage import Ancestor
-from archive.store.records import Checkpoint
+from archive.store.records import Weights
 from archive.trainer.morphism.feasibility import operations_between
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("archive.trainer")
 
-Weights = Mapping[str, "Tensor"]
-"""By the names of the module's `state_dict`."""
+StateDict = Mapping[str, "Tensor"]
+"""Tensors by the names of the module's `state_dict`."""
 
 ELSEWHERE = "they are at no location of this trainer (--weights-from)"
 
@@ -49,7 +49,7 @@ class InheritedWeights:
     """Initial weights of a trial from an ancestor; a call in the trial's process returns them.
 
     Attributes:
-        checkpoint: The ancestor's weights.
+        weights: Address and digest of the ancestor's weights.
         architecture: The network that inherits.
         task: Task to learn.
         protocol: Training protocol.
@@ -57,38 +57,38 @@ class InheritedWeights:
         epochs: Number of epochs of the network without inherited weights; None means all.
     """
 
-    checkpoint: Checkpoint
+    weights: Weights
     architecture: Architecture
     task: Task
     protocol: TrainingProtocol
     seed: int
     epochs: int | None = None
 
-    def __call__(self) -> Weights:
+    def __call__(self) -> StateDict:
         """Return the weights, by the names of the module's `state_dict`.
 
         Raises:
-            CheckpointError: They cannot be read, or do not fit.
+            WeightsError: They cannot be read, or do not fit.
         """
         from archive.trainer.storage import weights_file
 
-        saved = weights_file.load(self.checkpoint)
+        saved = weights_file.load(self.weights)
         try:
             return adapt(saved.architecture, saved.weights, self.architecture, self.task, self.protocol, self.seed)
         except InvalidArchitectureError as error:
-            raise CheckpointError(str(error)) from error
+            raise WeightsError(str(error)) from error
         except (KeyError, IndexError, RuntimeError) as error:
-            raise CheckpointError(f"the weights of {self.checkpoint.uri} do not fit its network: {error}") from error
+            raise WeightsError(f"the weights of {self.weights.uri} do not fit its network: {error}") from error
 
 
 def adapt(
     parent: Architecture,
-    learned: Weights,
+    learned: StateDict,
     child: Architecture,
     task: Task,
     protocol: TrainingProtocol,
     seed: int,
-) -> Weights:
+) -> StateDict:
     """Return weights, in the canonical order of the child's layers, with which it has its parent's function.
 
     New normalisations are calibrated on the first training inputs.
@@ -140,23 +140,23 @@ def find_ancestor(
     protocols = [protocol.name, protocol.name.removesuffix(inheriting.SUFFIX)]
     maximise = task.direction == "maximise"
     for ancestor in archive.lineage.with_weights(architecture.key, task.name, protocols, maximise=maximise):
-        if not any(weights_store.is_stored_at(ancestor.checkpoint, location) for location in locations):
-            log.info("weights not inherited uri=%s reason=%r", ancestor.checkpoint.uri, ELSEWHERE)
+        if not any(weights_store.is_stored_at(ancestor.weights, location) for location in locations):
+            log.info("weights not inherited uri=%s reason=%r", ancestor.weights.uri, ELSEWHERE)
             continue
         parent = archive.architectures.get(ancestor.architecture)
         try:
             operations = operations_between(parent, architecture.canonical, task.input_shape)
         except InvalidArchitectureError:
             continue
-        if _exists(ancestor) and archive.lineage.reserve(ancestor.checkpoint):
+        if _exists(ancestor) and archive.lineage.reserve(ancestor.weights):
             archive.architectures.record_morph(parent, architecture, operations)
-            weights = InheritedWeights(ancestor.checkpoint, architecture, task, protocol, seed)
+            weights = InheritedWeights(ancestor.weights, architecture, task, protocol, seed)
             return weights, _record_of(ancestor, operations)
     return None
 
 
 def _exists(ancestor: Ancestor) -> bool:
-    uri = ancestor.checkpoint.uri
+    uri = ancestor.weights.uri
     try:
         if weights_store.local_folder(uri) is not None:
             return weights_store.exists(uri)
@@ -172,6 +172,6 @@ def _record_of(ancestor: Ancestor, operations: tuple[str, ...]) -> dict[str, Any
         "protocol": ancestor.protocol,
         "hops": ancestor.hops,
         "operations": list(operations),
-        "uri": ancestor.checkpoint.uri,
-        "sha256": ancestor.checkpoint.sha256,
+        "uri": ancestor.weights.uri,
+        "sha256": ancestor.weights.sha256,
     }

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
-from archive.errors import CheckpointError, UsageError
+from archive.errors import UsageError, WeightsError
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS, CheckpointSlot
@@ -191,13 +191,13 @@ class TrialContext:
         inherited weights, by the rules for such trials.
 
         Raises:
-            CheckpointError: They cannot be loaded, and the protocol has rules for networks with such weights.
+            WeightsError: They cannot be loaded, and the protocol has rules for networks with such weights.
         """
         if self._initial is None:
             return None
         try:
             weights = self._initial if isinstance(self._initial, Mapping) else self._initial()
-        except CheckpointError as error:
+        except WeightsError as error:
             if self.protocol.inherited_epochs is not None:
                 raise
             log.warning("starts from the seed reason=%r", error.reason)

@@ -22,8 +22,8 @@ from torch import Tensor
 
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
-from archive.errors import ArchiveError, CheckpointError
-from archive.store.records import Checkpoint
+from archive.errors import ArchiveError, WeightsError
+from archive.store.records import Weights
 from archive.trainer.storage import weights_store
 
 METADATA = "archive"
@@ -46,7 +46,7 @@ class SavedWeights:
 
 def save(
     folder: Path | str, architecture: Architecture, weights: Mapping[str, Tensor], metadata: Mapping[str, Any]
-) -> Checkpoint:
+) -> Weights:
     """Write weights durably, and return their address.
 
     Args:
@@ -56,7 +56,7 @@ def save(
         metadata: Saved with them, as JSON values.
 
     Raises:
-        CheckpointError: The location cannot be written, or the disk is full.
+        WeightsError: The location cannot be written, or the disk is full.
     """
     # One entry: safetensors writes several in no fixed order, and equal weights would be different files.
     note = json.dumps({"architecture": codec.to_dict(architecture), **metadata}, sort_keys=True)
@@ -64,24 +64,24 @@ def save(
     return weights_store.write(folder, content)
 
 
-def load(checkpoint: Checkpoint) -> SavedWeights:
+def load(saved: Weights) -> SavedWeights:
     """Read weights, verified by their SHA-256.
 
     Raises:
-        CheckpointError: The file is missing, cut off, altered, or no weights file.
+        WeightsError: The file is missing, cut off, altered, or no weights file.
     """
-    return _parsed(checkpoint.uri, weights_store.read(checkpoint))
+    return _parsed(saved.uri, weights_store.read(saved))
 
 
 def path_of(uri: str) -> Path:
     """Return the path of weights from their address.
 
     Raises:
-        CheckpointError: It is no local file.
+        WeightsError: It is no local file.
     """
     parts = urlsplit(uri)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-        raise CheckpointError(f"only file:/// addresses have a path here, got {uri}")
+        raise WeightsError(f"only file:/// addresses have a path here, got {uri}")
     return Path(unquote(parts.path))
 
 
@@ -92,4 +92,4 @@ def _parsed(uri: str, content: bytes) -> SavedWeights:
         architecture = codec.from_dict(metadata.pop("architecture"))
         return SavedWeights(architecture, load_tensors(content), metadata)
     except (SafetensorError, KeyError, TypeError, ValueError, ArchiveError) as error:
-        raise CheckpointError(f"the file {uri} is no weights file of the archive: {error}") from error
+        raise WeightsError(f"the file {uri} is no weights file of the archive: {error}") from error

@@ -57,21 +57,21 @@ def collect(
 
     Raises:
         SettingsError: The root is no location for weights.
-        CheckpointError: A file cannot be removed; files of deleted records are orphans then.
+        WeightsError: A file cannot be removed; files of deleted records are orphans then.
         StoreError: The store cannot be used.
     """
     policy = policy or Policy()
     under, collected = weights_store.root_uri(root), CollectedWeights()
     free: dict[str, int] = {}
     for holding in archive.retention.holdings(policy, under):
-        uri, sha256 = holding.checkpoint.uri, holding.checkpoint.sha256
+        uri, sha256 = holding.weights.uri, holding.weights.sha256
         # An address may come from an imported dump: only one that this root gives its own files may be removed.
         at_hand = uri == weights_store.address(under, sha256) and weights_store.exists(uri)
         reason = holding.reason or ("" if at_hand else "elsewhere")
         if reason:
             collected.kept[reason] = collected.kept.get(reason, 0) + 1
         else:
-            free[uri] = holding.checkpoint.bytes
+            free[uri] = holding.weights.bytes
     for part in _parts(sorted(free)):
         gone = part if dry_run else archive.retention.forget(policy, part)
         for uri in gone:

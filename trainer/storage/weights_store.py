@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from archive.errors import CheckpointError, SettingsError
-from archive.store.records import Checkpoint
+from archive.errors import SettingsError, WeightsError
+from archive.store.records import Weights
 from archive.trainer.storage.atomic import write_atomically
 
 SUFFIX = ".safetensors"
@@ -40,11 +40,11 @@ class WeightsFile:
     modified: float | None
 
 
-def write(root: Path | str, content: bytes) -> Checkpoint:
+def write(root: Path | str, content: bytes) -> Weights:
     """Write content durably, and return its address.
 
     Raises:
-        CheckpointError: It cannot be written.
+        WeightsError: It cannot be written.
     """
     digest = hashlib.sha256(content).hexdigest()
     folder = local_folder(root)
@@ -53,8 +53,8 @@ def write(root: Path | str, content: bytes) -> Checkpoint:
         try:
             write_atomically(path, content)
         except OSError as error:
-            raise CheckpointError(f"cannot write weights to {folder}: {error.strerror or error}") from error
-        return Checkpoint(path.absolute().as_uri(), digest, len(content))
+            raise WeightsError(f"cannot write weights to {folder}: {error.strerror or error}") from error
+        return Weights(path.absolute().as_uri(), digest, len(content))
     uri = f"{str(root).rstrip('/')}/{digest[:2]}/{digest}{SUFFIX}"
     try:
         system, path_ = _remote(uri)
@@ -62,28 +62,26 @@ def write(root: Path | str, content: bytes) -> Checkpoint:
             system.makedirs(path_.rpartition("/")[0], exist_ok=True)
             system.pipe_file(path_, content)
     except Exception as error:
-        raise CheckpointError(f"cannot write weights to {_printable(str(root))}: {_reason(error)}") from error
-    return Checkpoint(uri, digest, len(content))
+        raise WeightsError(f"cannot write weights to {_printable(str(root))}: {_reason(error)}") from error
+    return Weights(uri, digest, len(content))
 
 
-def read(checkpoint: Checkpoint) -> bytes:
+def read(saved: Weights) -> bytes:
     """Return the content of weights, verified by its SHA-256.
 
     Raises:
-        CheckpointError: The file is missing, cut off or altered.
+        WeightsError: The file is missing, cut off or altered.
     """
-    shown = _printable(checkpoint.uri)
+    shown = _printable(saved.uri)
     try:
-        content = _content(checkpoint.uri)
+        content = _content(saved.uri)
     except Exception as error:
-        raise CheckpointError(f"cannot read weights from {shown}: {_reason(error)}") from error
-    if len(content) != checkpoint.bytes:
-        raise CheckpointError(f"the weights {shown} must be {checkpoint.bytes} bytes long, and are not")
+        raise WeightsError(f"cannot read weights from {shown}: {_reason(error)}") from error
+    if len(content) != saved.bytes:
+        raise WeightsError(f"the weights {shown} must be {saved.bytes} bytes long, and are not")
     digest = hashlib.sha256(content).hexdigest()
-    if digest != checkpoint.sha256:
-        raise CheckpointError(
-            f"the weights {shown} were altered: their SHA-256 must be {checkpoint.sha256}, got {digest}"
-        )
+    if digest != saved.sha256:
+        raise WeightsError(f"the weights {shown} were altered: their SHA-256 must be {saved.sha256}, got {digest}")
     return content
 
 
@@ -126,24 +124,24 @@ def exists(uri: str) -> bool:
         return False
 
 
-def is_stored_at(checkpoint: Checkpoint, location: Path | str) -> bool:
+def is_stored_at(saved: Weights, location: Path | str) -> bool:
     """Return whether weights have the address that a location gives them, without connecting to it.
 
     The address comes from the database, perhaps from an imported dump: any other protocol, host or folder, and any
     chain of them (`simplecache::…`), has another address.
 
     Args:
-        checkpoint: The weights.
+        saved: Address and digest of the weights.
         location: A folder or an fsspec URL from this machine's configuration.
     """
-    tail = address("", checkpoint.sha256)
+    tail = address("", saved.sha256)
     if tail is None:
         return False
     folder = local_folder(location)
     if folder is None:
-        return checkpoint.uri == f"{str(location).rstrip('/')}/{tail}"
+        return saved.uri == f"{str(location).rstrip('/')}/{tail}"
     try:
-        path = local_folder(checkpoint.uri)
+        path = local_folder(saved.uri)
         # Links give a folder several names.
         return (
             path is not None
@@ -158,7 +156,7 @@ def remove(uri: str) -> None:
     """Remove a file, if it is there.
 
     Raises:
-        CheckpointError: It cannot be removed.
+        WeightsError: It cannot be removed.
     """
     folder = local_folder(uri)
     try:
@@ -171,14 +169,14 @@ def remove(uri: str) -> None:
     except SettingsError:
         raise
     except Exception as error:
-        raise CheckpointError(f"cannot remove the weights {_printable(uri)}: {_reason(error)}") from error
+        raise WeightsError(f"cannot remove the weights {_printable(uri)}: {_reason(error)}") from error
 
 
 def listed(root: Path | str) -> Iterator[WeightsFile]:
     """Yield all files of weights below a root; files with other names are skipped.
 
     Raises:
-        CheckpointError: The location cannot be read.
+        WeightsError: The location cannot be read.
     """
     folder, under = local_folder(root), root_uri(root)
     if folder is not None:
@@ -193,7 +191,7 @@ def listed(root: Path | str) -> Iterator[WeightsFile]:
     try:
         entries: dict[str, dict[str, Any]] = system.find(path_, detail=True)
     except Exception as error:
-        raise CheckpointError(f"cannot read {_printable(str(root))}: {_reason(error)}") from error
+        raise WeightsError(f"cannot read {_printable(str(root))}: {_reason(error)}") from error
     for name, entry in sorted(entries.items()):
         stem = name.rpartition("/")[2].removesuffix(SUFFIX)
         if name.lstrip("/") == address(f"{path_.strip('/')}/", stem):

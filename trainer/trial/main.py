@@ -16,8 +16,8 @@ from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
 
-from archive.errors import CheckpointError
-from archive.store.records import Checkpoint, Result
+from archive.errors import WeightsError
+from archive.store.records import Result, Weights
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.curve import Metrics
@@ -167,7 +167,7 @@ def _result_of(attempt: _Attempt) -> Result:
     if outcome.weights and outcome.ended != Stop.RUNG:
         saved, problem = _saved(spec, outcome.weights, lambda: attempt.send(Heartbeat()))
     if problem:
-        environment["checkpoint"] = problem
+        environment["weights"] = problem
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
     return Result(
         value=outcome.value,
@@ -178,7 +178,7 @@ def _result_of(attempt: _Attempt) -> Result:
         seed=spec.seed,
         device=spec.device,
         environment=environment,
-        checkpoint=saved,
+        weights=saved,
     )
 
 
@@ -188,7 +188,7 @@ def _trained(attempt: _Attempt) -> Outcome:
 
     try:
         return run_recipe(fit, attempt.begin())
-    except CheckpointError as error:
+    except WeightsError as error:
         if attempt.spec.initial is None:
             raise
         log.warning("no inherited weights reason=%r", error.reason)
@@ -196,7 +196,7 @@ def _trained(attempt: _Attempt) -> Outcome:
         return replace(run_recipe(fit, attempt.begin()), inherited={"error": error.reason})
 
 
-def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]) -> tuple[Checkpoint | None, str]:
+def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]) -> tuple[Weights | None, str]:
     """Return the address of the saved weights, or the reason why they could not be saved.
 
     The result is worth more than the weights: neither a full disk nor an unresponsive location discards it.
@@ -212,7 +212,7 @@ def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]
             SAVING_SECONDS,
             on_wait,
         )
-    except CheckpointError as error:
+    except WeightsError as error:
         log.warning("weights not saved reason=%r", error.reason)
         return None, error.reason
     if saved is None:

@@ -40,7 +40,7 @@ class TrialSpec:
         checkpoint_seconds: Least time between two checkpoints.
         epochs: Train up to this epoch of the protocol's and keep the checkpoint, for a promotion; None trains all.
         initial: Returns the initial weights, by the names of the module's `state_dict`. It is called in the trial's
-            process, unless a checkpoint is resumed. If it raises CheckpointError, the trial starts from its seed.
+            process, unless a checkpoint is resumed. If it raises WeightsError, the trial starts from its seed.
         inherited: Record of `initial` in the evaluation, as JSON values.
         log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where the daemon's goes.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).

@@ -83,7 +83,7 @@ def test_proposals_become_evaluations(archive, run):
         assert evaluation.curve["epoch"] == list(range(1, evaluation.epochs + 1))
         assert {"test_mse", "params", "flops", "best_epoch"} <= set(evaluation.metrics)
         assert evaluation.seed == 3
-        saved = weights_file.load(archive.checkpoints.of_evaluation(evaluation.id))
+        saved = weights_file.load(archive.weights.of_evaluation(evaluation.id))
         assert saved.architecture.key == evaluation.architecture.key
         assert saved.metadata["proposal"] == evaluation.id
     (worker,) = workers.statuses(archive.connection)

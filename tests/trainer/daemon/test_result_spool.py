@@ -8,7 +8,7 @@ import time
 import pytest
 
 from archive.queue.updates import Completion, Failure, Release
-from archive.store.records import Checkpoint, Result
+from archive.store.records import Result, Weights
 from archive.trainer.daemon import result_spool
 from archive.trainer.daemon.result_spool import ResultSpool
 
@@ -21,7 +21,7 @@ RESULT = Result(
     seed=7,
     device="cpu",
     environment={"threads": 2},
-    checkpoint=Checkpoint("file:///a", "ab", 3),
+    weights=Weights("file:///a", "ab", 3),
 )
 NOTICES = [
     Completion("s#00001", "token", RESULT, architecture="key"),
@@ -50,6 +50,14 @@ def test_another_daemon_adopts_all_notices(spool):
     # As text, for a nan is not equal to itself.
     assert sorted(map(str, other.waiting)) == sorted(map(str, NOTICES))
     assert other.adopt() == 0
+
+
+def test_a_file_of_an_earlier_release_is_adopted(spool):
+    spool.put(NOTICES[0])
+    (file,) = spool.folder.iterdir()
+    file.write_text(file.read_text().replace('"weights":', '"checkpoint":'))
+    other = ResultSpool(spool.folder, "embedded")
+    assert (other.adopt(), str(other.waiting)) == (1, str(NOTICES[:1]))
 
 
 def test_delivered_notice_is_discarded(spool):

@@ -80,7 +80,7 @@ def test_promoted_trials_resume_from_their_rung(archive, run, tmp_path):
     counts = archive.studies.snapshot("study").counts
     assert (counts[State.COMPLETE], counts[State.PRUNED]) == (1, 8)
     # Only what is whole has weights; only what may yet go on has a state.
-    assert [one.id for one in paused.values() if archive.checkpoints.of_evaluation(one.id)] == [top]
+    assert [one.id for one in paused.values() if archive.weights.of_evaluation(one.id)] == [top]
     left = {path.name for path in (tmp_path / "trainer" / "checkpoints").iterdir()}
     assert left == {checkpoints.path_of(tmp_path, one.id).name for one in paused.values() if one.partial}
     environments = dict(archive.query("MATCH (e:Evaluation) RETURN e.id, e.environment").rows)

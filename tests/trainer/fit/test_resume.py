@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from archive.errors import CheckpointError, TrainingError, UsageError
+from archive.errors import TrainingError, UsageError, WeightsError
 from archive.trainer.fit.train import fit, train
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
@@ -195,7 +195,7 @@ def test_training_starts_from_initial_weights():
 
 def test_unloadable_initial_weights_do_not_fail_the_trial(caplog):
     def none():
-        raise CheckpointError("cannot read weights from /nowhere")
+        raise WeightsError("cannot read weights from /nowhere")
 
     with caplog.at_level(logging.WARNING):
         outcome = train(TINY_MLP, DIABETES, PLAIN, initial=none, inherited={"from": "parent"})

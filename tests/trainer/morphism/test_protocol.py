@@ -74,7 +74,7 @@ def test_child_inherits_its_parents_weights(archive, run):
     second = propose(archive, CHILD, PARENT)
     run()
     _, epochs, environment = result_of(archive, second)
-    saved = archive.checkpoints.of_evaluation(first)
+    saved = archive.weights.of_evaluation(first)
     assert epochs <= PROTOCOL.inherited_epochs
     assert environment["inherited"] == {
         "architecture": PARENT.key,
@@ -98,7 +98,7 @@ def test_inherited_weights_keep_the_parents_function(archive, run, own):
     assert found is None
     propose(archive, CHILD, PARENT)
     found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own)
-    saved = weights_file.load(found.checkpoint)
+    saved = weights_file.load(found.weights)
     inputs = torch.from_numpy(DIABETES.load().test.inputs)
     outputs = []
     for network, learned in (
@@ -155,7 +155,7 @@ def test_plain_weights_are_inherited_but_not_vice_versa(archive, run):
 def test_missing_weights_are_not_inherited(archive, run):
     first = propose(archive, PARENT)
     run()
-    weights_store.remove(archive.checkpoints.of_evaluation(first).uri)
+    weights_store.remove(archive.weights.of_evaluation(first).uri)
     child = propose(archive, CHILD, PARENT)
     run()
     _, epochs, environment = result_of(archive, child)
@@ -166,7 +166,7 @@ def test_missing_weights_are_not_inherited(archive, run):
 def test_altered_weights_are_not_inherited_and_training_starts_from_the_seed(archive, run):
     first = propose(archive, PARENT)
     run()
-    weights_store.local_folder(archive.checkpoints.of_evaluation(first).uri).write_bytes(b"")
+    weights_store.local_folder(archive.weights.of_evaluation(first).uri).write_bytes(b"")
     child = propose(archive, CHILD, PARENT)
     run()
     value, epochs, environment = result_of(archive, child)
@@ -183,22 +183,22 @@ def test_inherited_weights_are_reserved(archive, run, own):
     propose(archive, PARENT)
     run()
     propose(archive, CHILD, PARENT)
-    assert archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows == []
+    assert archive.query("MATCH (w:Weights) WHERE w.used IS NOT NULL RETURN w.uri").rows == []
     found, _ = inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own)
-    ((uri,),) = archive.query("MATCH (c:Checkpoint) WHERE c.used IS NOT NULL RETURN c.uri").rows
-    assert uri == found.checkpoint.uri
+    ((uri,),) = archive.query("MATCH (w:Weights) WHERE w.used IS NOT NULL RETURN w.uri").rows
+    assert uri == found.weights.uri
 
 
 def moved(archive, evaluation, uri):
     """Give the weights of an evaluation another address, as a dump from elsewhere may have it."""
-    query = "MATCH (e:Evaluation {id: $id})-[:SAVED]->(c:Checkpoint) SET c.uri = $uri"
+    query = "MATCH (e:Evaluation {id: $id})-[:SAVED]->(w:Weights) SET w.uri = $uri"
     archive.query(query, {"id": evaluation, "uri": uri}, write=True)
 
 
 def test_foreign_locations_are_not_contacted(archive, run, own, monkeypatch):
     first = propose(archive, PARENT)
     run()
-    saved = archive.checkpoints.of_evaluation(first)
+    saved = archive.weights.of_evaluation(first)
     tail = f"{saved.sha256[:2]}/{saved.sha256}.safetensors"
     propose(archive, CHILD, PARENT)
 
@@ -230,7 +230,7 @@ def test_weights_at_a_configured_location_are_inherited(archive, run, own, tmp_p
     archived = tmp_path / "archived"
     own[0].rename(archived)
     (tmp_path / "linked").symlink_to(archived)
-    uri = archive.checkpoints.of_evaluation(first).uri.replace("/trainer/weights/", "/archived/")
+    uri = archive.weights.of_evaluation(first).uri.replace("/trainer/weights/", "/archived/")
     moved(archive, first, uri)
     child = propose(archive, CHILD, PARENT)
     assert inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from archive.errors import CheckpointError, TrainingError, UsageError
+from archive.errors import TrainingError, UsageError, WeightsError
 from archive.trainer.protocols import morph
 from archive.trainer.recipes.base import FitResult, Stop
 from archive.trainer.recipes.context import TrialContext
@@ -201,10 +201,10 @@ def test_inherited_weights_are_recorded_once_they_are_taken():
 
 def test_the_rules_for_inheriting_networks_end_with_unloadable_weights():
     def none():
-        raise CheckpointError("gone")
+        raise WeightsError("gone")
 
     assert trial_of(initial=none).inherited_weights() is None
-    with pytest.raises(CheckpointError, match="gone"):
+    with pytest.raises(WeightsError, match="gone"):
         TrialContext(TINY_MLP, TASK, morph.extended(PROTOCOL), initial=none).inherited_weights()
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from archive.errors import CheckpointError
-from archive.store.records import Checkpoint
+from archive.errors import WeightsError
+from archive.store.records import Weights
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import weights_file
@@ -26,11 +26,11 @@ def weights() -> dict[str, torch.Tensor]:
 
 
 @pytest.fixture
-def saved(tmp_path, weights) -> Checkpoint:
+def saved(tmp_path, weights) -> Weights:
     return weights_file.save(tmp_path / "a folder", TINY_CNN, weights, ABOUT)
 
 
-def file_of(saved: Checkpoint) -> Path:
+def file_of(saved: Weights) -> Path:
     return weights_file.path_of(saved.uri)
 
 
@@ -60,32 +60,32 @@ def test_an_altered_byte_is_noticed(saved, at):
     content = bytearray(file_of(saved).read_bytes())
     content[at] ^= 1
     file_of(saved).write_bytes(content)
-    with pytest.raises(CheckpointError, match="were altered"):
+    with pytest.raises(WeightsError, match="were altered"):
         weights_file.load(saved)
 
 
 def test_a_file_cut_off_is_noticed(saved):
     os.truncate(file_of(saved), saved.bytes // 2)
-    with pytest.raises(CheckpointError, match=f"must be {saved.bytes} bytes long"):
+    with pytest.raises(WeightsError, match=f"must be {saved.bytes} bytes long"):
         weights_file.load(saved)
 
 
 def test_a_missing_file_is_named(saved):
     file_of(saved).unlink()
-    with pytest.raises(CheckpointError, match=r"cannot read weights from .*No such file"):
+    with pytest.raises(WeightsError, match=r"cannot read weights from .*No such file"):
         weights_file.load(saved)
 
 
 def test_file_of_another_format_is_refused(tmp_path):
     path = tmp_path / "notes.safetensors"
     path.write_bytes(b"not tensors at all")
-    made_up = Checkpoint(path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
-    with pytest.raises(CheckpointError, match="no weights file of the archive"):
+    made_up = Weights(path.as_uri(), hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
+    with pytest.raises(WeightsError, match="no weights file of the archive"):
         weights_file.load(made_up)
 
 
 def test_weights_at_an_unknown_kind_of_address_are_not_read(saved):
-    with pytest.raises(CheckpointError, match="cannot read weights from carrier-pigeon"):
+    with pytest.raises(WeightsError, match="cannot read weights from carrier-pigeon"):
         weights_file.load(dataclasses.replace(saved, uri="carrier-pigeon://example.org/weights"))
 
 
@@ -94,6 +94,6 @@ def test_full_disk_leaves_no_file_behind(tmp_path, weights, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match="No space left on device"):
+    with pytest.raises(WeightsError, match="No space left on device"):
         weights_file.save(tmp_path / "weights", TINY_CNN, weights, ABOUT)
     assert not [path for path in (tmp_path / "weights").rglob("*") if path.is_file()]

@@ -8,8 +8,8 @@ import uuid
 
 import pytest
 
-from archive.errors import CheckpointError
-from archive.store.records import Checkpoint, Result
+from archive.errors import WeightsError
+from archive.store.records import Result, Weights
 from archive.store.retention import Policy
 from archive.trainer.storage import weights_store
 from archive.trainer.storage.weights_gc import collect
@@ -26,13 +26,13 @@ def root(request, tmp_path):
 
 
 def train(archive, root, values, name="study"):
-    """Complete one cell for each value, with a file of weights each; return the checkpoints."""
+    """Complete one cell for each value, with a file of weights each; return their addresses."""
     propose(archive, cells(len(values)), name)
     kept = []
     for value in values:
         claim = archive.proposals.claim("w", study=name)
         kept.append(weights_store.write(root, f"{name} {value}".encode()))
-        archive.proposals.complete(claim.id, claim.token, Result(value, checkpoint=kept[-1]))
+        archive.proposals.complete(claim.id, claim.token, Result(value, weights=kept[-1]))
     return kept
 
 
@@ -84,7 +84,7 @@ def test_weights_below_another_root_stay_recorded(archive, root):
     weights_store.remove(kept.uri)
     found = collect(archive, root, EVERYTHING)
     assert (found.removed, found.kept) == ({}, {"elsewhere": 1})
-    assert archive.checkpoints.of_evaluation("study#00000") == kept
+    assert archive.weights.of_evaluation("study#00000") == kept
 
 
 def test_orphans_are_removed_only_on_request_and_when_old(archive, root):
@@ -101,13 +101,13 @@ def test_killed_collection_leaves_an_orphan_without_a_record(archive, root, monk
     (kept,) = train(archive, root, [0.1])
 
     def fail(uri):
-        raise CheckpointError(f"cannot remove the weights {uri}: killed")
+        raise WeightsError(f"cannot remove the weights {uri}: killed")
 
     monkeypatch.setattr(weights_store, "remove", fail)
-    with pytest.raises(CheckpointError, match="killed"):
+    with pytest.raises(WeightsError, match="killed"):
         collect(archive, root, EVERYTHING)
     monkeypatch.undo()
-    assert archive.checkpoints.of_evaluation("study#00000") is None
+    assert archive.weights.of_evaluation("study#00000") is None
     assert there(root) == {kept.uri}
     assert collect(archive, root, EVERYTHING, orphans=True).orphans == {kept.uri: kept.bytes}
 
@@ -144,7 +144,7 @@ def test_forged_address_leads_to_no_removal(archive, tmp_path, sha256):
     uri = f"{weights_store.root_uri(tmp_path / 'weights')}../thesis.safetensors"
     propose(archive, cells(1), "sent")
     claim = archive.proposals.claim("w", study="sent")
-    archive.proposals.complete(claim.id, claim.token, Result(0.1, checkpoint=Checkpoint(uri, sha256, 13)))
+    archive.proposals.complete(claim.id, claim.token, Result(0.1, weights=Weights(uri, sha256, 13)))
     (tmp_path / "weights").mkdir()
     found = collect(archive, tmp_path / "weights", EVERYTHING, orphans=True)
     assert (found.removed, found.kept) == ({}, {"elsewhere": 1})

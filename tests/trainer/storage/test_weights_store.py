@@ -10,7 +10,7 @@ import fsspec
 import pytest
 import torch
 
-from archive.errors import CheckpointError, SettingsError
+from archive.errors import SettingsError, WeightsError
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
 from archive.trainer.storage import weights_file, weights_store
@@ -57,10 +57,10 @@ def test_files_are_listed_by_the_address_they_are_known_by(root):
 def test_an_altered_or_cut_off_file_is_noticed(root):
     kept = weights_store.write(root, CONTENT)
     overwrite(kept.uri, CONTENT[:-1] + b"!")
-    with pytest.raises(CheckpointError, match="were altered"):
+    with pytest.raises(WeightsError, match="were altered"):
         weights_store.read(kept)
     overwrite(kept.uri, CONTENT[:-1])
-    with pytest.raises(CheckpointError, match=f"must be {len(CONTENT)} bytes long, and are not"):
+    with pytest.raises(WeightsError, match=f"must be {len(CONTENT)} bytes long, and are not"):
         weights_store.read(kept)
 
 
@@ -77,7 +77,7 @@ def test_a_removed_file_is_gone_and_may_be_removed_again(root):
     weights_store.remove(kept.uri)
     assert not weights_store.exists(kept.uri)
     assert list(weights_store.listed(root)) == []
-    with pytest.raises(CheckpointError, match="cannot read weights from"):
+    with pytest.raises(WeightsError, match="cannot read weights from"):
         weights_store.read(kept)
 
 
@@ -97,7 +97,7 @@ def test_weights_are_stored_at_a_url(root):
 def test_unusable_location_is_refused_before_any_write():
     with pytest.raises(SettingsError, match="carrier-pigeon"):
         weights_store.root_uri("carrier-pigeon://loft")
-    with pytest.raises(CheckpointError, match="carrier-pigeon"):
+    with pytest.raises(WeightsError, match="carrier-pigeon"):
         weights_store.write("carrier-pigeon://loft", CONTENT)
     with pytest.raises(SettingsError, match="another machine"):
         weights_store.root_uri("file://elsewhere/weights")
@@ -113,7 +113,7 @@ def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
         lambda uri: weights_store.write(uri, CONTENT),
     )
     for call in calls:
-        with pytest.raises((SettingsError, CheckpointError), match="must not carry a password") as caught:
+        with pytest.raises((SettingsError, WeightsError), match="must not carry a password") as caught:
             call(f"{chain}sftp://me:{password}@host/weights")
         assert "nter2" not in str(caught.value)
 
@@ -140,7 +140,7 @@ def test_unreachable_location_passes_the_check(tmp_path):
 def test_files_of_another_machine_do_not_exist_here(tmp_path):
     kept = weights_store.write(tmp_path, CONTENT)
     away = dataclasses.replace(kept, uri=kept.uri.replace("file:///", "file://elsewhere/"))
-    with pytest.raises(CheckpointError, match="another machine"):
+    with pytest.raises(WeightsError, match="another machine"):
         weights_store.read(away)
     assert not weights_store.exists(Path("/nowhere/at/all").as_uri())
 

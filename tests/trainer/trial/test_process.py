@@ -54,7 +54,7 @@ def test_trial_reports_epochs_and_saves_weights(tmp_path):
     assert result.value == result.metrics["valid_mse"] == min(result.curve["valid_mse"])
     assert (result.seed, result.device, result.epochs) == (1, "cpu", len(epochs))
     assert result.environment["threads"] == 1
-    saved = weights_file.load(result.checkpoint)
+    saved = weights_file.load(result.weights)
     assert saved.architecture == TINY_MLP.canonical
     assert saved.metadata == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
 
@@ -70,8 +70,8 @@ def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
     (tmp_path / "weights").write_text("a file where the folder should be")
     *_, last = told(TrialProcess(job(registry.get("diabetes"), tmp_path / "weights")))
     assert isinstance(last, TrialFinished)
-    assert last.result.checkpoint is None
-    assert "cannot write weights" in last.result.environment["checkpoint"]
+    assert last.result.weights is None
+    assert "cannot write weights" in last.result.environment["weights"]
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_repeatedly_killed_trial_has_the_same_result(tmp_path, task, architectur
     found, expected = finished.result, undisturbed.result
     assert without_seconds(found) == without_seconds(expected)
     assert found.environment["resumed"] >= 1
-    ours, theirs = (weights_file.load(each.checkpoint).weights for each in (found, expected))
+    ours, theirs = (weights_file.load(each.weights).weights for each in (found, expected))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
     # What was done before is told again, so that whoever listens has the whole curve.
     assert [epoch.metrics["valid_loss"] for epoch in epochs] == found.curve["valid_loss"]
