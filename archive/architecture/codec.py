@@ -1,11 +1,12 @@
-"""Architectures as JSON, as NAS-Bench-101 matrices and as NAS-Bench-201 strings.
+"""Codecs of architectures: JSON, NAS-Bench-101 matrices and NAS-Bench-201 strings.
 
-Text and matrices may come from anywhere. Whatever they hold, the readers answer with an `Architecture`, with
-`CodecError` (this does not describe a graph) or with `InvalidArchitectureError` (the graph is no network).
+    JSON    {"schema": 1, "space": "cnn", "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
+            "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may be left out
 
-    JSON         {"schema": 1, "space": "cnn", "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
-                 "edges": [[0, 1], …]}; `units` may be left out where there are none, `stride` where it is 1
-    NB101, NB201 see `archive.architecture.nasbench_codec`
+Matrices and strings of the NAS-Bench tables are read in `archive.architecture.nasbench_codec`.
+
+Input may be hostile. For any input, a reader returns an `Architecture` or raises `CodecError` (the input describes no
+graph) or `InvalidArchitectureError` (the graph is no network).
 """
 
 from __future__ import annotations

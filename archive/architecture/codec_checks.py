@@ -1,4 +1,4 @@
-"""Checks that the codecs of architectures share: limits, errors, and values as errors show them."""
+"""Shared parts of the codecs: limits, construction with errors, values as text for errors."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import json
 from functools import lru_cache
 from typing import Any
 
-from archive.architecture.graph import Architecture, Layer
+from archive.architecture.graph import Architecture, Edge, Layer
 
 
 def encode(architecture: Architecture) -> str:
@@ -24,19 +24,33 @@ def encode(architecture: Architecture) -> str:
 def decode(key: str, space: str, functional_key: str, code: str) -> Architecture:
     """Return the network of a text written by `encode`.
 
-    The network is not validated and its keys are not computed again: stored networks have passed the checks, which take
-    several times as long as the rest.
+    The network is `restored`: the checks, which stored networks have passed, take several times as long as the rest.
     """
     layers, edges = json.loads(code)
-    found = Architecture.__new__(Architecture)
-    found.__dict__.update(
-        space=space,
-        layers=tuple([_layer(each) if isinstance(each, str) else _layer(*each) for each in layers]),
-        edges=tuple([(tail, head) for tail, head in edges]),
-        key=key,
-        functional_key=functional_key,
+    return restored(
+        space,
+        tuple([_layer(each) if isinstance(each, str) else _layer(*each) for each in layers]),
+        tuple([(tail, head) for tail, head in edges]),
+        key,
+        functional_key,
     )
-    return found
+
+
+def restored(
+    space: str, layers: tuple[Layer, ...], edges: tuple[Edge, ...], key: str, functional_key: str
+) -> Architecture:
+    """Return an architecture from the values of one that was validated before, without another validation.
+
+    Args:
+        space: Name of the vocabulary.
+        layers: The layers in topological order.
+        edges: Sorted pairs of positions.
+        key: Its `key`, which is not computed again.
+        functional_key: Its `functional_key`, likewise.
+    """
+    network = Architecture.__new__(Architecture)
+    network.__dict__.update(space=space, layers=layers, edges=edges, key=key, functional_key=functional_key)
+    return network
 
 
 def _plain(layer: Layer) -> Any:

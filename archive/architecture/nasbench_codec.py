@@ -17,7 +17,9 @@ from archive.architecture.operations import INPUT, OUTPUT
 from archive.errors import CodecError
 
 Slot = tuple[int, int]
-_NB201_SLOTS: tuple[Slot, ...] = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+NB201_SLOTS: tuple[Slot, ...] = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
+"""The edges of a NAS-Bench-201 cell, in the order of its strings."""
+
 _NB201_TEXT = re.compile(r"\|(\w+)~0\|\+\|(\w+)~0\|(\w+)~1\|\+\|(\w+)~0\|(\w+)~1\|(\w+)~2\|", re.ASCII)
 _NB201_NONE = "none"
 
@@ -57,16 +59,16 @@ def to_nasbench101(architecture: Architecture) -> tuple[list[list[int]], list[st
 def from_nasbench201(text: str) -> Architecture:
     """Return the architecture of a NAS-Bench-201 string.
 
-    The table puts operations on edges, an architecture has them on layers: each of the six edges becomes a layer that
-    is fed by the layers ending where it begins. An edge whose operation is `none` is absent.
+    The table puts operations on edges, an architecture has them on layers. So each of the six edges becomes a layer,
+    fed by the layers of the edges that end where this one begins. An edge with the operation `none` is absent.
 
     Raises:
         CodecError: The text is no such string.
     """
-    found = _NB201_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
-    if found is None:
+    match = _NB201_TEXT.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
         raise CodecError(f"a NAS-Bench-201 string looks like |a~0|+|b~0|c~1|+|d~0|e~1|f~2|, got {shown(text)}")
-    slots = {slot: op for slot, op in zip(_NB201_SLOTS, found.groups(), strict=True) if op != _NB201_NONE}
+    slots = {slot: op for slot, op in zip(NB201_SLOTS, match.groups(), strict=True) if op != _NB201_NONE}
     return built("nasbench201", *_nb201_graph(slots))
 
 
@@ -84,6 +86,12 @@ def to_nasbench201(architecture: Architecture) -> str:
     if not texts:
         raise CodecError("no NAS-Bench-201 string describes this architecture: its layers are no edges of one cell")
     return min(texts)
+
+
+def nasbench201_text(operations: Sequence[str]) -> str:
+    """Return the NAS-Bench-201 string of six operations in the order of `NB201_SLOTS`, `none` for an absent edge."""
+    a, b, c, d, e, f = operations
+    return f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|"
 
 
 def _check_space(architecture: Architecture, space: str) -> None:
@@ -132,11 +140,11 @@ def _nb201_graph(slots: Mapping[Slot, str]) -> tuple[list[Layer], list[Edge]]:
 def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
     """Yield the ways to put the inner layers on edges of a cell that give exactly the architecture's edges."""
     inner = len(architecture.layers) - 2
-    if inner > len(_NB201_SLOTS):
+    if inner > len(NB201_SLOTS):
         return
     last, edges = inner + 1, set(architecture.edges)
     allowed = [
-        [slot for slot in _NB201_SLOTS if ((0, u) in edges, (u, last) in edges) == (slot[0] == 0, slot[1] == 3)]
+        [slot for slot in NB201_SLOTS if ((0, u) in edges, (u, last) in edges) == (slot[0] == 0, slot[1] == 3)]
         for u in range(1, last)
     ]
     if (0, last) in edges:
@@ -150,8 +158,4 @@ def _nb201_placements(architecture: Architecture) -> Iterator[tuple[Slot, ...]]:
 
 def _nb201_text(architecture: Architecture, slots: Sequence[Slot]) -> str:
     ops = {slot: architecture.layers[u].op for u, slot in enumerate(slots, start=1)}
-    nodes = (
-        "|" + "|".join(f"{ops.get((begin, end), _NB201_NONE)}~{begin}" for begin in range(end)) + "|"
-        for end in (1, 2, 3)
-    )
-    return "+".join(nodes)
+    return nasbench201_text([ops.get(slot, _NB201_NONE) for slot in NB201_SLOTS])

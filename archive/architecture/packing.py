@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.compact import restored
 from archive.architecture.graph import Architecture, Layer
 from archive.cache import Arrays
 
@@ -45,7 +46,7 @@ def pack(architectures: Sequence[Architecture]) -> Arrays:
 def unpack(space: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Architecture, ...]:
     """Return the architectures of a space from the arrays of `pack`.
 
-    They are not validated again and their keys are not computed, which takes a hundred times as long as the rest.
+    They are not validated again, which would take a hundred times as long as the rest.
     """
     alphabet = [Layer(*letter) for letter in json.loads(arrays["alphabet"].tobytes())]
     edges = list(map(tuple, arrays["edges"].tolist()))
@@ -56,20 +57,14 @@ def unpack(space: str, arrays: Mapping[str, NDArray[Any]]) -> tuple[Architecture
         texts(arrays["functional_keys"]),
         strict=True,
     )
-    return tuple([_restored(space, *values) for values in columns])
+    return tuple([restored(space, *values) for values in columns])
 
 
 def texts(names: NDArray[Any]) -> list[str]:
     """Return an array of bytes as strings."""
-    found: list[str] = names.astype("U").tolist()
-    return found
+    strings: list[str] = names.astype("U").tolist()
+    return strings
 
 
 def _cut(flat: list[Any], starts: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
     return (tuple(flat[begin:end]) for begin, end in pairwise(starts.tolist()))
-
-
-def _restored(space: str, layers: tuple[Any, ...], edges: tuple[Any, ...], key: str, functional: str) -> Architecture:
-    found = Architecture.__new__(Architecture)
-    found.__dict__.update(space=space, layers=layers, edges=edges, key=key, functional_key=functional)
-    return found

@@ -24,6 +24,7 @@ from archive import settings
 from archive.api import Archive
 from archive.architecture import codec
 from archive.architecture.graph import Architecture, Layer
+from archive.architecture.nasbench_codec import nasbench201_text
 from archive.database.connection import Connection
 from archive.errors import UsageError
 from archive.exchange.importers.external import ExternalResult, add
@@ -185,9 +186,5 @@ def _synthetic_table() -> Iterator[dict[str, Any]]:
     operations = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
     columns = ("cifar10_valid_12ep", "cifar10_valid_200ep", "cifar10_test_200ep", "cifar100_test_200ep")
     metrics = (*columns, "train_seconds_200ep", "flops_millions", "params_millions", "latency_ms")
-    for index, (a, b, c, d, e, f) in enumerate(itertools.product(operations, repeat=6)):
-        yield {
-            "index": index,
-            "arch_str": f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|",
-            **{name: 50 + index / 1000 for name in metrics},
-        }
+    for index, cell in enumerate(itertools.product(operations, repeat=6)):
+        yield {"index": index, "arch_str": nasbench201_text(cell), **{name: 50 + index / 1000 for name in metrics}}

@@ -7,8 +7,8 @@ from typing import final
 
 import numpy as np
 
-from archive.architecture.codec import from_nasbench201, to_nasbench201
 from archive.architecture.graph import Architecture
+from archive.architecture.nasbench_codec import NB201_SLOTS, from_nasbench201, nasbench201_text, to_nasbench201
 from archive.architecture.operations import NASBENCH201
 from archive.errors import CodecError, InvalidArchitectureError
 from archive.spaces.base import NONE, Mutation, check_space
@@ -17,9 +17,7 @@ from archive.spaces.decisions import Decision, Decisions, Vector
 from archive.spaces.nasbench201_cells import cells
 
 _CHOICES = (NONE, *NASBENCH201.of_group("cell"))
-# The edges of a cell, in the order of its strings.
-_SLOTS = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
-_EDGES = len(_SLOTS)
+_EDGES = len(NB201_SLOTS)
 
 
 @final
@@ -36,7 +34,7 @@ class NasBench201(CellSpace):
             operations = _operations(architecture)
         except CodecError as error:
             raise InvalidArchitectureError(str(error)) from None
-        return {f"{tail}-{head}": operation for (tail, head), operation in zip(_SLOTS, operations, strict=True)}
+        return {f"{tail}-{head}": operation for (tail, head), operation in zip(NB201_SLOTS, operations, strict=True)}
 
     def validate(self, architecture: Architecture) -> None:
         """Check that a string of the table describes the architecture.
@@ -87,7 +85,7 @@ class NasBench201(CellSpace):
 class EdgeDecisions(Decisions):
     """The operation on each edge, in the order of the table's strings."""
 
-    decisions = tuple(Decision(f"edge {tail}-{head}", _CHOICES) for tail, head in _SLOTS)
+    decisions = tuple(Decision(f"edge {tail}-{head}", _CHOICES) for tail, head in NB201_SLOTS)
 
     def needed(self, made: Sequence[int]) -> bool:
         """Every edge has an operation."""
@@ -111,5 +109,4 @@ def _operations(architecture: Architecture) -> list[str]:
 
 
 def _cell(operations: list[str]) -> Architecture:
-    a, b, c, d, e, f = operations
-    return from_nasbench201(f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|")
+    return from_nasbench201(nasbench201_text(operations))

@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 
 from archive.architecture import packing
-from archive.architecture.codec import from_nasbench201
 from archive.architecture.graph import Architecture
+from archive.architecture.nasbench_codec import from_nasbench201, nasbench201_text
 from archive.architecture.operations import NASBENCH201
 from archive.cache import Arrays
 from archive.spaces.tables.classes import Described
@@ -66,20 +66,20 @@ def described() -> Mapping[tuple[str, ...], Described]:
 def strings() -> list[str]:
     """Return all strings of the table, by the order of the operations of the space, the last edge changing fastest."""
     choices = ("none", *NASBENCH201.of_group("cell"))
-    return [f"|{a}~0|+|{b}~0|{c}~1|+|{d}~0|{e}~1|{f}~2|" for a, b, c, d, e, f in product(choices, repeat=6)]
+    return [nasbench201_text(operations) for operations in product(choices, repeat=6)]
 
 
 def listed() -> Arrays:
     """Compute the arrays of the file, with the keys as texts and with `functional_keys`."""
-    found: dict[str, tuple[int, Architecture]] = {}
+    members: dict[str, tuple[int, Architecture]] = {}
     networks = [from_nasbench201(text) for text in strings()]
     for number, network in enumerate(networks):
         if network.key == network.functional_key:
-            found.setdefault(network.key, (number, network))
-    place = {key: at for at, key in enumerate(found)}
+            members.setdefault(network.key, (number, network))
+    place = {key: at for at, key in enumerate(members)}
     return {
-        **packing.pack([network for _, network in found.values()]),
-        "strings": np.array([number for number, _ in found.values()], np.int16),
+        **packing.pack([network for _, network in members.values()]),
+        "strings": np.array([number for number, _ in members.values()], np.int16),
         "classes": np.array([place[network.functional_key] for network in networks], np.int16),
         "sizes": np.array([(len(network.layers), len(network.edges)) for network in networks], np.uint8),
     }
