@@ -106,10 +106,10 @@ class Decisions(ABC):
     def decode(self, made: Vector) -> Architecture | None:
         """Return the member that the decisions describe; None if they describe no member."""
         try:
-            found = self.build(made)
+            network = self.build(made)
         except InvalidArchitectureError:
             return None
-        return found if self.space.contains(found) else None
+        return network if self.space.contains(network) else None
 
 
 @final

@@ -12,9 +12,9 @@ function.
 | `skip_concat` | concat(G, u, v)  | an edge from u to v, which concatenates            | zeros for new inputs of v   |
 
 A layer with several parents concatenates them, and only residual blocks add. So an additive connection is a separate
-block, and there is no `skip_add` in a vocabulary without such blocks (`mlp`). As in the paper's network level, the
-output of a layer changes the input of others: the effective area. Graphs contain no input sizes, so an operation
-changes only the layer that it names; `effective_area` lists the layers with other weights to adapt.
+block, and there is no `skip_add` in a vocabulary without such blocks (`mlp`). Graphs contain no input sizes, so an
+operation changes only the layer that it names. The weights of the layers that read its output change, too: the paper's
+effective area (`archive.trainer.morphism`).
 
 The identity passes an activation unchanged only if values are never negative (all of `cnn` but the input; relu, crelu,
 logistic and softplus of `mlp`). After the other operations of `mlp` the new layer is a crelu, which keeps both signs.
@@ -118,32 +118,17 @@ def additions(architecture: Architecture, layer: int) -> tuple[str, ...]:
 def widths(architecture: Architecture) -> tuple[int | None, ...]:
     """Return the output channels or features of each layer; None if they depend on the input, or for the ends."""
     words = vocabulary(architecture.space)
-    found: list[int | None] = []
+    outputs: list[int | None] = []
     for layer, parents in zip(architecture.layers, architecture.parents, strict=True):
         if words[layer.op].group in _ENDS:
-            found.append(None)
+            outputs.append(None)
         elif layer.units is not None:
-            found.append(2 * layer.units if layer.op == "crelu" else layer.units)
+            outputs.append(2 * layer.units if layer.op == "crelu" else layer.units)
         else:
-            incoming = [found[parent] for parent in parents]
+            incoming = [outputs[parent] for parent in parents]
             known = [width for width in incoming if width is not None]
-            found.append(sum(known) if known and len(known) == len(incoming) else None)
-    return tuple(found)
-
-
-def effective_area(architecture: Architecture, layer: int) -> tuple[int, ...]:
-    """Return the layers with weights and more inputs after a layer is widened: its children, behind any pools."""
-    words = vocabulary(architecture.space)
-    found: set[int] = set()
-    stack = [layer]
-    while stack:
-        for child in architecture.children[stack.pop()]:
-            group = words[architecture.layers[child].op].group
-            if group != "output" and child not in found:
-                found.add(child)
-                if group == "pool":
-                    stack.append(child)
-    return tuple(sorted(u for u in found if words[architecture.layers[u].op].group != "pool"))
+            outputs.append(sum(known) if known and len(known) == len(incoming) else None)
+    return tuple(outputs)
 
 
 def choices(architecture: Architecture) -> dict[str, list[Choice]]:

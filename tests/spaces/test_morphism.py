@@ -96,7 +96,6 @@ def test_deepen_keeps_both_signs_with_a_crelu():
 def test_widen_shares_copies_out():
     child = morphism.widen(MLP, 1)
     assert child.layers[1] == Layer("relu", 16)
-    assert morphism.effective_area(MLP, 1) == (2,)
     parent, new = built(MLP), built(child, seed=9)
     copied(new, parent, {3: 3, 4: 4})
     with torch.no_grad():
@@ -129,15 +128,6 @@ def test_skip_concat_is_blind_to_what_is_new():
         new.layers[3].affine.weight.copy_(torch.cat([torch.zeros(6, 8), old.weight], dim=1))
         new.layers[3].affine.bias.copy_(old.bias)
     same_function(parent, new, MLP)
-
-
-def test_effective_area_reaches_through_pools():
-    branched = morphism.skip_concat(CNN, 1, 4 - 1)
-    pools = [u for u, layer in enumerate(branched.layers) if layer.op.endswith("pool")]
-    area = morphism.effective_area(branched, 1)
-    assert [branched.layers[u].op for u in area] == ["conv5"]
-    assert not set(area) & set(pools)
-    assert morphism.effective_area(CNN, 4) == (5,)
 
 
 def test_widths_add_up_where_layers_meet():

@@ -20,7 +20,7 @@ from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
 from archive.spaces import nasbench201_cells
-from archive.spaces.tables import reader
+from archive.spaces.tables import parser, reader
 from archive.spaces.tables.reader import Table
 from tests.support import data_dir, examples
 
@@ -217,7 +217,7 @@ def test_a_second_process_reads_what_the_first_one_parsed(write, monkeypatch):
     path = many(write)
     first = Table.load(path)
     forget()
-    monkeypatch.setattr(reader, "_parsed", None)
+    monkeypatch.setattr(reader, "parsed", None)
     second = Table.load(path)
     assert second is not first and content(second) == content(first)
     # None of the architectures knows more, or other things, than one that was read from the file's text.
@@ -287,10 +287,10 @@ def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, 
     values = [str(value) if value > 0.1 else "" for value in rng.random(rows)]
     lines = ["arch_str,accuracy", *(f"{text},{value}" for text, value in zip(texts, values, strict=True))]
     content = "\n".join(lines).encode()
-    looked_up = reader._parsed(Path("table.csv"), content)
+    looked_up = parser.parsed(Path("table.csv"), content)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "FORMS", [form._replace(known=dict) for form in reader.FORMS])
-        read = reader._parsed(Path("table.csv"), content)
+        patch.setattr(parser, "FORMS", [form._replace(known=dict) for form in parser.FORMS])
+        read = parser.parsed(Path("table.csv"), content)
     assert looked_up.keys() == read.keys()
     for name in read:
         assert looked_up[name].dtype == read[name].dtype

@@ -78,12 +78,13 @@ def steps(architecture: Architecture, number: int, limits: Limits, check: Check,
     walk, names = [architecture], list[str]()
     taken = 0
     while taken < number or (taken and not names):
-        found = _step(walk[-1], limits, check, rng)
-        if found is None:
+        step = _step(walk[-1], limits, check, rng)
+        if step is None:
             break
         taken += 1
-        at = _position(found[0], walk)
-        walk, names = [*walk[:at], found[0]], [*names, found[1]][:at]
+        child, name = step
+        at = _position(child, walk)
+        walk, names = [*walk[:at], child], [*names, name][:at]
     return Mutation(walk[-1], tuple(names))
 
 
@@ -149,14 +150,14 @@ def _dec_single(architecture: Architecture, limits: Limits, rng: np.random.Gener
 
 def _inc_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     possible = set(resizable(architecture, limits, +1))
-    found = [run for run in runs(architecture) if possible.issuperset(run)]
-    return apply.inc_en_masse(architecture, _pick(found, rng)) if found else None
+    candidates = [run for run in runs(architecture) if possible.issuperset(run)]
+    return apply.inc_en_masse(architecture, _pick(candidates, rng)) if candidates else None
 
 
 def _dec_en_masse(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
     possible = set(resizable(architecture, limits, -1))
-    found = [run for run in runs(architecture) if possible.issuperset(run)]
-    return apply.dec_en_masse(architecture, _pick(found, rng)) if found else None
+    candidates = [run for run in runs(architecture) if possible.issuperset(run)]
+    return apply.dec_en_masse(architecture, _pick(candidates, rng)) if candidates else None
 
 
 def _dup_path(architecture: Architecture, limits: Limits, rng: np.random.Generator) -> Architecture | None:
@@ -182,7 +183,7 @@ def _remove_layer(architecture: Architecture, limits: Limits, rng: np.random.Gen
 
 
 def _reconnection(architecture: Architecture, layer: int, rng: np.random.Generator) -> list[Edge]:
-    parents, children = (list(_shuffled(found, rng)) for found in apply.orphans(architecture, layer))
+    parents, children = (list(_shuffled(layers, rng)) for layers in apply.orphans(architecture, layer))
     edges = []
     while parents or children:
         tail = parents.pop() if parents else _pick(architecture.parents[layer], rng)

@@ -17,15 +17,11 @@ NAS-Bench-201 and in [0, 1] in NAS-Bench-101.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
-import io
 import json
 import os
 import re
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -38,16 +34,8 @@ from archive import cache
 from archive.architecture import packing
 from archive.architecture.graph import Architecture
 from archive.cache import Arrays
-from archive.errors import (
-    CodecError,
-    InvalidArchitectureError,
-    SettingsError,
-    UnknownNameError,
-    UnusableFileError,
-    UsageError,
-)
-from archive.spaces.tables.classes import Described, classes
-from archive.spaces.tables.forms import FORMS, TableForm
+from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UnusableFileError, UsageError
+from archive.spaces.tables.parser import parsed
 
 Floats = NDArray[np.float64]
 Number = TypeVar("Number", np.float64, np.int64)
@@ -149,7 +137,7 @@ class Table:
         return cls.named(reference) if reference in NAMED else cls.load(reference)
 
     def __len__(self) -> int:
-        """How many architectures there are."""
+        """Number of architectures."""
         return len(self.index)
 
     def __repr__(self) -> str:
@@ -193,13 +181,13 @@ class Table:
             raise InvalidArchitectureError(
                 f"the table {self.origin} holds architectures of space {self.space}, got one of {architecture.space}"
             )
-        found = self.index.get(architecture.functional_key)
-        if found is None:
+        position = self.index.get(architecture.functional_key)
+        if position is None:
             raise InvalidArchitectureError(
                 f"the table {self.origin} does not hold the architecture {architecture.key[:8]} "
                 f"(it has {len(self):,} of {self.space})"
             )
-        return found
+        return position
 
     def __reduce__(self) -> tuple[Callable[[str], Self], tuple[str]]:
         """Pickle as the call that reads it."""
@@ -234,63 +222,10 @@ def _load(path: Path, _modified: int, _size: int) -> Table:
     identity = f"{sha256} {path.suffix == '.gz'}"
     kept = cache.read("tables", identity)
     if kept is None:
-        kept = _parsed(path, content)
+        kept = parsed(path, content)
         if kept["rows"].sum() >= cache.WORTH:
             cache.write("tables", identity, kept)
     return Table(kept, str(path), sha256)
-
-
-def _parsed(path: Path, content: bytes) -> Arrays:
-    """Return the content of a table's file."""
-    try:
-        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
-        head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
-    form = _form(path, head)
-    # Loading the precomputed cells takes as long as parsing hundreds of rows.
-    known = form.known() if len(rows) >= cache.WORTH else {}
-    cells = [_cell(path, form, head, row, number, known) for number, row in enumerate(rows, 1)]
-    columns: dict[str, list[float]] = {}
-    unusable: dict[str, str] = {}
-    for at, name in enumerate(head):
-        if name not in (*form.cell, *form.labels):
-            try:
-                columns[name] = [float(row[at]) if row[at].strip() else np.nan for row in rows]
-            except ValueError as error:
-                unusable[name] = str(error)
-    return classes(form.space, cells, columns, unusable)
-
-
-def _form(path: Path, head: Sequence[str]) -> TableForm:
-    repeated = {name for name in head if head.count(name) > 1}
-    if repeated:
-        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
-    for form in FORMS:
-        if set(form.cell) <= set(head):
-            return form
-    wanted = ", or ".join(" and ".join(form.cell) for form in FORMS)
-    fault = f"{path} describes no cells: it needs the columns {wanted}"
-    raise UnusableFileError(fault, f"{fault}, got {', '.join(head[:8]) or 'none'}")
-
-
-def _cell(
-    path: Path,
-    form: TableForm,
-    head: Sequence[str],
-    row: Sequence[str],
-    number: int,
-    known: Mapping[tuple[str, ...], Described],
-) -> Described:
-    try:
-        if len(row) != len(head):
-            raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
-        texts = tuple(row[head.index(name)] for name in form.cell)
-        return known.get(texts) or Described.of(form.read(*texts))
-    except (CodecError, InvalidArchitectureError) as error:
-        raise UnusableFileError(
-            f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
-        ) from None
 
 
 def _frozen(values: NDArray[Number]) -> NDArray[Number]:

@@ -69,8 +69,8 @@ class TableSpace(Space):
 
     def decisions(self) -> Decisions | None:
         """Return the decisions of the space; they decode to networks of the table only."""
-        found = self._space.decisions()
-        return super().decisions() if found is None else found.within(self)
+        decisions = self._space.decisions()
+        return super().decisions() if decisions is None else decisions.within(self)
 
     def initial_pool(self, rng: np.random.Generator | None = None) -> list[Architecture]:
         """Return ten random members; all of them where the table has fewer."""

@@ -1,0 +1,84 @@
+"""Parser of the files of tables: rows with a cell and numbers each, as arrays grouped by network."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from archive import cache
+from archive.cache import Arrays
+from archive.errors import CodecError, InvalidArchitectureError, UnusableFileError
+from archive.spaces.tables.classes import Described, classes
+from archive.spaces.tables.forms import FORMS, TableForm
+
+
+def parsed(path: Path, content: bytes) -> Arrays:
+    """Return the arrays of a table (`archive.spaces.tables.classes.classes`).
+
+    Args:
+        path: The file, for messages; the suffix `.gz` means that it is compressed.
+        content: Its bytes.
+
+    Raises:
+        UnusableFileError: It is no table, or a row describes no cell.
+    """
+    try:
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
+        head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
+    form = _form(path, head)
+    # Loading the precomputed cells takes as long as parsing hundreds of rows.
+    known = form.known() if len(rows) >= cache.WORTH else {}
+    cells = [_cell(path, form, head, row, number, known) for number, row in enumerate(rows, 1)]
+    names = {at: name for at, name in enumerate(head) if name not in (*form.cell, *form.labels)}
+    return classes(form.space, cells, *_columns(rows, names))
+
+
+def _form(path: Path, head: Sequence[str]) -> TableForm:
+    repeated = {name for name in head if head.count(name) > 1}
+    if repeated:
+        raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
+    for form in FORMS:
+        if set(form.cell) <= set(head):
+            return form
+    needed = ", or ".join(" and ".join(form.cell) for form in FORMS)
+    fault = f"{path} describes no cells: it needs the columns {needed}"
+    raise UnusableFileError(fault, f"{fault}, got {', '.join(head[:8]) or 'none'}")
+
+
+def _cell(
+    path: Path,
+    form: TableForm,
+    head: Sequence[str],
+    row: Sequence[str],
+    number: int,
+    known: Mapping[tuple[str, ...], Described],
+) -> Described:
+    try:
+        if len(row) != len(head):
+            raise CodecError(f"it has {len(row)} entries, the head has {len(head)}")
+        texts = tuple(row[head.index(name)] for name in form.cell)
+        return known.get(texts) or Described.of(form.read(*texts))
+    except (CodecError, InvalidArchitectureError) as error:
+        raise UnusableFileError(
+            f"row {number} of {path} describes no cell", f"row {number} of {path} cannot be read: {error}"
+        ) from None
+
+
+def _columns(rows: Sequence[Sequence[str]], names: Mapping[int, str]) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Return the columns of numbers by name, NaN for empty entries, and why the other columns are unusable."""
+    columns: dict[str, list[float]] = {}
+    unusable: dict[str, str] = {}
+    for at, name in names.items():
+        try:
+            columns[name] = [float(row[at]) if row[at].strip() else np.nan for row in rows]
+        except ValueError as error:
+            unusable[name] = str(error)
+    return columns, unusable
