@@ -32,7 +32,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     other columns become metrics.
     """
     from archive.exchange.importers.external import add
-    from archive.exchange.importers.table import findings
+    from archive.exchange.importers.table import external_results
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.tabular import TabularTask
 
@@ -41,7 +41,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
         raise UsageError(f"only a tabular task can be imported, and networks are trained on {task!r}")
     column = tabular.protocol(protocol).name
     with open_archive(ctx) as archive:
-        count = add(archive, tabular.name, column, findings(tabular, column), direction=tabular.direction)
+        count = add(archive, tabular.name, column, external_results(tabular, column), direction=tabular.direction)
     _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
 
 
@@ -55,11 +55,11 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
 def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> None:
     """Import an official NAS-Bench-101 FILE, nasbench_only108.tfrecord, as evaluations of nb101."""
     from archive.exchange.importers.external import add
-    from archive.exchange.importers.nasbench101 import TASK, findings
+    from archive.exchange.importers.nasbench101 import TASK, external_results
 
     protocol = f"{TASK}/{epochs}"
     with open_archive(ctx) as archive:
-        count = add(archive, TASK, protocol, findings(file, int(epochs)), direction="maximise")
+        count = add(archive, TASK, protocol, external_results(file, int(epochs)), direction="maximise")
     _print_counts({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
 
 
@@ -78,14 +78,14 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     takes several times its size in memory; `archive import table nb201-cifar10` takes little.
     """
     from archive.exchange.importers.external import add
-    from archive.exchange.importers.nasbench201 import TASKS, findings, read
+    from archive.exchange.importers.nasbench201 import TASKS, external_results, read
 
     if task not in TASKS:
         raise UnknownNameError("task of NAS-Bench-201", task, TASKS)
     content = read(file)
     protocol = f"nb201/{epochs}"
     with open_archive(ctx) as archive:
-        count = add(archive, task, protocol, findings(file, content, task, int(epochs)), direction="maximise")
+        count = add(archive, task, protocol, external_results(file, content, task, int(epochs)), direction="maximise")
     _print_counts({"task": task, "protocol": protocol, "evaluations": count}, as_json)
 
 

@@ -23,12 +23,12 @@ def measure(mutations: int = 1500, seed: int = 0) -> list[Figure]:
     Returns:
         One figure for each space and range of sizes, in milliseconds.
     """
-    found = []
+    figures = []
     for name in ("cnn", "mlp"):
         for low, high in _SIZES:
             milliseconds = _mean_milliseconds(name, low, high, mutations, np.random.default_rng(seed))
-            found.append(Figure(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", "<= 1"))
-    return found
+            figures.append(Figure(f"one {name} mutation, {low} to {high} layers", milliseconds, "ms", "<= 1"))
+    return figures
 
 
 def _mean_milliseconds(name: str, low: int, high: int, mutations: int, rng: np.random.Generator) -> float:

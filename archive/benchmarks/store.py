@@ -75,7 +75,7 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
         yield Figure("resident memory, idle and empty", embedded.status(own).rss_bytes / 2**20, "MiB", "<= 300")
         begin = time.perf_counter()
         archive = Archive(connection)
-        count = add(archive, "nb201-cifar10", "nb201/200", map(_finding, table), direction="maximise")
+        count = add(archive, "nb201-cifar10", "nb201/200", map(_external_result, table), direction="maximise")
         yield Figure(f"import of {count:,} NAS-Bench-201 cells", time.perf_counter() - begin, "s", "<= 90")
         # The following figures need an archive of realistic size.
         networks = _networks(ARCHITECTURES + PROPOSALS)
@@ -90,7 +90,7 @@ def _measure(own: settings.Settings, table: Sequence[Mapping[str, Any]]) -> Iter
         yield _rate(name, PROPOSALS, ">= 67", _store_answered, archive, "answered", networks[ARCHITECTURES:])
 
 
-def _finding(row: Mapping[str, Any]) -> ExternalResult:
+def _external_result(row: Mapping[str, Any]) -> ExternalResult:
     """Return a row of the table; accuracies are in percent, sizes in millions."""
     metrics = {name: float(value) for name, value in row.items() if name not in ("index", "arch_str")}
     result = Result(metrics["cifar10_valid_200ep"] / 100, metrics, epochs=200, seconds=metrics["train_seconds_200ep"])

@@ -87,7 +87,7 @@ def write_all(tx: ManagedTransaction, statement: str, rows: Sequence[Mapping[str
     Raises:
         IncompleteWriteError: It wrote fewer; the connection then runs the transaction again.
     """
-    found = tx.run(statement, rows=list(rows), **parameters).single(strict=True)
-    if found["written"] != len(rows):
-        raise IncompleteWriteError(found["written"], [str(row["id"]) for row in rows])
-    return found
+    record = tx.run(statement, rows=list(rows), **parameters).single(strict=True)
+    if record["written"] != len(rows):
+        raise IncompleteWriteError(record["written"], [str(row["id"]) for row in rows])
+    return record

@@ -17,9 +17,9 @@ from archive.exchange.merge import merged
 from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import SHAPES, Record, architecture_of
 from archive.store import architectures, distances, study_creation
-from archive.store.evaluations import TASK, task_id
+from archive.store.evaluations import TASK
 from archive.store.participants import agent_id
-from archive.store.properties import proposal_id, study_of
+from archive.store.properties import proposal_id, space_id, study_of, task_id
 from archive.store.records import State
 
 if TYPE_CHECKING:
@@ -96,8 +96,12 @@ def _evaluations(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
 
 
 def _proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Record]:
+    return {id_: reading.proposal_of(row) for id_, row in _rows_of_proposals(ask, records).items()}
+
+
+def _rows_of_proposals(ask: Ask, records: Sequence[Record]) -> dict[str, Mapping[str, Any]]:
     rows = ask(reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records}))
-    return {row["properties"]["id"]: reading.proposal_of(row) for row in rows}
+    return {row["properties"]["id"]: row for row in rows}
 
 
 def _write_agents(tx: ManagedTransaction, records: Sequence[Record]) -> int:
@@ -125,7 +129,7 @@ def _write_studies(tx: ManagedTransaction, records: Sequence[Record]) -> int:
         {
             **record,
             "task_id": task_id(record["task"], record["protocol"]),
-            "space_id": f"{record['space']} {record['space_config']}",
+            "space_id": space_id(record["space"], record["space_config"]),
             "direction": record["properties"]["direction"],
         }
         for record in changed.values()
@@ -147,16 +151,16 @@ def _write_architectures(tx: ManagedTransaction, records: Sequence[Record]) -> i
     architectures.store(tx, networks)
     rows = reading.properties_of_networks(reading.asking_within(tx), [network.key for network in networks])
     stored = {key: {"key": key, "properties": properties} for key, properties in rows}
-    given = [{"key": record["key"], "properties": record["properties"]} for record in records]
-    changed = _merged("architecture", stored, given)
+    loaded = [{"key": record["key"], "properties": record["properties"]} for record in records]
+    changed = _merged("architecture", stored, loaded)
     _run(tx, statements.NETWORK, list(changed.values()))
     return len(new | changed.keys())
 
 
 def _write_morphs(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Architecture", {record["parent"] for record in records})
-    found = reading.morphs(reading.asking_within(tx), sorted({record["child"] for record in records}))
-    stored = {identity("morph", row): row for page in found for row in page}
+    pages = reading.morphs(reading.asking_within(tx), sorted({record["child"] for record in records}))
+    stored = {identity("morph", row): row for page in pages for row in page}
     return _run(tx, statements.MORPH, list(_merged("morph", stored, records).values()))
 
 
@@ -178,13 +182,10 @@ def _write_evaluations(tx: ManagedTransaction, records: Sequence[Record]) -> int
 
 def _write_proposals(tx: ManagedTransaction, records: Sequence[Record]) -> int:
     lock(tx, "Study", {record["study"] for record in records})
-    rows = reading.asking_within(tx)(
-        reading.PROPOSALS, ids=sorted({identity("proposal", record) for record in records})
-    )
-    stored = {row["properties"]["id"]: reading.proposal_of(row) for row in rows}
-    running = {row["properties"]["id"]: row["properties"] for row in rows}
-    changed = _merged("proposal", stored, records)
-    new = [{**_settled(running.get(id_), record), "id": id_} for id_, record in changed.items()]
+    rows = _rows_of_proposals(reading.asking_within(tx), records)
+    changed = _merged("proposal", {id_: reading.proposal_of(row) for id_, row in rows.items()}, records)
+    nodes = {id_: row["properties"] for id_, row in rows.items()}
+    new = [{**_settled(nodes.get(id_), record), "id": id_} for id_, record in changed.items()]
     _run(tx, statements.REWRITTEN, [{"study": name} for name in sorted({row["study"] for row in new})])
     _run(tx, statements.PROPOSAL, new)
     _run(tx, statements.MADE, [row for row in new if row["agent"]])

@@ -31,16 +31,20 @@ def parsed(path: Path, number: int, line: bytes) -> Record:
         record = json.loads(line, object_hook=_float_or_map, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         why = "it nests too deep" if isinstance(error, RecursionError) else f"{error}"
-        raise UsageError(f"line {number} of {path} is no JSON: {brief(why)}") from None
+        raise UsageError(f"line {number} of {path} is no JSON: {why:.80}") from None
     if not isinstance(record, dict):
         raise UsageError(f"line {number} of {path} must be a JSON object, got {brief(record)}")
     return record
 
 
-def brief(value: Any) -> str:
-    """Return a value as text of limited length for an error."""
-    text = value if isinstance(value, str) else ascii(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+def brief(value: Any, most: int = 80) -> str:
+    """Return a value as ASCII text of limited length for an error."""
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):
+        # An integer of thousands of digits, or lists nested without end.
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _finite(value: Any) -> Any:

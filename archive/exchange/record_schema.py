@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, UsageError
+from archive.exchange.record_lines import brief
 from archive.exchange.validators import (
     is_basis,
     is_claims,
@@ -157,7 +158,7 @@ def check(kind: str, record: Record) -> None:
         if name not in record:
             raise UsageError(f"{kind} has no field {name!r}")
         if not right(record[name]):
-            raise UsageError(f"{kind} has an invalid {name}: {_brief(record[name])}")
+            raise UsageError(f"{kind} has an invalid {name}: {_shown(record[name])}")
     for name in record:
         if name not in shape.fields:
             raise UsageError(f"{kind} has no field {name!r:.60}")
@@ -170,7 +171,7 @@ def check(kind: str, record: Record) -> None:
         and (record["result"] is None) == State(record["properties"]["state"]).evaluated
         and not promoted
     ):
-        raise UsageError(f"proposal is {record['properties']['state']} with the result {_brief(record['result'])}")
+        raise UsageError(f"proposal is {record['properties']['state']} with the result {_shown(record['result'])}")
 
 
 def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, Any]) -> None:
@@ -180,7 +181,7 @@ def _check_properties(kind: str, shape: RecordShape, properties: Mapping[str, An
     lengths = set()
     for name, value in properties.items():
         if not is_name(name) or name in shape.own or not _right(shape, name)(value):
-            raise UsageError(f"{kind} has an invalid property: {_brief(name)} = {_brief(value)}")
+            raise UsageError(f"{kind} has an invalid property: {_shown(name)} = {_shown(value)}")
         if name.startswith(CURVE):
             lengths.add(len(value))
     if len(lengths) > 1:
@@ -197,6 +198,10 @@ def _right(shape: RecordShape, name: str) -> Check:
     return shape.known.get(name, is_property)
 
 
+def _shown(value: Any) -> str:
+    return brief(value, 60)
+
+
 def architecture_of(record: Record) -> Architecture:
     """Return the network of an architecture record.
 
@@ -210,11 +215,3 @@ def architecture_of(record: Record) -> Architecture:
     if network.key != record["key"]:
         raise UsageError(f"architecture {record['key']} has layers whose key is {network.key}")
     return network
-
-
-def _brief(value: Any) -> str:
-    try:
-        text = ascii(value)
-    except (ValueError, RecursionError):
-        return f"a huge {type(value).__name__}"
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,7 +1,7 @@
-"""A study as rows for other programs: one row a proposal, with its result.
+"""Rows of a study for other programs: one row a proposal, with its result.
 
-`rows_of` reads them, metrics and hyperparameters as maps; `flat` gives each a column of its own. Times are ISO 8601 in
-UTC, values in the task's own unit.
+`rows_of` has metrics and hyperparameters as maps, `flat` has one column for each. Times are ISO 8601 in UTC, values in
+the task's own unit.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def flat(rows: Sequence[StudyRow]) -> list[StudyRow]:
 
 
 def to_csv(rows: Sequence[StudyRow]) -> str:
-    """Return flat rows as CSV with a line of names; what has no form of its own there is JSON, None is empty."""
+    """Return flat rows as CSV with a line of names; lists, maps and booleans are JSON, None is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0] if rows else _row_names())
@@ -85,7 +85,7 @@ def to_parquet(rows: Sequence[StudyRow]) -> bytes:
 
 
 def check_parquet() -> None:
-    """See that parquet can be written.
+    """Check that parquet can be written.
 
     Raises:
         SettingsError: pandas or pyarrow is not installed.
@@ -99,12 +99,12 @@ def write(path: Path, content: bytes, *, force: bool) -> None:
     """Write a file in one step.
 
     Args:
-        path: Its place.
-        content: What it holds.
-        force: Whether it takes the place of a file that is there.
+        path: Path of the file.
+        content: Its content.
+        force: Whether to replace an existing file.
 
     Raises:
-        UsageError: There is such a file, or the file system refuses it.
+        UsageError: The file exists, or cannot be written.
     """
     part = new_file.part_of(path)
     try:
@@ -119,7 +119,7 @@ def write(path: Path, content: bytes, *, force: bool) -> None:
 
 
 def _row(proposal: Proposal, result: Evaluation | None) -> StudyRow:
-    # What was found at a rung, and trained on since, is the result as it stands.
+    # A promoted proposal has the result of its last rung.
     return {
         "study": proposal.study,
         "proposal": proposal.id,

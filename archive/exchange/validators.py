@@ -58,10 +58,10 @@ def is_settings(value: Any) -> bool:
     if not is_text(value):
         return False
     try:
-        found = json.loads(value)
+        settings = json.loads(value)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and _depth(found) <= _MOST_NESTED
+    return isinstance(settings, dict) and _depth(settings) <= _MOST_NESTED
 
 
 def is_study_settings(value: Any) -> bool:

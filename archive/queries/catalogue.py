@@ -1,7 +1,7 @@
 """Catalogue of saved queries: the Cypher texts of `archive/queries`, one file each.
 
-    query_catalogue.names()
-    query_catalogue.get("cost").parameters
+    catalogue.names()
+    catalogue.get("cost").parameters
 
 A file begins with comments: a summary, then one line for each parameter, `// $name = default    Description.`; a
 parameter without a default is required. All queries only read, and run on both servers.

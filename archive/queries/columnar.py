@@ -23,6 +23,7 @@ from archive.database.user_query import QueryResult, run_query
 from archive.queries import catalogue, contributions
 from archive.store import result_columns
 from archive.store.properties import METRIC
+from archive.store.records import sign
 from archive.store.result_columns import StudyResults
 
 if TYPE_CHECKING:
@@ -61,18 +62,18 @@ def best_per_operation(connection: Connection, params: Parameters, deadline: flo
 
 def _best(group: Sequence[StudyResults], params: Parameters) -> Rows:
     columns, values, places = _usable(group)
-    sign = _sign(group, params)
+    better = _sign(group, params)
     networks, keys = _codes(columns["architecture"])
     sets, texts = _codes(columns["operations"])
     holding = [set(result_columns.parts(text)) for text in texts]
     rows = []
     for operation in sorted(set().union(*holding)):
         chosen = np.flatnonzero(np.array([operation in held for held in holding])[sets])
-        best = chosen[sign * values[chosen] == (sign * values[chosen]).max()]
+        best = chosen[better * values[chosen] == (better * values[chosen]).max()]
         first = min(keys[networks[at]] for at in best)
         rows.append((operation, _different(networks[chosen]), len(chosen), float(values[best[0]]),
                      float(values[chosen].mean()), first))  # fmt: skip
-    rows.sort(key=lambda row: (-sign * row[3], row[0]))
+    rows.sort(key=lambda row: (-better * row[3], row[0]))
     yield from ((*places, *row) for row in rows)
 
 
@@ -157,10 +158,10 @@ def lineage(connection: Connection, params: Parameters, deadline: float = math.i
     results = result_columns.read(connection, [params["study"]], ["architecture", "value"], deadline)
     best, score = None, -math.inf
     for one in results:
-        sign = -1.0 if one.direction == "minimise" else 1.0
+        better = sign(one.direction)
         for key, value in zip(one.columns["architecture"], one.columns["value"], strict=True):
-            if value is not None and (sign * value > score or (best is None and not math.isnan(value))):
-                best, score = key, sign * value
+            if value is not None and (better * value > score or (best is None and not math.isnan(value))):
+                best, score = key, better * value
     if best is None:
         return None
     query = f"MATCH (best:Architecture {{key: $best}})\n{catalogue.get('lineage').after('best')}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from archive.database.user_query import QueryResult
+from archive.store.records import sign
 
 COLUMNS = ["study", "agent", "used", "proposals", "points", "mean_points", "best_point"]
 
@@ -86,5 +87,4 @@ def _observed(based_on: str | None) -> dict[str, Any]:
 def _best(entry: _Used, known: Mapping[tuple[str, int], _Point]) -> float | None:
     points = [known[point] for point in entry.points]
     values = [point.value for point in points if point.value is not None and not math.isnan(point.value)]
-    better = min if points[0].direction == "minimise" else max
-    return better(values, default=None)
+    return max(values, key=lambda value: sign(points[0].direction) * value, default=None)

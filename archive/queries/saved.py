@@ -1,10 +1,10 @@
-"""Answers to saved queries (`archive.queries.catalogue`).
+"""Execution of saved queries (`archive.queries.catalogue`).
 
-    saved_queries.run(connection, "cost", {"task": "digits"})
+    saved.run(connection, "cost", {"task": "digits"})
 
-The answer is that of the query's text, with two exceptions. A computation that Cypher cannot express (a basis is text)
-is a function of the rows. A query over all results of a task is computed from columns of results
-(`archive.queries.columnar`), with the same rows. A study, task or protocol in a parameter must exist.
+The rows are those of the query's text. Two kinds of queries are computed in Python: what Cypher cannot express
+(`archive.queries.contributions`), and queries over all results of a task, which are faster from columns of results
+(`archive.queries.columnar`). A study, task or protocol in a parameter must exist.
 """
 
 from __future__ import annotations

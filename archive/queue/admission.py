@@ -148,7 +148,7 @@ def admit(connection: Connection, request: Request, *, again: bool = False) -> l
     """Store what there is room for, and return the new proposals.
 
     Args:
-        connection: To the archive.
+        connection: Connection to the archive.
         request: The request.
         again: Whether the request may have been granted before; the call then returns the proposals of that time.
 

@@ -1,10 +1,10 @@
-"""Cancelled proposals, and a second chance for those that were cancelled or have failed.
+"""Cancellation of proposals, and retries of cancelled and of failed ones.
 
     WAITING | RUNNING  --cancel-->  FAILED with the reason "cancelled"      PRUNED where an earlier rung has a result
     FAILED             --retry--->  WAITING with all its attempts           also PRUNED that did not reach its rung
 
-A cancelled proposal is no failure: it uses nothing of the budget, agents learn nothing from it, and it does not count
-where a search that keeps failing is given up. Its network is not proposed again in the study; a retry brings it back.
+A cancelled proposal is no failure: it uses nothing of the budget, agents learn nothing from it, and it is not one of
+the failures after which a search gives up. Its network is not proposed again in the study, but can be retried.
 
 A running proposal loses its lease, and its trainer stops the trial at the next report. A result that arrives in spite
 of that is kept, and the proposal is COMPLETE: whichever of completion and cancellation is committed first, no finished
@@ -38,16 +38,16 @@ RETURN p.id AS id, p.reason AS reason, p.cancelled AS cancelled, p.retried AS re
 """
 
 REASON_LENGTH = 1000
-"""Most characters of a user's reason that are kept."""
+"""Maximum number of characters of a user's reason that are kept."""
 
 
 def cancel(connection: Connection, ids: Sequence[str], reason: str | None = None) -> list[bool]:
     """Cancel proposals in one transaction: all of them, or none where one is refused.
 
     Args:
-        connection: The way to the archive.
-        ids: Of the proposals.
-        reason: Reason for people; it is recorded after the word "cancelled".
+        connection: Connection to the archive.
+        ids: Ids of the proposals.
+        reason: Reason for other users; it is recorded after the word "cancelled".
 
     Returns:
         For each id, whether this call cancelled it; False where it was cancelled before.
@@ -124,8 +124,8 @@ def _cancelled(row: Row, reason: str) -> Change | None:
         "reason": reason,
         "cancelled": [*(row["cancelled"] or ()), row["now"]],
     }
-    held = {"token": row["token"], "outcome": CANCELLED, "reason": reason, "log": None}
-    return Change(row["id"], properties, parted=held if state is State.RUNNING else None)
+    end = {"token": row["token"], "outcome": CANCELLED, "reason": reason, "log": None}
+    return Change(row["id"], properties, claim_end=end if state is State.RUNNING else None)
 
 
 def _retried(row: Row) -> Change | None:

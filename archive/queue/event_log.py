@@ -5,7 +5,7 @@
                     ├──────> lost | returned ──> claimed ──> …       claimed by another worker
                     └──────> pruned ──> promoted ──> claimed ──> …   from one rung to the next
                     (`archive.queue.successive_halving`)
-    cancelled | failed ──> retried ──> claimed ──> …                 at a user's wish (`archive.queue.cancellation`)
+    cancelled | failed ──> retried ──> claimed ──> …                 by a user (`archive.queue.cancellation`)
 
 Every claim is a `CLAIMED` relationship, which also holds how it ended if it gave no result. All times are the
 server's.
@@ -13,7 +13,7 @@ server's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
@@ -82,10 +82,11 @@ class Entry:
         proposal: Id of the proposal.
         number: Its number in the study.
         event: What happened.
-        who: Id of the agent that proposed, or of the worker of all other events.
-        details: Further properties: of a proposal its architecture, acquisition and basis; of a claim the attempt;
-            of a failure the reason; of a result value, epochs, seconds and device,
-            or the evaluation that it repeats.
+        who: Id of the agent for `proposed`, of the worker for all other events; None for those of users and of the
+            queue itself.
+        details: Further properties: of a proposal its architecture, acquisition and basis; of a claim the attempt; of
+            a failure the reason; of a result value, epochs, seconds and device, or the id of the evaluation that is
+            reused.
         log: End of the trial's log, for a failure that left one.
     """
 
@@ -114,9 +115,9 @@ class EventFollower:
     """Incremental reader of the events of a study, or of one proposal; each call reads only changed proposals.
 
     Args:
-        connection: The way to the archive.
+        connection: Connection to the archive.
         study: Name of the study.
-        proposal: Id of the one proposal that is followed.
+        proposal: Id of the one proposal to follow; None for all.
 
     Attributes:
         done: Whether no event can follow: all proposals have ended, and the budget is spent.
@@ -169,48 +170,67 @@ def _check_names(connection: Connection, study: str, proposal: str | None) -> No
         raise UnknownNameError("proposal", proposal, (), f"study {study} has none of this id")
 
 
-def _of_proposal(row: Row, claims: list[dict[str, Any]]) -> list[Entry]:
-    def entry(at: int | None, event: Event, who: str | None, details: Row, log: str | None = None) -> Entry:
-        return Entry(at, row["id"], row["number"], event, who, _known(details), log or None)
-
+def _of_proposal(row: Row, claims: Sequence[Row]) -> list[Entry]:
+    """Return the events of a proposal in their causal order."""
     cancelled = is_cancelled(State(row["state"]), row["reason"])
-    given_up = row["state"] == "FAILED" and not cancelled
-    entries = [entry(row["created"], "proposed", row["agent"], _suggestion(row))]
-    entries += [entry(at, "retried", None, {}) for at in row["retried"] or ()]
-    for at in (times := row["cancelled"] or []):
-        entries.append(
-            entry(at, "cancelled", None, {"reason": row["reason"] if cancelled and at == times[-1] else None})
-        )
+    failed = row["state"] == "FAILED" and not cancelled
+    # Where the last attempt failed for good, its end is the end of the proposal.
+    by_attempt = failed and bool(claims) and claims[-1]["outcome"] == "failed"
+    times = row["cancelled"] or []
+    entries = [_entry(row, row["created"], "proposed", row["agent"], _suggestion(row))]
+    entries += [_entry(row, at, "retried") for at in row["retried"] or ()]
+    for at in times:
+        reason = row["reason"] if cancelled and at == times[-1] else None
+        entries.append(_entry(row, at, "cancelled", details={"reason": reason}))
+    entries += _attempts(row, claims, by_attempt)
+    if failed and not by_attempt:
+        # One transaction records both ends, the claim's a moment after the proposal's.
+        last = max([row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])])
+        entries.append(_entry(row, last, "failed", row["worker"], {"reason": row["reason"]}))
+    return [*entries, *_result(row, claims)]
+
+
+def _attempts(row: Row, claims: Sequence[Row], by_attempt: bool) -> Iterator[Entry]:
+    """Yield the claims of a proposal, their ends without a result, and its promotions.
+
+    Args:
+        row: The proposal.
+        claims: Its claims, the first one first.
+        by_attempt: Whether the last claim's end is that of the proposal, and has its reason.
+    """
     attempt, retries = 1, list(row["retried"] or ())
     for claim in claims:
         if retries and retries[0] <= claim["at"]:
             retries, attempt = [at for at in retries if at > claim["at"]], 1
-        entries.append(entry(claim["at"], "claimed", claim["worker"], {"attempt": attempt}))
+        yield _entry(row, claim["at"], "claimed", claim["worker"], {"attempt": attempt})
         if claim["outcome"] not in (None, CANCELLED):
-            end = {"attempt": attempt, "reason": claim["reason"]}
-            if given_up and claim["outcome"] == "failed" and claim is claims[-1]:
-                given_up, end["reason"] = False, row["reason"]
+            final = by_attempt and claim is claims[-1]
+            end = {"attempt": attempt, "reason": row["reason"] if final else claim["reason"]}
             if claim["outcome"] == "pruned":
                 end = {"value": claim["value"], "epochs": claim["epochs"], "rung": claim["rung"] + 1}
-            entries.append(entry(claim["ended"], claim["outcome"], claim["worker"], end, claim["log"]))
+            yield _entry(row, claim["ended"], claim["outcome"], claim["worker"], end, claim["log"])
         if claim["promoted"] is not None:
-            entries.append(entry(claim["promoted"], "promoted", None, {"rung": claim["rung"] + 2}))
+            yield _entry(row, claim["promoted"], "promoted", details={"rung": claim["rung"] + 2})
         # A returned claim costs no attempt, and a promotion resets the count.
         attempt = 1 if claim["promoted"] is not None else attempt + (claim["outcome"] != "returned")
+
+
+def _result(row: Row, claims: Sequence[Row]) -> Iterator[Entry]:
+    """Yield the result of a proposal, unless the end of a claim at a rung tells it."""
     at_rung = row["state"] == "PRUNED" and any(claim["outcome"] == "pruned" for claim in claims)
-    if row["state"] in ("COMPLETE", "PRUNED") and not at_rung:
-        # The first result may have come from a worker that had lost its lease.
-        who = next(
-            (claim["worker"] for claim in claims if row["token"] is not None and claim["token"] == row["token"]),
-            row["worker"],
-        )
-        result = {name: row[name] for name in ("value", "epochs", "seconds", "device", "answered_from")}
-        entries.append(entry(row["finished"], row["state"].lower(), who, result))
-    elif given_up:
-        # One transaction records both ends, the claim's a moment after the proposal's.
-        last = max([row["finished"], *(claim["ended"] or 0 for claim in claims[-1:])])
-        entries.append(entry(last, "failed", row["worker"], {"reason": row["reason"]}))
-    return entries
+    if row["state"] not in ("COMPLETE", "PRUNED") or at_rung:
+        return
+    # The first result may have come from a worker that had lost its lease.
+    senders = (claim["worker"] for claim in claims if row["token"] is not None and claim["token"] == row["token"])
+    result = {name: row[name] for name in ("value", "epochs", "seconds", "device", "answered_from")}
+    yield _entry(row, row["finished"], row["state"].lower(), next(senders, row["worker"]), result)
+
+
+def _entry(
+    row: Row, at: int | None, event: Event, who: str | None = None, details: Row | None = None, log: str | None = None
+) -> Entry:
+    known = {name: value for name, value in (details or {}).items() if value is not None}
+    return Entry(at, row["id"], row["number"], event, who, known, log or None)
 
 
 def _suggestion(row: Row) -> dict[str, Any]:
@@ -219,7 +239,3 @@ def _suggestion(row: Row) -> dict[str, Any]:
         "hyperparameters": from_json(row["hyperparameters"]) or None,
         "based_on": from_json(row["based_on"]) or None,
     }
-
-
-def _known(details: Row) -> dict[str, Any]:
-    return {name: value for name, value in details.items() if value is not None}

@@ -1,10 +1,11 @@
 """Leases: the exclusive, time-limited hold of a worker on a proposal, and the states that it can lead to.
 
-    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED       (PRUNED at a rung may wait again:
-    `archive.queue.successive_halving`)
+    WAITING --take--> RUNNING --finish--> COMPLETE | PRUNED
        ^                 |
        +-- lose, while --+-- lose, at the limit --> FAILED
            attempts are left
+
+A proposal that is PRUNED at a rung may wait again (`archive.queue.successive_halving`).
 
 A transaction writes to a proposal before it tests the state, which locks the proposal. On Neo4j, where each read sees
 the latest commits, the write waits for other writers. On ArcadeDB a concurrent change becomes a conflict at commit, and
@@ -68,13 +69,13 @@ RETURN count(*) AS renewed
 """
 
 # Each MATCH starts from a bound node: with a single pattern, ArcadeDB scans the claims of all workers.
-PART = """
-UNWIND $parted AS parted
-MATCH (p:Proposal {id: parted.id})
+END_CLAIMS = """
+UNWIND $rows AS row
+MATCH (p:Proposal {id: row.id})
 USING INDEX SEEK p:Proposal(id)
 MATCH (p)<-[c:CLAIMED]-()
-WHERE c.token = parted.token
-SET c.ended = timestamp(), c.outcome = parted.outcome, c.reason = parted.reason, c.log = parted.log
+WHERE c.token = row.token
+SET c.ended = timestamp(), c.outcome = row.outcome, c.reason = row.reason, c.log = row.log
 """
 
 
@@ -87,14 +88,14 @@ class Change:
         properties: Properties to set; None removes one.
         lease: New duration of the lease in milliseconds, from now on; None leaves its end as it is.
         suspect: Whether to mark the lease as expired but not ended yet.
-        parted: End of a claim without a result: its token, `outcome`, `reason` and `log`.
+        claim_end: End of the claim without a result: its token, `outcome`, `reason` and `log`; None leaves it as it is.
     """
 
     id: str
     properties: dict[str, Any] = field(default_factory=dict)
     lease: int | None = None
     suspect: bool = False
-    parted: dict[str, Any] | None = None
+    claim_end: dict[str, Any] | None = None
 
 
 def lock(tx: ManagedTransaction, ids: Iterable[str]) -> dict[str, Row]:
@@ -110,9 +111,9 @@ def apply(tx: ManagedTransaction, changes: Sequence[Change]) -> None:
         {"id": each.id, "properties": each.properties, "lease": each.lease, "suspect": each.suspect} for each in changes
     ]
     write_all(tx, APPLY, rows)
-    parted = [{"id": change.id, **change.parted} for change in changes if change.parted]
-    if parted:
-        tx.run(PART, parted=parted).consume()
+    ends = [{"id": change.id, **change.claim_end} for change in changes if change.claim_end]
+    if ends:
+        tx.run(END_CLAIMS, rows=ends).consume()
 
 
 def after(row: Row, change: Change) -> Row:
@@ -208,15 +209,16 @@ def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> C
 
 
 def _leave(
-    row: Row, attempts: int, state: State, reason: str | None, parted: tuple[str, str | None, str | None]
+    row: Row, attempts: int, state: State, reason: str | None, claim_end: tuple[str, str | None, str | None]
 ) -> Change:
+    """Return the change that takes a proposal from its worker; `claim_end` is outcome, reason and log of the claim."""
     # The curve of a failed trial stays for diagnosis; a new attempt starts a new curve.
     cleared = without_curve(row) if state is State.WAITING else {}
-    outcome, why, log = parted
+    outcome, why, log = claim_end
     return Change(
         row["id"],
         {"attempts": attempts, "state": state.value, "reason": reason, **cleared},
-        parted={
+        claim_end={
             "token": row["token"],
             "outcome": outcome,
             "reason": why,

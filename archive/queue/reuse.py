@@ -19,8 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from archive.queue.admission import SuggestionLike
-from archive.store.evaluations import task_id
-from archive.store.properties import CURVE, METRIC, from_json, to_json, with_prefix
+from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
 from archive.store.records import Result, State, Study, Weights
 
 if TYPE_CHECKING:

@@ -135,7 +135,7 @@ def statuses(
     """Return the workers with a heartbeat within `recent_seconds`, in the order of their start.
 
     Args:
-        connection: The way to the archive.
+        connection: Connection to the archive.
         stale_seconds: Time without a heartbeat after which a worker is stale.
         recent_seconds: Time without a heartbeat after which it is left out.
     """

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 
 BATCH = 2000
+"""Pairs of one transaction."""
 KEYS = 200
+"""Architectures of one read."""
 
 PRESENT = """
 UNWIND $keys AS key
@@ -63,7 +65,6 @@ MATCH (a:Architecture {key: key})-[d:DISTANCE]->(b:Architecture)
 WHERE $neighbours[b.key] IS NOT NULL AND d[$property] IS NOT NULL
 RETURN key, collect(b.key) AS others, collect(d[$property]) AS distances
 """
-
 
 # The pairs of a few architectures, from either end.
 READ_ROWS = """

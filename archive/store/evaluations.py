@@ -11,8 +11,8 @@ from archive import gc_pause
 from archive.errors import UsageError
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
-from archive.store.properties import CURVE, evaluation_from, plain, result_properties
-from archive.store.records import Direction, Evaluation, Result
+from archive.store.properties import CURVE, evaluation_from, plain, result_properties, task_id
+from archive.store.records import Direction, Evaluation, Result, sign
 from archive.store.result_columns import StudyResults
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from archive.database.connection import Connection
-
-__all__ = ["Evaluation", "Evaluations", "Result", "task_id"]
 
 BATCH = 500
 
@@ -119,7 +117,7 @@ class Evaluations:
 
         results = result_columns.read(self._connection, names, ["architecture", "value"])
         sizes = [len(one.columns["number"]) for one in results]
-        signs = [-1.0 if one.direction == "minimise" else 1.0 for one in results]
+        signs = [sign(one.direction) for one in results]
         numbers, keys, values = (
             [value for one in results for value in one.columns[name]] for name in ("number", "architecture", "value")
         )
@@ -194,10 +192,3 @@ def _task(tx: ManagedTransaction, at: str, name: str, protocol: str, direction: 
 
 def _import(tx: ManagedTransaction, task: str, rows: Sequence[Mapping[str, Any]]) -> None:
     tx.run(IMPORT, task=task, rows=rows).consume()
-
-
-def task_id(task: str, protocol: str) -> str:
-    r"""Return the id of the node of a task under a protocol, `task@protocol`; an `@` of the task's own is `\@`."""
-    # The first bare @ ends the task's name, so that no two pairs of names give one id.
-    escaped = task.replace("\\", "\\\\").replace("@", "\\@")
-    return f"{escaped}@{protocol}"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archive.store.architectures import Architectures
-from archive.store.evaluations import task_id
+from archive.store.properties import task_id
 from archive.store.records import Weights
 
 if TYPE_CHECKING:

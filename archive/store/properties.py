@@ -1,4 +1,4 @@
-"""Conversion between records and properties of nodes.
+"""Conversion between records and properties of nodes, and the ids of nodes.
 
 Nested settings are JSON text in the database. A learning curve is a set of parallel list properties `curve_<metric>`,
 and final metrics are flat properties `metric_<name>`, so that a Cypher query can read each by name.
@@ -25,13 +25,25 @@ METRIC = "metric_"
 EPOCH = "epoch"
 
 
+def task_id(task: str, protocol: str) -> str:
+    r"""Return the id of the node of a task under a protocol, `task@protocol`; an `@` in the task's name is `\@`."""
+    # The first bare @ ends the task's name, so that no two pairs of names give one id.
+    escaped = task.replace("\\", "\\\\").replace("@", "\\@")
+    return f"{escaped}@{protocol}"
+
+
+def space_id(space: str, config: str) -> str:
+    """Return the id of the node of a space; `config` is the stored text of its settings."""
+    return f"{space} {config}"
+
+
 def proposal_id(study: str, number: int) -> str:
     """Return the id of a study's proposal; ids of one study sort by number up to 99,999."""
     return f"{study}#{number:05d}"
 
 
 def study_of(id_: str) -> str:
-    """Return the name of the study that a proposal's id, or its evaluation's, belongs to."""
+    """Return the name of the study in the id of a proposal, which is also that of its evaluation."""
     return id_.rpartition("#")[0]
 
 

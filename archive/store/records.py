@@ -17,6 +17,11 @@ Curve = Mapping[str, Sequence[float]]
 Direction = Literal["maximise", "minimise"]
 
 
+def sign(direction: str) -> float:
+    """Return the factor that makes larger values better: 1 or, for `minimise`, -1."""
+    return -1.0 if direction == "minimise" else 1.0
+
+
 class State(StrEnum):
     """State of a proposal: WAITING -> RUNNING -> COMPLETE | PRUNED | FAILED; at a rung, PRUNED -> WAITING.
 
@@ -250,4 +255,4 @@ class Evaluation:
     @property
     def score(self) -> float:
         """`value`, or its negative if the study minimises: agents maximise it."""
-        return self.value if self.direction == "maximise" else -self.value
+        return sign(self.direction) * self.value

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from archive.database.statements import lock
 from archive.errors import UsageError
 from archive.store.lineage import ancestors
-from archive.store.records import Weights
+from archive.store.records import Weights, sign
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -155,7 +155,7 @@ def _best(rows: Iterable[dict[str, Any]], count: int) -> set[str]:
             studies.setdefault(row["study"], []).append(row)
     best: set[str] = set()
     for own in studies.values():
-        sign = -1.0 if own[0]["direction"] == "maximise" else 1.0
-        ranked = sorted(own, key=lambda row: (sign * row["value"], row["evaluation"]))
+        better = sign(own[0]["direction"])
+        ranked = sorted(own, key=lambda row: (-better * row["value"], row["evaluation"]))
         best.update(row["uri"] for row in ranked[:count])
     return best

@@ -10,11 +10,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UnknownNameError
 from archive.store.properties import CURVE, EPOCH, METRIC, proposal_id, with_prefix
-from archive.store.records import State, Study, is_cancelled
+from archive.store.records import State, Study, is_cancelled, sign
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -127,7 +128,7 @@ class Snapshot:
 
 
 def read_view(connection: Connection, id_: str) -> ProposalView:
-    """Return how one proposal stands now.
+    """Return the current view of one proposal.
 
     Raises:
         UnknownNameError: There is no such proposal.
@@ -221,21 +222,19 @@ def _view(row: Mapping[str, Any]) -> ProposalView:
 
 
 def _incumbent(study: Study, views: tuple[ProposalView, ...]) -> ProposalView | None:
-    known, sign = _comparable(views), _sign(study)
-    # The first of equal values, because a later one is no improvement.
-    return max(known, key=lambda view: sign * (view.value or 0.0), default=None)
+    return min(_comparable(views), key=partial(_rank, sign(study.direction)), default=None)
 
 
 def _ranked(study: Study, views: tuple[ProposalView, ...]) -> list[ProposalView]:
-    sign = _sign(study)
-    return sorted(_comparable(views), key=lambda view: (-sign * (view.value or 0.0), view.number))
+    return sorted(_comparable(views), key=partial(_rank, sign(study.direction)))
+
+
+def _rank(better: float, view: ProposalView) -> tuple[float, int]:
+    # Of equal values, the earlier one is first, because a later one is no improvement.
+    return -better * (view.value or 0.0), view.number
 
 
 def _comparable(views: tuple[ProposalView, ...]) -> list[ProposalView]:
-    """Return the proposals with a value; partial results only where no training was whole, for they do not compare."""
+    """Return the proposals with a value. Partial results are not comparable: they count only without whole ones."""
     known = [view for view in views if view.value is not None and view.value == view.value]
     return [view for view in known if view.state is State.COMPLETE] or known
-
-
-def _sign(study: Study) -> float:
-    return 1.0 if study.direction == "maximise" else -1.0

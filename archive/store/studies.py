@@ -14,7 +14,7 @@ from archive.store import study_creation, study_deletion
 from archive.store.architectures import Architectures
 from archive.store.evaluations import Evaluations, Observed
 from archive.store.properties import study_from
-from archive.store.records import Evaluation, State, Study
+from archive.store.records import Evaluation, State, Study, sign
 from archive.store.snapshots import Snapshot, SnapshotFollower, read_snapshot
 from archive.store.study_deletion import Deletion
 
@@ -275,6 +275,6 @@ def _read(connection: Connection, name: str | None) -> list[Study]:
 
 def _summary(study: Study, rows: Sequence[Mapping[str, Any]]) -> StudySummary:
     counts = {State(row["state"]): int(row["proposals"]) for row in rows}
-    better, column = (max, "largest") if study.direction == "maximise" else (min, "smallest")
+    better, column = (max, "largest") if sign(study.direction) > 0 else (min, "smallest")
     known = {row["state"]: row[column] for row in rows if row[column] is not None}
     return StudySummary(study, counts, known.get(State.COMPLETE, better(known.values(), default=None)))

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import revised
 from archive.errors import StudyConflictError, UsageError
-from archive.store.evaluations import task_id
-from archive.store.properties import to_json
+from archive.store.properties import space_id, task_id, to_json
 from archive.store.records import Study
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def _place(study: Study) -> dict[str, Any]:
         "task": study.task,
         "protocol": study.protocol,
         "direction": study.direction,
-        "space_id": f"{study.space} {config}",
+        "space_id": space_id(study.space, config),
         "space": study.space,
         "space_config": config,
     }

@@ -15,7 +15,7 @@ from archive.architecture import codec
 from archive.errors import UsageError
 from archive.exchange.importers import nasbench101
 from archive.exchange.importers.external import add
-from archive.exchange.importers.nasbench101 import crc32c, findings, masked_crc
+from archive.exchange.importers.nasbench101 import crc32c, external_results, masked_crc
 from archive.store.records import Evaluation
 from tests.support import examples
 
@@ -100,7 +100,7 @@ def test_the_compiled_checksum_is_the_plain_one(data):
 
 
 def test_each_training_is_one_result(file):
-    first, second, third = findings(file, 108)
+    first, second, third = external_results(file, 108)
     assert first.architecture.key == codec.from_nasbench101(MATRIX, LABELS).key == second.architecture.key
     assert third.architecture.key != first.architecture.key
     assert len({first.id, second.id, third.id}) == 3
@@ -110,12 +110,12 @@ def test_each_training_is_one_result(file):
     assert result.metrics == pytest.approx({"train_accuracy": 0.95, "valid_accuracy": 0.9, "test_accuracy": 0.85})
     assert result.curve["epoch"] == [0, 54, 108]
     assert result.curve["valid_accuracy"] == [0.1, 0.5, 0.9]
-    assert [each.result.value for each in findings(file, 36)] == [0.8]
+    assert [each.result.value for each in external_results(file, 36)] == [0.8]
 
 
 def test_they_become_evaluations_once(archive, file):
     for _ in range(2):
-        assert add(archive, "nb101", "nb101/108", findings(file, 108)) == 3
+        assert add(archive, "nb101", "nb101/108", external_results(file, 108)) == 3
     found: list[Evaluation] = archive.studies.evaluations(task="nb101", protocol="nb101/108")
     assert sorted(each.value for each in found) == [0.7, 0.9, 0.91]
     assert len({each.architecture.key for each in found}) == 2
@@ -131,7 +131,7 @@ def test_every_altered_bit_is_noticed(tmp_path_factory, at, bit):
     path = tmp_path_factory.mktemp("altered") / "file"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"altered|cut off"):
-        list(findings(path, 108))
+        list(external_results(path, 108))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_an_invalid_record_is_refused(tmp_path, data, why):
     path = tmp_path / "file"
     path.write_bytes(framed(data))
     with pytest.raises(UsageError, match=why) as refused:
-        list(findings(path, 108))
+        list(external_results(path, 108))
     assert "\n" not in str(refused.value)
     assert str(path) in str(refused.value)
 
@@ -169,7 +169,7 @@ def test_a_file_of_another_format_is_refused(tmp_path, file):
         (tmp_path, "cannot read"),
     ):
         with pytest.raises(UsageError, match=why):
-            list(findings(path, 108))
+            list(external_results(path, 108))
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(UsageError, match="cut off in record 3"):
-        list(findings(file, 108))
+        list(external_results(file, 108))

@@ -15,7 +15,7 @@ import torch
 from archive.architecture import codec
 from archive.errors import UsageError
 from archive.exchange.importers.external import add
-from archive.exchange.importers.nasbench201 import findings, read
+from archive.exchange.importers.nasbench201 import external_results, read
 
 pytestmark = pytest.mark.every_server
 
@@ -63,7 +63,7 @@ def file(request, tmp_path):
 
 
 def test_each_training_is_one_result(file):
-    found = list(findings(file, read(file), "nb201-cifar10", 200))
+    found = list(external_results(file, read(file), "nb201-cifar10", 200))
     assert [each.id for each in found] == [
         f"nb201-cifar10/200/{index}/{seed}" for index in (0, 1) for seed in (777, 888)
     ]
@@ -76,15 +76,15 @@ def test_each_training_is_one_result(file):
     assert first.curve["epoch"][::199] == [1, 200]
     assert set(first.curve["valid_accuracy"]) == {0.81}
     assert (found[0].params, found[0].flops) == (73306, 7783050)
-    assert [each.result.value for each in findings(file, read(file), "nb201-cifar100", 12)] == [0.4, 0.4]
-    assert list(findings(file, read(file), "nb201-imagenet16", 12)) == []
+    assert [each.result.value for each in external_results(file, read(file), "nb201-cifar100", 12)] == [0.4, 0.4]
+    assert list(external_results(file, read(file), "nb201-imagenet16", 12)) == []
 
 
 def test_they_become_evaluations(archive, tmp_path):
     path = tmp_path / "file.pth"
     torch.save({"arch2infos": {1: {"less": trainings(1, 12)}}}, path)
     for _ in range(2):
-        assert add(archive, "nb201-cifar10", "nb201/12", findings(path, read(path), "nb201-cifar10", 12)) == 2
+        assert add(archive, "nb201-cifar10", "nb201/12", external_results(path, read(path), "nb201-cifar10", 12)) == 2
     found = archive.studies.evaluations(task="nb201-cifar10", protocol="nb201/12")
     assert sorted(each.value for each in found) == [0.81, 0.82]
 
@@ -126,10 +126,10 @@ def test_a_file_of_another_format_is_refused(tmp_path):
         read(path)
     torch.save({"arch2infos": {0: {"less": {**trainings(0, 12), "arch_str": "|a~0|"}}}}, path)
     with pytest.raises(UsageError, match="cell 0 of"):
-        list(findings(path, read(path), "nb201-cifar10", 12))
+        list(external_results(path, read(path), "nb201-cifar10", 12))
     for size in (math.inf, math.nan):
         held = trainings(0, 12)
         held["all_results"] = {at: {**result, "params": size} for at, result in held["all_results"].items()}
         torch.save({"arch2infos": {0: {"less": held}}}, path)
         with pytest.raises(UsageError, match="cell 0 of"):
-            list(findings(path, read(path), "nb201-cifar10", 12))
+            list(external_results(path, read(path), "nb201-cifar10", 12))

@@ -11,7 +11,7 @@ import pytest
 from archive.api import Archive
 from archive.architecture import codec
 from archive.exchange.importers.external import add
-from archive.exchange.importers.table import findings
+from archive.exchange.importers.table import external_results
 from archive.trainer.tasks import registry
 from tests.support import data_lines
 from tests.support.stores import Forgetful, count
@@ -51,7 +51,9 @@ def task(rows, tmp_path_factory):
 
 def imported(archive, task, most=None):
     protocol = task.protocol().name
-    return add(archive, task.name, protocol, itertools.islice(findings(task, protocol), most), direction=task.direction)
+    return add(
+        archive, task.name, protocol, itertools.islice(external_results(task, protocol), most), direction=task.direction
+    )
 
 
 def test_every_network_is_an_evaluation_with_the_means_of_its_rows(archive, task, rows):

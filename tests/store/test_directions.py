@@ -9,7 +9,8 @@ from archive.errors import StudyConflictError, UsageError
 from archive.exchange.dump import dump
 from archive.exchange.importers.external import ExternalResult, add
 from archive.exchange.load import load
-from archive.store.evaluations import Evaluations, task_id
+from archive.store.evaluations import Evaluations
+from archive.store.properties import task_id
 from archive.store.records import Result
 from tests.conftest import wipe
 from tests.support.dumped import records

@@ -42,7 +42,7 @@ _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, 
 _FIELDS = {1: "epoch", 2: "seconds", 3: "train_accuracy", 4: "valid_accuracy", 5: "test_accuracy"}
 
 
-def findings(path: Path, epochs: int) -> Iterator[ExternalResult]:
+def external_results(path: Path, epochs: int) -> Iterator[ExternalResult]:
     """Yield the trainings of one length.
 
     Args:
@@ -57,7 +57,7 @@ def findings(path: Path, epochs: int) -> Iterator[ExternalResult]:
             module, length, adjacency, labels, metrics = json.loads(data)
             if length != epochs:
                 continue
-            yield _finding(data, module, epochs, adjacency, labels, base64.b64decode(metrics, validate=True))
+            yield _training(data, module, epochs, adjacency, labels, base64.b64decode(metrics, validate=True))
         except (*_UNREADABLE, ArchiveError) as error:
             raise UsageError(f"record {number} of {path} is no record of NAS-Bench-101: {error}") from None
 
@@ -134,7 +134,7 @@ def _record(path: Path, file: IO[bytes], number: int, head: bytes) -> bytes:
     return data[:length]
 
 
-def _finding(data: bytes, module: str, epochs: int, adjacency: str, labels: str, metrics: bytes) -> ExternalResult:
+def _training(data: bytes, module: str, epochs: int, adjacency: str, labels: str, metrics: bytes) -> ExternalResult:
     n = math.isqrt(len(adjacency))
     if n * n != len(adjacency) or set(adjacency) - {"0", "1"}:
         raise UsageError(f"the adjacency must be n² digits 0 and 1, got {adjacency[:60]!r}")
@@ -165,8 +165,8 @@ def _metrics(data: bytes) -> tuple[list[dict[str, float]], int | None]:
     params: int | None = None
     for field, value in _fields(data):
         if field == 1 and isinstance(value, bytes):
-            given = {_FIELDS[at]: number for at, number in _fields(value) if at in _FIELDS}
-            stages.append({name: float(given.get(name, 0.0)) for name in _FIELDS.values()})
+            stage = {_FIELDS[at]: number for at, number in _fields(value) if at in _FIELDS}
+            stages.append({name: float(stage.get(name, 0.0)) for name in _FIELDS.values()})
         elif field == 2 and isinstance(value, int):
             params = value
     if not stages:

@@ -72,7 +72,7 @@ def read(path: Path) -> Mapping[str, Any]:
     return content
 
 
-def findings(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> Iterator[ExternalResult]:
+def external_results(path: Path, content: Mapping[str, Any], task: str, epochs: int) -> Iterator[ExternalResult]:
     """Yield the trainings of one length on one data set.
 
     Args:

@@ -34,7 +34,7 @@ class TableSource(Protocol):
         """
 
 
-def findings(task: TableSource, protocol: str) -> Iterator[ExternalResult]:
+def external_results(task: TableSource, protocol: str) -> Iterator[ExternalResult]:
     """Yield the result of each network of a table; every other column of numbers becomes a metric.
 
     Args:
