@@ -109,7 +109,7 @@ class Archive:
 
 
 def connect(configuration: Settings | str | None = None, **overrides: Any) -> Archive:
-    """Open the archive, and migrate its schema.
+    """Connect to the archive, and migrate its schema.
 
     Args:
         configuration: Settings, or the address of a Neo4j server; from file and environment by default.

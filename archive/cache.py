@@ -1,4 +1,4 @@
-"""Disk cache of arrays: parsed tables, listed spaces, features. Later processes read what one has computed.
+"""Disk cache of arrays that one process computes and later ones read: parsed tables, listed spaces, features.
 
     HOME/cache/<kind>/<digest>.npz        HOME is ARCHIVE_HOME, else ~/.archive
 
@@ -39,22 +39,23 @@ MOST_BYTES = 2**30
 """Size of all files of one kind together; a single larger file is kept alone."""
 
 WORTH = 500
-"""Networks from which on a file is worth it: fewer are prepared in a fraction of a second."""
+"""Number of networks from which a file pays off; fewer are computed in a fraction of a second."""
 
-ASIDE = ".part"
-# A file aside that is older than this was left behind by a process that was killed.
+PARTIAL = ".part"
+"""Suffix of a file that is being written."""
 ABANDONED_SECONDS = 3600
+"""Age at which a partial file counts as left behind by a killed process."""
 
-# Parts of the package that compute no cached arrays.
-_OTHERS = {"__pycache__", "benchmarks", "cli", "trainer"}
+# Folders of the package that compute no cached arrays.
+_UNCACHED = {"__pycache__", "benchmarks", "cli", "trainer"}
 
 
 def path(kind: str, identity: str, home: Path | None = None) -> Path:
-    """Return where the arrays of an identity are kept.
+    """Return the path of the file for the arrays of an identity.
 
     Args:
         kind: Name of the folder.
-        identity: What the arrays were computed from, in words; equal identities have equal arrays.
+        identity: Text of everything that the arrays are computed from; equal identities have equal arrays.
         home: Folder of the archive; None for ARCHIVE_HOME.
     """
     digest = blake2b(f"{fingerprint()} {identity}".encode(), digest_size=16).hexdigest()
@@ -62,14 +63,14 @@ def path(kind: str, identity: str, home: Path | None = None) -> Path:
 
 
 def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
-    """Return the arrays of an identity, None where they are not kept; see `path` for the arguments."""
+    """Return the arrays of an identity, or None if they are not in the cache; see `path` for the arguments."""
     file = path(kind, identity, home)
     with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         with file.open("rb") as opened:
             content = np.load(opened, allow_pickle=False)
             arrays: Arrays = {name: content[name] for name in content.files}
         if arrays.pop("identity").tobytes() == identity.encode():
-            # The time of the last reading decides what goes first.
+            # The least recently read file is deleted first.
             with suppress(OSError):
                 os.utime(file)
             return arrays
@@ -77,11 +78,11 @@ def read(kind: str, identity: str, home: Path | None = None) -> Arrays | None:
 
 
 def write(kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Path | None = None) -> None:
-    """Keep the arrays of an identity where that is possible; see `path` for the arguments."""
+    """Write the arrays of an identity, if the disk permits it; see `path` for the arguments."""
     file = path(kind, identity, home)
     with suppress(OSError):
         _make(file.parent)
-        handle, name = tempfile.mkstemp(dir=file.parent, suffix=ASIDE)
+        handle, name = tempfile.mkstemp(dir=file.parent, suffix=PARTIAL)
         try:
             with os.fdopen(handle, "wb") as opened:
                 named: dict[str, Any] = {"identity": np.frombuffer(identity.encode(), np.uint8), **arrays}
@@ -95,20 +96,20 @@ def write(kind: str, identity: str, arrays: Mapping[str, NDArray[Any]], home: Pa
 
 
 def delete(kind: str, identity: str, home: Path | None = None) -> None:
-    """Delete the arrays of an identity if they are kept; see `path` for the arguments."""
+    """Delete the arrays of an identity from the cache; see `path` for the arguments."""
     with suppress(OSError):
         path(kind, identity, home).unlink()
 
 
 @cache
 def fingerprint() -> str:
-    """Return a digest of the code that computes cached arrays, and of what runs it.
+    """Return a digest of the code that computes cached arrays, and of the versions of Python and numpy.
 
-    It covers the whole package but for command line and trainer: no list of dependencies can then be incomplete.
+    It covers the whole package except command line and trainer, because a list of dependencies could be incomplete.
     """
     digest = blake2b(f"{FORMAT} {np.__version__} {sys.version_info[:2]}".encode(), digest_size=16)
     for folder, folders, files in os.walk(Path(__file__).parent, followlinks=True):
-        folders[:] = sorted(set(folders) - _OTHERS)
+        folders[:] = sorted(set(folders) - _UNCACHED)
         for name in sorted(files):
             if name.endswith(".py"):
                 digest.update(name.encode())
@@ -130,7 +131,7 @@ def _prune(newest: Path) -> None:
     room = MOST_BYTES - newest.stat().st_size
     others = [(file.stat(), file) for file in newest.parent.iterdir() if file != newest]
     for status, file in sorted(others, key=lambda other: -other[0].st_mtime_ns):
-        if file.suffix == ASIDE:
+        if file.suffix == PARTIAL:
             abandoned = time.time() - status.st_mtime > ABANDONED_SECONDS
         else:
             room -= status.st_size

@@ -1,9 +1,10 @@
-"""How many processor cores this process may use.
+"""Number of processor cores that this process may use.
 
     affinity    cores that the process is bound to: `taskset`, Slurm
     quota       processor time a period that its control group may use, or any group above it: containers, systemd
 
-Groups of both versions are read, where the process's own mounts show them: a container sees its group as the root.
+Control groups of both versions are read at the mount points of this process, because a container sees its own group as
+the root.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ ROOT = Path("/")
 
 
 def available(root: Path = ROOT) -> int:
-    """Return the number of cores, at least 1: those of the affinity, no more than the quota has whole ones.
+    """Return the number of cores: those of the affinity, at most the whole cores of the quota, and at least 1.
 
-    A thread beyond the quota would not be faster: the group is stopped for the rest of each period, and threads that
-    wait for one another stop with it.
+    Threads beyond the quota gain nothing: once it is used up, all threads of the group stop for the rest of the period.
 
     Args:
-        root: Folder that stands for the root of the file system, in tests.
+        root: Root of the file system; another folder in tests.
     """
     # macOS has no such call.
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -33,7 +33,7 @@ def available(root: Path = ROOT) -> int:
 
 @lru_cache(maxsize=8)
 def _quota(root: Path) -> float | None:
-    """Return the cores that the tightest quota is worth, read once a process; None where there is none."""
+    """Return the smallest quota in cores, read once a process; None without a quota."""
     return min(_quotas(root), default=None)
 
 
@@ -68,7 +68,7 @@ def _folders(root: Path, mount: str, path: str, *, unified: bool) -> Iterator[Pa
     if not unified and "cpu" not in about[2].split(","):
         return
     group, top = PurePosixPath(path), PurePosixPath(mounted[3])
-    # A container may be told its group by the host's name, and have only its own part mounted.
+    # A container may see the host's path of its group while only its own part is mounted.
     inner = group.relative_to(top) if group.is_relative_to(top) and ".." not in group.parts else PurePosixPath()
     point = root / mounted[4].lstrip("/")
     for part in (inner, *inner.parents):

@@ -35,7 +35,7 @@ class Check:
     Attributes:
         name: Subject of the check.
         state: `ok`, `note` (works, but worth knowing) or `bad` (does not work).
-        found: Version, path, address or error.
+        found: Result: version, path, address or error.
         remedy: Command or advice, empty if none is needed.
     """
 
@@ -76,23 +76,24 @@ def _devices() -> Check:
 
 
 def _folder(home: Path) -> Check:
-    place = home
-    while not place.exists():
-        place = place.parent
+    place = _existing(home)
     if not os.access(place, os.W_OK):
         return Check("folder", "bad", f"{home} is not writable", f"chmod u+w {place}, or choose another with --home")
-    return Check("folder", "ok", str(home) if home.exists() else f"{home} (not made yet)")
+    return Check("folder", "ok", str(home) if home.exists() else f"{home} (not created yet)")
 
 
 def _disk(home: Path) -> Check:
-    place = home
-    while not place.exists():
-        place = place.parent
+    place = _existing(home)
     free = shutil.disk_usage(place).free
     found = f"{free / 2**30:.1f} GiB free"
     if free < LOW_DISK_BYTES:
         return Check("disk", "note", found, f"make room on the disk of {place}: databases and weights grow")
     return Check("disk", "ok", found)
+
+
+def _existing(path: Path) -> Path:
+    """Return the nearest existing folder: the path itself, or one above it."""
+    return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
 def _address(settings: Settings) -> Check:

@@ -1,33 +1,33 @@
-"""Every error that the archive raises on purpose.
+"""Exceptions of the archive.
 
     ArchiveError
-    ├── UsageError                        the caller asked for something that cannot be
-    │   ├── UnknownNameError              no agent, task, space, study … of that name
-    │   ├── SettingsError                 a setting or credential that cannot be used
-    │   ├── InvalidArchitectureError      a graph that is no network, or not of the space
-    │   ├── CodecError                    text or a matrix that describes no architecture
-    │   ├── StudyConflictError            a study exists with another task, space or objective
-    │   ├── ProposalStateError            a proposal's state does not allow what was asked of it
-    │   ├── UnusableFileError             a user's file does not hold what it must; `fault` quotes nothing of it
-    │   └── ReadOnlyError                 a query that could write, without permission to
-    ├── StoreError                        the database cannot do what was asked
-    │   ├── StoreUnavailableError         no server answers
-    │   ├── ServerStartError              the embedded server did not start
-    │   ├── AuthenticationError           the server refused user or password
-    │   ├── DatabaseNotFoundError         the server has no database of that name
-    │   ├── SchemaVersionError            the archive was written by a newer release
-    │   └── QueryError                    the server rejected a query
-    │       └── IncompleteWriteError      what is to be changed, or what it refers to, is gone
-    ├── LeaseLostError                    another worker owns, or has finished, the proposal
-    ├── SearchError                       a search cannot go on: its proposals keep failing
-    ├── TrainingError                     one trial failed; `reason` is what goes on record
-    │   ├── CheckpointError               the state of a trial cannot be saved or resumed
-    │   └── WeightsError                  trained weights cannot be read, written or removed
-    └── NumericalError                    a computation that has no trustworthy result
-        └── NotPositiveDefiniteError      a covariance that jitter could not repair
+    ├── UsageError                        invalid request of a caller
+    │   ├── UnknownNameError              unknown agent, task, space, study …
+    │   ├── SettingsError                 invalid setting or credential
+    │   ├── InvalidArchitectureError      graph that is no network, or no member of its space
+    │   ├── CodecError                    text or matrix that describes no architecture
+    │   ├── StudyConflictError            contradiction to a study of the same name
+    │   ├── ProposalStateError            change that the state of a proposal does not allow
+    │   ├── UnusableFileError             user's file without the required content; `fault` quotes nothing of it
+    │   └── ReadOnlyError                 query that could write, without permission
+    ├── StoreError                        failure of the database, or of the way to it
+    │   ├── StoreUnavailableError         no answer from a server
+    │   ├── ServerStartError              failed start of the embedded server
+    │   ├── AuthenticationError           refused user or password
+    │   ├── DatabaseNotFoundError         unknown database on the server
+    │   ├── SchemaVersionError            archive of another release
+    │   └── QueryError                    query that the server rejects
+    │       └── IncompleteWriteError      write to a node that no longer exists
+    ├── LeaseLostError                    report of a worker about a proposal that it no longer holds
+    ├── SearchError                       end of a search whose proposals keep failing
+    ├── TrainingError                     failure of one trial; `reason` is recorded with its proposal
+    │   ├── CheckpointError               checkpoint that cannot be saved or resumed
+    │   └── WeightsError                  trained weights that cannot be read, written or removed
+    └── NumericalError                    computation without a trustworthy result
+        └── NotPositiveDefiniteError      covariance that jitter could not repair
 
-A message names the value that was wrong and the way out. Data travels as attributes.
-`exit_code` is what the command line returns: 2 for a user's mistake, 1 for everything else.
+A message names the wrong value and the way out. Data travels as attributes. `exit_code` is the exit code of the command
+line: 2 for a user's mistake, 1 for everything else.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from collections.abc import Iterable
 
 
 class ArchiveError(Exception):
-    """Base of every error that the archive raises on purpose."""
+    """Base of all exceptions of the archive."""
 
     exit_code = 1
 
 
 class UsageError(ArchiveError):
-    """The caller asked for something that cannot be."""
+    """An invalid request of a caller."""
 
     exit_code = 2
 
@@ -53,13 +53,13 @@ class UnknownNameError(UsageError):
 
     Args:
         kind: Kind of the name (`"agent"`).
-        name: The name that was asked for.
-        known: The names that exist.
-        hint: A sentence to add when no known name comes near.
+        name: The unknown name.
+        known: The existing names.
+        hint: Way out for the message if there are no names.
     """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
-        """Word the message from the nearest valid names."""
+        """Compose the message from the nearest existing names."""
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.4)
         if near:
@@ -73,14 +73,14 @@ class UnknownNameError(UsageError):
 
 
 class SettingsError(UsageError):
-    """A setting or a credential that cannot be used."""
+    """An invalid setting or credential."""
 
 
 class InvalidArchitectureError(UsageError):
-    """A graph that is no network, or no member of its space; `layer` is the index at fault, if one is."""
+    """A graph that is no network, or no member of its space; `layer` is the index of the wrong layer, if it is one."""
 
     def __init__(self, reason: str, layer: int | None = None) -> None:
-        """Keep the reason and, if one layer is at fault, its index."""
+        """Keep the reason and the index of the wrong layer."""
         self.reason, self.layer = reason, layer
         super().__init__(reason if layer is None else f"{reason} (layer {layer})")
 
@@ -90,31 +90,31 @@ class CodecError(UsageError):
 
 
 class StudyConflictError(UsageError):
-    """A study of this name exists with another task, space, objective or protocol."""
+    """A contradiction to an existing study of the same name, or to its results."""
 
 
 class ProposalStateError(UsageError):
-    """A proposal's state does not allow what was asked of it.
+    """A change of a proposal that its state does not allow.
 
     Args:
-        proposal: Its id.
+        proposal: Id of the proposal.
         state: Its state.
-        fault: What cannot be done, and why.
+        fault: The refused change, with the reason.
     """
 
     def __init__(self, proposal: str, state: str, fault: str) -> None:
-        """Word the message, which ends with the state."""
+        """Compose the message, which ends with the state."""
         self.proposal, self.state = proposal, state
         super().__init__(f"proposal {proposal} {fault} (state {state})")
 
 
 class UnusableFileError(UsageError):
-    """A user's file does not hold what it must.
+    """A user's file that lacks the required content.
 
     Args:
-        fault: What is wrong, in rows, columns and kinds: the part that may go on record, for others to read. It quotes
-            nothing of the file but names that the caller gave.
-        message: What the user who named the file is told; None says the fault alone.
+        fault: The fault in terms of rows, columns and types. It is recorded, and other users read it, so it quotes
+            nothing of the file except names that the caller passed.
+        message: Message for the user of the file, with more detail; None for the fault alone.
     """
 
     def __init__(self, fault: str, message: str | None = None) -> None:
@@ -124,15 +124,15 @@ class UnusableFileError(UsageError):
 
 
 class ReadOnlyError(UsageError):
-    """A query that could change the archive, without permission to."""
+    """A query that could change the archive, without permission to write."""
 
 
 class StoreError(ArchiveError):
-    """The database cannot answer or execute a request."""
+    """A failure of the database, or of the way to it."""
 
 
 class StoreUnavailableError(StoreError):
-    """No server answers at the address; `address` is where it was looked for."""
+    """No server answers at `address`."""
 
     def __init__(self, message: str, address: str = "") -> None:
         """Keep the address beside the message."""
@@ -153,7 +153,7 @@ class DatabaseNotFoundError(StoreError):
 
 
 class SchemaVersionError(StoreError):
-    """The archive was written by a newer release than this one."""
+    """The archive has the schema of a newer release, or of a version before the first release."""
 
 
 class QueryError(StoreError):
@@ -161,10 +161,10 @@ class QueryError(StoreError):
 
 
 class IncompleteWriteError(QueryError):
-    """Rows of a write refer to missing nodes; nothing was stored."""
+    """A write whose rows refer to missing nodes; nothing was stored."""
 
     def __init__(self, written: int, ids: Iterable[str]) -> None:
-        """Word the message from how many were written, and the ids of all that should have been."""
+        """Compose the message from the number of written rows and the ids of all rows."""
         named = sorted(ids)
         shown = ", ".join(named[:3]) + (", …" if len(named) > 3 else "")
         super().__init__(
@@ -174,7 +174,7 @@ class IncompleteWriteError(QueryError):
 
 
 class LeaseLostError(ArchiveError):
-    """The proposal is no longer this worker's; `proposal` is its id."""
+    """The worker no longer holds the proposal with the id `proposal`."""
 
     def __init__(self, proposal: str, why: str) -> None:
         """Keep the proposal's id beside the message."""
@@ -208,10 +208,10 @@ class NumericalError(ArchiveError):
 
 
 class NotPositiveDefiniteError(NumericalError):
-    """A covariance that escalating jitter could not make positive definite; `jitter` is the last tried."""
+    """A covariance that is not positive definite even with the largest jitter, `jitter`."""
 
     def __init__(self, size: int, jitter: float) -> None:
-        """Keep the last jitter that was tried."""
+        """Keep size and jitter."""
         self.size, self.jitter = size, jitter
         super().__init__(
             f"a {size} x {size} covariance is not positive definite, not even with jitter {jitter:g}: "

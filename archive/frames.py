@@ -66,7 +66,7 @@ def evaluations(
         UnknownNameError: There is no study of this name.
     """
     _check_studies(archive, names)
-    found = archive.studies.evaluations(names, task=task, space=space, protocol=protocol)
+    results = archive.studies.evaluations(names, task=task, space=space, protocol=protocol)
     rows = [
         {
             "evaluation": each.id,
@@ -78,7 +78,7 @@ def evaluations(
             **{f"metric_{name}": value for name, value in each.metrics.items()},
             **{f"hyperparameter_{name}": value for name, value in each.hyperparameters.items()},
         }
-        for each in found
+        for each in results
     ]
     return _frame(rows, "evaluation", [*_EVALUATION, "architecture", "space", "layers", "edges"], ("number", "epochs"))
 
@@ -90,8 +90,8 @@ def curves(archive: Archive, names: str | Sequence[str] | None = None, *, task: 
         UnknownNameError: There is no study of this name.
     """
     _check_studies(archive, names)
-    found = archive.studies.evaluations(names, task=task)
-    return _frame([row for each in found for row in _epochs(each)], ["evaluation", EPOCH], _CURVE, ())
+    results = archive.studies.evaluations(names, task=task)
+    return _frame([row for each in results for row in _epochs(each)], ["evaluation", EPOCH], _CURVE, ())
 
 
 def proposals(archive: Archive, study: str) -> pd.DataFrame:
@@ -138,8 +138,8 @@ def _frame(
     """Return a frame with its columns, even without rows."""
     pandas = _pandas()
     by = [index] if isinstance(index, str) else index
-    given = list(dict.fromkeys(name for row in rows for name in row)) or [*by, *columns]
-    frame = pandas.DataFrame(rows, columns=given)
+    names = list(dict.fromkeys(name for row in rows for name in row)) or [*by, *columns]
+    frame = pandas.DataFrame(rows, columns=names)
     for name in _TIMES:
         if name in frame:
             frame[name] = pandas.to_datetime(frame[name], unit="ms", utc=True)

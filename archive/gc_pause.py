@@ -1,7 +1,7 @@
-"""Python's garbage collector, kept from looking through what is being made.
+"""Pause of Python's garbage collector.
 
-It looks through all objects each time that a quarter more have been made: while a hundred thousand results are read,
-all of which stay, that is two fifths of the time.
+The collector scans all objects whenever their number has grown by a quarter. While a hundred thousand results are read,
+all of which stay, these scans take two fifths of the time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Collect nothing within a block, or a function: for what makes many objects that stay, and little rubbish."""
+    """Pause the collector in a block or a function that creates many lasting objects and little garbage."""
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What a benchmark prints: one figure a row, beside its goal and what a reference took in the same run."""
+"""Figures of benchmarks: a measured number with its goal, and a reference that was measured in the same run."""
 
 from __future__ import annotations
 

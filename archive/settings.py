@@ -1,4 +1,4 @@
-"""Where the archive is and how to log in: configuration file < environment < argument.
+"""Settings: location of the archive and login, from arguments, environment and `HOME/config.toml`, in this order.
 
 | setting        | environment             | meaning                                                          |
 |----------------|-------------------------|------------------------------------------------------------------|
@@ -9,15 +9,13 @@
 | `password`     | `ARCHIVE_PASSWORD`      | password of that user                                            |
 |                | `ARCHIVE_PASSWORD_FILE` | a file of mode 0600 that holds the password                      |
 | `weights`      | `ARCHIVE_WEIGHTS`       | folder or fsspec URL of trained weights (`HOME/weights`)         |
-| `patience`     | `ARCHIVE_PATIENCE`      | seconds to ride out an outage of the server (60)                 |
-| `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server leaves after this long without clients (600) |
+| `patience`     | `ARCHIVE_PATIENCE`      | longest outage of the server to wait for, in seconds (60)        |
+| `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server ends after this time without clients (600)   |
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
 
-`HOME/config.toml` knows the same names but `home`, with `password_file`; a file that holds a `password` must be of
-mode 0600.
-
-An empty variable counts as not set. A password is never taken from an address, so that it cannot
-reach a log or a process list.
+`HOME/config.toml` has the same names except `home`, and `password_file`. A file that contains a `password` must have
+the mode 0600. An empty variable counts as not set. A password is never taken from an address, so that it cannot reach a
+log or a process list.
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ SCHEMES = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 DEFAULT_HOME = "~/.archive"
 CONFIG_NAME = "config.toml"
 RUNTIME_SECRETS = Path("/run/secrets")
-"""Where Docker, Swarm and Podman put secrets: only the container's own processes see that folder."""
+"""Folder of the secrets of Docker, Swarm and Podman, visible in the container only."""
 
 _ENVIRONMENT = {
     "home": "ARCHIVE_HOME",
@@ -53,13 +51,13 @@ _ENVIRONMENT = {
     "heap_mb": "ARCHIVE_HEAP_MB",
 }
 LOGIN = tuple(_ENVIRONMENT[name] for name in ("uri", "database", "user", "password", "password_file"))
-"""Variables that lead to the database: processes that never ask it are started without them."""
+"""Variables of the database's address and login; processes that do not use the database are started without them."""
 _KEYS = tuple(name for name in _ENVIRONMENT if name != "home")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where the archive is and how to log in.
+    """Location of the archive, and login.
 
     Attributes:
         home: Folder of the embedded server, the weights and `config.toml`.
@@ -67,8 +65,8 @@ class Settings:
         database: Database on that server; None means the user's home database.
         user: User on that server; None means `neo4j`.
         password: Password of that user; never shown. None means a server without authentication.
-        patience: Seconds to ride out an outage of the server.
-        idle_seconds: The embedded server leaves after this many seconds without clients.
+        patience: Longest outage of the server to wait for, in seconds.
+        idle_seconds: The embedded server ends after this many seconds without clients.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
     """
@@ -84,7 +82,7 @@ class Settings:
     weights: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an address or a number that cannot be used."""
+        """Validate address and numbers."""
         if self.uri is not None:
             _check_uri(self.uri)
         if self.patience < 0:
@@ -96,14 +94,14 @@ class Settings:
 
     @property
     def place_of_weights(self) -> Path | str:
-        """Where trained weights are kept: a folder, or an fsspec URL."""
+        """Location of trained weights: a folder, or an fsspec URL."""
         if self.weights is None:
             return self.home / "weights"
         return self.weights if "://" in self.weights else Path(self.weights).expanduser().absolute()
 
     @property
     def embedded(self) -> bool:
-        """Whether the archive lives in the embedded server over `home`."""
+        """Whether the archive is in the embedded server over `home`."""
         return self.uri is None
 
 
@@ -120,7 +118,7 @@ def load(
     weights: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Put the settings together: configuration file < environment < argument.
+    """Return the settings: arguments, then variables of the environment, then `config.toml`, then defaults.
 
     Args:
         home: Folder of the archive.
@@ -128,22 +126,22 @@ def load(
         database: Database on that server.
         user: User on that server.
         password: Password of that user.
-        password_file: A file of mode 0600 that holds the password.
-        patience: Seconds to ride out an outage.
-        idle_seconds: Seconds without clients after which the embedded server leaves.
+        password_file: A file of mode 0600 with the password.
+        patience: Longest outage of the server to wait for, in seconds.
+        idle_seconds: Seconds without clients after which the embedded server ends.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights.
-        environment: Stands in for `os.environ`.
+        environment: Variables instead of those of `os.environ`.
 
     Raises:
-        SettingsError: A value, a file or its mode cannot be used.
+        SettingsError: A value, a file or its mode is invalid.
     """
     arguments: dict[str, Any] = {
         "home": home, "uri": uri, "database": database, "user": user, "password": password,
         "password_file": password_file, "patience": patience, "idle_seconds": idle_seconds, "heap_mb": heap_mb,
         "weights": weights and str(weights),
     }  # fmt: skip
-    layers = [_given(arguments), _from_environment(os.environ if environment is None else environment)]
+    layers = [_set_values(arguments), _from_environment(os.environ if environment is None else environment)]
     folder = Path(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).expanduser().absolute()
     layers.append(_from_file(folder / CONFIG_NAME))
     merged: dict[str, Any] = {}
@@ -160,13 +158,13 @@ def load(
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Return the variables that lead another process to the same archive, the password among them."""
+    """Return the variables with which another process has the same settings, the password among them."""
     values = {name: getattr(settings, name, None) for name in _ENVIRONMENT}
     return {_ENVIRONMENT[name]: str(value) for name, value in values.items() if value is not None}
 
 
 def read_secret(path: Path) -> str:
-    """Return the password in a file. It must be readable by its owner only, unless it is a container's secret.
+    """Return the password in a file, which only its owner may read, unless it is a container's secret.
 
     Raises:
         SettingsError: The file is missing, empty, or open to others.
@@ -204,19 +202,19 @@ def _without_login(uri: str) -> str:
     return f"{scheme}{separator}{rest.rpartition('@')[2]}"
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _set_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and value != ""}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    found = _given({name: environment.get(variable) for name, variable in _ENVIRONMENT.items()})
+    values = _set_values({name: environment.get(variable) for name, variable in _ENVIRONMENT.items()})
     for name, number in (("patience", float), ("idle_seconds", float), ("heap_mb", int)):
-        if name in found:
+        if name in values:
             try:
-                found[name] = number(found[name])
+                values[name] = number(values[name])
             except ValueError:
-                raise SettingsError(f"{_ENVIRONMENT[name]} must be a number, got {found[name]!r}") from None
-    return found
+                raise SettingsError(f"{_ENVIRONMENT[name]} must be a number, got {values[name]!r}") from None
+    return values
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -230,7 +228,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         _check_entry(path, name, value)
     if "password" in content:
         _check_private(path, "configuration file with a password")
-    return _given(content)
+    return _set_values(content)
 
 
 def _check_entry(path: Path, name: str, value: object) -> None:
@@ -238,9 +236,9 @@ def _check_entry(path: Path, name: str, value: object) -> None:
         near = difflib.get_close_matches(name, _KEYS, n=1)
         way_out = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KEYS)}"
         raise SettingsError(f"unknown setting {name!r} in {path}: {way_out}")
-    wanted = {"heap_mb": (int,), "patience": (int, float), "idle_seconds": (int, float)}.get(name, (str,))
-    if isinstance(value, bool) or not isinstance(value, wanted):
-        raise SettingsError(f"{name} in {path} must be of type {wanted[-1].__name__}, got {type(value).__name__}")
+    types = {"heap_mb": (int,), "patience": (int, float), "idle_seconds": (int, float)}.get(name, (str,))
+    if isinstance(value, bool) or not isinstance(value, types):
+        raise SettingsError(f"{name} in {path} must be of type {types[-1].__name__}, got {type(value).__name__}")
 
 
 def _check_private(path: Path, what: str) -> None:

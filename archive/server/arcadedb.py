@@ -48,7 +48,42 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
     """
     home = package_folder()
     jars = [str(jar) for jar in sorted((home / "jars").glob("*.jar")) if not _SIDE_DOORS.search(jar.name)]
-    options = {
+    return [
+        str(home / "jre" / "bin" / "java"),
+        f"-Xmx{heap_mb}m",
+        *_JAVA_OPTIONS,
+        f"-XX:ErrorFile={folder.log}/crash.log",
+        f"-Djava.util.logging.config.file={folder.logging}",
+        *(f"-Darcadedb.{name}={value}" for name, value in _database_options(folder, port).items()),
+        "-cp",
+        os.pathsep.join(jars),
+        "com.arcadedb.server.ArcadeDBServer",
+    ]
+
+
+_JAVA_OPTIONS = (
+    "-Xms32m",
+    "-XX:+UseSerialGC",
+    # The C2 compiler halves the time of a transaction, but is the most expensive part of a start. These thresholds
+    # delay it to code that a long-running server has executed many times.
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+    "-XX:+UseCompactObjectHeaders",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-Djava.awt.headless=true",
+    "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+)
+
+
+def _database_options(folder: Folder, port: int) -> dict[str, object]:
+    return {
         "server.rootPath": folder.server,
         "server.configDirectory": folder.config,
         "server.databaseDirectory": folder.database,
@@ -73,33 +108,6 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
         "command.timeout": 600_000,  # backstop, in milliseconds; queries have their own limit
         "serverMetrics": "false",
     }
-    return [
-        str(home / "jre" / "bin" / "java"),
-        f"-Xmx{heap_mb}m",
-        "-Xms32m",
-        "-XX:+UseSerialGC",
-        # The C2 compiler halves the time of a transaction, but is the most expensive part of a start. These thresholds
-        # delay it to code that a long-running server has executed many times.
-        "-XX:Tier4InvocationThreshold=50000",
-        "-XX:Tier4MinInvocationThreshold=6000",
-        "-XX:Tier4CompileThreshold=150000",
-        "-XX:Tier4BackEdgeThreshold=400000",
-        "-XX:+UseCompactObjectHeaders",
-        "-XX:-UsePerfData",
-        "-XX:+ExitOnOutOfMemoryError",
-        f"-XX:ErrorFile={folder.log}/crash.log",
-        "-Djava.awt.headless=true",
-        f"-Djava.util.logging.config.file={folder.logging}",
-        "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED",
-        "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
-        "--add-opens=java.base/java.lang=ALL-UNNAMED",
-        "--enable-native-access=ALL-UNNAMED",
-        "--sun-misc-unsafe-memory-access=allow",
-        *(f"-Darcadedb.{name}={value}" for name, value in options.items()),
-        "-cp",
-        os.pathsep.join(jars),
-        "com.arcadedb.server.ArcadeDBServer",
-    ]
 
 
 def package_folder() -> Path:
@@ -108,7 +116,7 @@ def package_folder() -> Path:
     Raises:
         StartFailed: The wheel is not installed.
     """
-    found = importlib.util.find_spec("arcadedb_embedded")
-    if found is None or found.origin is None or not (folder := Path(found.origin).parent).joinpath("jre").is_dir():
+    spec = importlib.util.find_spec("arcadedb_embedded")
+    if spec is None or spec.origin is None or not (folder := Path(spec.origin).parent).joinpath("jre").is_dir():
         raise StartFailed("the package arcadedb-embedded is not installed: pip install arcadedb-embedded")
     return folder

@@ -96,8 +96,8 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
-    if (found := _find(folder)) is not None:
-        return found
+    if (server := _find(folder)) is not None:
+        return server
     with clear_errors(folder):
         folder.create()
         _check_space(settings)
@@ -203,8 +203,8 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
     """Start a supervisor and wait until a server accepts connections: this one, or one that another process started."""
     supervisor = 0
     while True:
-        if (found := _find(folder)) is not None:
-            return found
+        if (server := _find(folder)) is not None:
+            return server
         run = read_run(folder)
         if supervisor == 0 and not locked(folder.lock):
             supervisor = spawn(folder, settings)

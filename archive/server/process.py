@@ -105,11 +105,11 @@ def end_orphan(run: ServerRun | None) -> None:
 def exit_code(pid: int) -> int | None:
     """Return the exit status of a supervisor that this process started; None while it runs."""
     try:
-        found, result = os.waitpid(pid, os.WNOHANG)
+        ended, result = os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         _spawned.discard(pid)
         return 0 if not psutil.pid_exists(pid) else None
-    if found == 0:
+    if ended == 0:
         return None
     _spawned.discard(pid)
     return os.waitstatus_to_exitcode(result)
