@@ -131,7 +131,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep a test away from the archive and the credentials of whoever runs it."""
+    """Keep a test away from the archive and the credentials of the user who runs it."""
     for name in os.environ:
         if name.startswith("ARCHIVE_") and not name.startswith("ARCHIVE_TEST_") and name != "ARCHIVE_DATA_DIR":
             monkeypatch.delenv(name)
@@ -153,7 +153,7 @@ def store_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 @pytest.fixture(scope="session")
 def migrated_connection(store_settings: Settings) -> Iterator[Connection]:
-    """One connection for all tests on a server; use `connection`, whose data is clean."""
+    """One connection for all tests on a server; `connection` has no data."""
     with Connection.open(store_settings) as connection:
         schema.migrate(connection)
         yield connection

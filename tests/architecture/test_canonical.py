@@ -18,7 +18,7 @@ def cell(ops: list[str], edges: list[Edge]) -> Architecture:
 
 
 def isomorphic(a: Architecture, b: Architecture) -> bool:
-    """The definition, tried out: some permutation of the layers turns one into the other."""
+    """The definition by trial: whether a permutation of the layers makes one graph the other."""
     n = len(a.layers)
     if n != len(b.layers) or len(a.edges) != len(b.edges):
         return False
@@ -89,7 +89,7 @@ def test_graphs_that_colour_refinement_cannot_tell_apart_are_told_apart(others: 
 
 
 def test_many_equal_branches_cost_little() -> None:
-    """Two hundred equal parallel layers have 200! relabellings; the key is still found at once."""
+    """Two hundred equal parallel layers have 200! relabellings; the key is found without trying them."""
     edges = [edge for u in range(1, 201) for edge in ((0, u), (u, 201))]
     wide = cell(["maxpool3x3"] * 200, edges)
     assert relabelled(wide, 1).key == wide.key

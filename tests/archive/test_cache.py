@@ -1,4 +1,4 @@
-"""Arrays kept on the disk: damaged, foreign and outdated files, several writers, and the bound on their size."""
+"""Disk cache: damaged, foreign and outdated files, several writers, the bound on the size."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_the_oldest_files_go_first(home, monkeypatch):
     for age, identity in enumerate(["new", "middle", "old"]):
         write(home, identity, 3000)
         os.utime(cache.path("numbers", identity, home), (10**9 - age, 10**9 - age))
-    # Reading makes it the newest.
+    # A read makes it the most recent.
     assert read(home, "old") is not None
     write(home, "last", 3000)
     assert read(home, "middle") is None

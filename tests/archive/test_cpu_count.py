@@ -56,11 +56,11 @@ def v1(at, group, top="/", **quotas):
         ("/", "/", {"root": "50000 100000\n"}, 1),
         ("/", "/", {"root": "300000\n"}, 3),
         ("/", "/", {"root": "garbage"}, 16),
-        # Each group above counts, and the tightest decides.
+        # The smallest quota of a group and those above it counts.
         ("/a/b", "/", {"a": "300000 100000", "a__b": "800000 100000"}, 3),
         ("/a/b", "/", {"a": "max 100000", "a__b": "600000 50000"}, 12),
         ("/a/b", "/", {"a__c": "100000 100000"}, 16),
-        # The host's name for what the container has mounted as its root.
+        # The host's path of the group that the container has mounted as its root.
         ("/docker/ab12", "/docker/ab12", {"root": "500000 100000"}, 5),
         ("/docker/ab12/job", "/docker/ab12", {"root": "max 100000", "job": "700000 100000"}, 7),
         ("/../other", "/", {"root": "600000 100000"}, 6),
@@ -98,7 +98,7 @@ def test_a_system_without_such_files_has_no_quota(tmp_path, monkeypatch):
 
 
 def test_no_part_counts_cores_by_itself():
-    """One place knows how: another count would ignore affinity and quotas."""
+    """No other module counts cores: it would ignore affinity and quotas."""
     folders = ("archive", "agents", "kernels", "trainer", "cli")
     root = Path(cpu_count.__file__).parent.parent
     counting = {

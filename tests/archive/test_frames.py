@@ -1,4 +1,4 @@
-"""Data frames on each server: the numbers that the archive gives record by record."""
+"""Data frames on each server, compared with the records."""
 
 from __future__ import annotations
 

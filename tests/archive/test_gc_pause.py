@@ -1,4 +1,4 @@
-"""The collector rests while results are read, and is as it was afterwards, whatever happens."""
+"""The collector is paused while results are read, and restored afterwards, also after an error."""
 
 from __future__ import annotations
 

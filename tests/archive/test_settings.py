@@ -1,4 +1,4 @@
-"""Settings: file < environment < argument, and no secret where it does not belong."""
+"""Settings: precedence of argument, environment and file; no secret in texts."""
 
 from __future__ import annotations
 

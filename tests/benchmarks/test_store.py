@@ -1,4 +1,4 @@
-"""The store's benchmark: it runs, on a server of its own, and names every figure it promises."""
+"""The benchmark of the store runs on a separate server, and returns every documented figure."""
 
 from __future__ import annotations
 

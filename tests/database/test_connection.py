@@ -63,7 +63,7 @@ def address(connection):
 
 
 class Proxy:
-    """A TCP relay whose line can be cut, to stand between the driver and either server."""
+    """A TCP relay between the driver and a server that can be interrupted."""
 
     def __init__(self, target):
         self.target, self.live = target, []
@@ -151,7 +151,7 @@ def test_work_is_run_again_after_a_passing_error(connection):
             raise TransientError("again")
         return "done"
 
-    # The driver's own classes tell it what may be retried.
+    # The driver decides by the class of an error whether to retry.
     assert connection.write(work) == "done"
     assert len(runs) == 3
     assert connection.read(count) == {"n": 1, "total": 1}
@@ -271,7 +271,7 @@ def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
 
 def test_the_embedded_server_stopped_under_many_threads(home):
     with Connection.open(home) as connection:
-        # As the schema does, so that what the threads write is all that can conflict.
+        # As in the schema, so that only the writes of the threads can conflict.
         run_query(connection, "CREATE CONSTRAINT FOR (c:Counter) REQUIRE c.key IS UNIQUE", write=True)
         with ThreadPoolExecutor(4) as pool:
             results = [pool.submit(connection.write, add_once(str(number))) for number in range(200)]

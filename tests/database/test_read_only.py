@@ -217,7 +217,7 @@ def filled(connection):
 
 
 def contents(connection):
-    """Everything that a query could have changed: the data, the schema, the users, the databases."""
+    """Return everything that a query could have changed: data, schema, users, databases."""
     nodes = run_query(connection, "MATCH (n) RETURN labels(n), properties(n)").rows
     edges = run_query(connection, "MATCH (a)-[r]->(b) RETURN labels(a), type(r), properties(r), labels(b)").rows
     schema = [run_query(connection, f"SHOW {what} YIELD name RETURN name").rows for what in ("INDEXES", "CONSTRAINTS")]
@@ -241,7 +241,7 @@ def test_a_write_is_refused(cypher):
 
 
 def test_a_write_past_the_guard_is_rolled_back(filled):
-    """The other two walls, without the guard in front of them.
+    """The other two protections, without the guard.
 
     The embedded server commits the parts of `IN … TRANSACTIONS` even so: there the guard stands alone.
     """

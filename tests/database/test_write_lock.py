@@ -102,7 +102,7 @@ def test_a_turn_ends_though_a_process_that_was_forked_within_it_lives_on(tmp_pat
         held = [int(name) for name in os.listdir("/proc/self/fd") if is_a_lock(name, tmp_path)]
         copies = [os.dup(handle) for handle in held]
     assert len(copies) == 2
-    # Whoever cannot have a turn at once gives up, and goes ahead without one: so the locks themselves are asked.
+    # With no patience, a writer proceeds without a turn, so the locks themselves are checked.
     for copy in copies:
         with Path(f"/proc/self/fd/{copy}").open("r+b") as another:
             fcntl.flock(another, fcntl.LOCK_EX | fcntl.LOCK_NB)

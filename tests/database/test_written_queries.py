@@ -1,4 +1,4 @@
-"""A user's query that writes, on each server: in its turn, and only once."""
+"""A user's query that writes, on each server: with exclusive access, and only once."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def file(tmp_path):
 
 
 def whole(archive):
-    """All that the archive says of studies, as programs read it."""
+    """Everything about studies that programs read."""
     names = archive.studies.names()
     return {
         "studies": archive.studies.list(),
@@ -106,7 +106,7 @@ def test_loading_again_changes_nothing(archive, connection, file):
     running = repr(archive.proposals.list("one", [State.RUNNING]))
     changed = load(connection, file)[1]
     assert not any(changed.values())
-    # Not even for those that are at work, whose state is not in the file.
+    # Running proposals, whose state is not in the file, do not change either.
     assert repr(archive.proposals.list("one", [State.RUNNING])) == running
     assert dumped(archive, file) == first
 
@@ -188,7 +188,7 @@ def test_distances_may_be_left_out(archive, connection, file):
 
 
 class Dying:
-    """A connection that is cut after some writes."""
+    """A connection that breaks after some writes."""
 
     def __init__(self, connection, writes):
         self._connection, self._left = connection, writes

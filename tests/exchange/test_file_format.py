@@ -120,7 +120,7 @@ def test_the_rights_of_a_dump_are_those_of_any_file_and_the_umask_stays(tmp_path
     before = os.umask(umask)
     try:
         with monkeypatch.context() as patched:
-            # Another thread would make its files with it.
+            # Another thread would create its files with this umask.
             patched.setattr(os, "umask", None)
             with DumpWriter(tmp_path / "dump.gz", 1, None) as writer:
                 writer.write(*LINES[0])
@@ -184,7 +184,7 @@ def of(lines, kind, at=0):
 
 
 def basis(text):
-    """Forges what a proposal was based on."""
+    """Return a change of what a proposal was based on."""
     return lambda lines: of(lines, "proposal")["properties"].update(based_on=text)
 
 
@@ -277,7 +277,7 @@ def test_inconsistent_content_is_one_clear_line(path, forgery):
         (gzip.compress(b'{"a": "\xff"}\n'), "no JSON"),
         (gzip.compress(b"{}\n"), "no dump of an archive"),
     ],
-    # A compressed text has the time in its head: it is no name that two processes agree on.
+    # The header of gzip may contain a name and a time, which would differ.
     ids=["empty", "plain", "nothing", "deep", "large number", "not a number", "not utf-8", "another"],
 )
 def test_a_file_of_another_kind_is_refused(tmp_path, content, message):

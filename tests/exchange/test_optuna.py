@@ -36,7 +36,7 @@ def url(tmp_path):
 
 @pytest.fixture
 def trials(url):
-    """A study of a user: trials that end in every way; one more runs still."""
+    """A user's study: trials that ended in every way, and one that still runs."""
     study = optuna.create_study(storage=url, study_name="theirs", direction="maximize")
 
     def objective(trial):
@@ -148,7 +148,7 @@ def test_trials_that_finish_later_come_with_the_next_import(archive, url, trials
     )
     counts = import_study(archive, open_study(f"{url}#theirs"), WANTED, read)
     assert counts["evaluated"] == 4
-    # The same network again is another evaluation of it.
+    # The same network is evaluated again.
     evaluations = archive.studies.evaluations("mine")
     assert [each.value for each in evaluations][-1] == 0.25
     assert evaluations[0].architecture.key == evaluations[-1].architecture.key

@@ -34,7 +34,7 @@ def networks():
 
 @pytest.fixture
 def table(archive, networks):
-    """Results of others on the task `table`: networks with a value and a latency, one of them NaN."""
+    """External results on the task `table`: networks with a value and a latency, one of them NaN."""
     rng = np.random.default_rng(0)
     archive.architectures.add(networks)
     values, latencies = rng.uniform(0, 1, COUNT).tolist(), rng.integers(1, 9, COUNT).tolist()
@@ -76,7 +76,7 @@ def test_the_best_value_follows_the_direction_of_the_studies(archive, networks, 
     values = [0.5, 0.25, 0.75, 0.125]
     steps = [("random", Suggestion(network), value, {}) for network, value in zip(networks, values, strict=False)]
     evaluate(archive, "one", *steps, direction=direction)
-    # Another task, that wants the opposite, is ranked by itself.
+    # A task of the other direction is ranked separately.
     other = "minimise" if direction == "maximise" else "maximise"
     evaluate(archive, "two", *steps, direction=other, task="other", protocol="other/1")
     minimise = {"digits": direction == "minimise", "other": other == "minimise"}
@@ -87,7 +87,7 @@ def test_the_best_value_follows_the_direction_of_the_studies(archive, networks, 
             asked = archive.named(name, task=task, **given).rows
             assert asked == archive.named(name, task=task, minimise=minimise[task], **given).rows
             assert asked != archive.named(name, task=task, minimise=not minimise[task], **given).rows
-            # The text and what is answered from pages agree.
+            # The text and the answer from columns agree.
             assert asked == connection_rows(archive, query, whole)
             assert asked == connection_rows(archive, query, {**whole, "minimise": None})
     every = rows(archive.named("best-per-operation"))
@@ -103,13 +103,13 @@ def connection_rows(archive, query, values):
 def test_without_a_direction_larger_is_better(archive, table, networks):
     highest, lowest = max(value for _, value, _ in table), min(value for _, value, _ in table)
     assert rows(archive.named("best-per-operation", task="table"))[0]["best"] == highest
-    # Imported results of which the smallest are the best.
+    # Imported results where smaller is better.
     name = "errors"
     results = [(f"e/{network.key}", network.key, Result(value)) for network, value, _ in table]
     Evaluations(archive.connection, archive.architectures).add(name, "table/2", results, direction="minimise")
     assert rows(archive.named("best-per-operation", task=name))[0]["best"] == lowest
     assert rows(archive.named("frontier", task=name, cost="mass"))[-1]["value"] == lowest
-    # Studies that disagree say nothing.
+    # Studies that disagree determine no direction.
     for at, direction in enumerate(("minimise", "maximise")):
         step = ("random", Suggestion(networks[at]), float(at), {})
         evaluate(archive, direction, step, direction=direction)
@@ -159,7 +159,7 @@ def test_lineage_and_operators(archive, networks, direction, sign):
         ("evolution", Suggestion(e, parent=b, operations=("drop",)), sign * 0.75, {"one": "0-3"}),
         direction=direction,
     )
-    # Another study came to the same network in another way: not this one's lineage.
+    # Another study reached the same network on another path, which is not in this lineage.
     evaluate(archive, "two", ("random", Suggestion(d, parent=networks[9], operations=("jump",)), 0.1, {}))
     found = rows(archive.named("lineage", study="one"))
     assert [row["architecture"] for row in found] == [a.key, b.key, c.key, d.key]

@@ -1,4 +1,4 @@
-"""Counts of a study: an addition reads the same numbers that counting gives, whichever writer came before."""
+"""Counts of a study: the stored numbers equal those of a count, after any writer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_counts_are_kept_and_made_again_after_a_user_s_query(archive):
     networks = cells(9)
     archive.proposals.create("study", agent, suggest(networks[:2]))
     assert counts(archive) == (True, True)
-    # Nothing is added, and the counts hold.
+    # Nothing is added, and the counts stay.
     assert archive.proposals.create("study", agent, suggest(networks[:2])) == []
     assert counts(archive) == (True, True)
     run_query(archive.connection, BY_HAND, {"key": "0" * 32}, write=True)

@@ -1,4 +1,4 @@
-"""Cancelled and retried proposals: what changes, what is refused, and what a race leaves, on each server."""
+"""Cancellation and retry of proposals on each server: changes, refusals, races."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_running_proposal_loses_its_lease(archive):
         archive.proposals.heartbeat(held.id, held.token)
     with pytest.raises(LeaseLostError):
         archive.proposals.release(held.id, held.token)
-    # A trainer that was about to give up has nothing to add.
+    # A failure that the trainer reports afterwards changes nothing.
     archive.proposals.fail(held.id, held.token, "crash", retry=True)
     assert state(archive, held.id) == (State.FAILED, "cancelled: too slow")
     *_, last = event_log.read(archive.connection, "study", held.id)
@@ -87,7 +87,7 @@ def test_what_has_ended_is_refused_with_its_state(archive):
         archive.proposals.cancel(failed.id)
     with pytest.raises(UnknownNameError):
         archive.proposals.cancel("study#00009")
-    # One that is refused leaves the others of the call as they were.
+    # A refused one leaves the other proposals of the call unchanged.
     with pytest.raises(ProposalStateError):
         cancellation.cancel(archive.connection, [waits.id, done.id])
     assert state(archive, waits.id) == (State.WAITING, None)

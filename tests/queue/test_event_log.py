@@ -83,7 +83,7 @@ def test_an_expired_lease_names_its_worker(archive, read):
     assert "without a report from worker w" in read()[2].details["reason"]
     assert read()[4].details == {"attempt": 2}
     claim(archive, "u")
-    # Handed back is not tried: the store counts it as no attempt, either.
+    # A returned claim is no attempt, as in the store.
     assert read()[5].details["attempt"] == 2 == archive.proposals.get(held.id).attempts + 1
 
 
@@ -157,7 +157,7 @@ def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     archive.proposals.complete(held.id, held.token, Result(0.5))
     told = wait_until(follower.look)
     assert [(entry.number, entry.event) for entry in told] == [(0, "complete")]
-    # What it has read is about the one proposal that has changed.
+    # It has read only the changed proposal.
     assert {entry.number for entry in asked[-1]} == {0}
     assert not follower.done
     for value in (0.6, 0.7):

@@ -43,7 +43,7 @@ def test_results_and_reasons_are_stored_with_their_proposals(archive, agent):
     assert (seen[0].metrics, seen[0].epochs, seen[0].seconds) == ({"accuracy": 0.5}, 12, 3.0)
     assert archive.weights.of_evaluation(ids[0]).uri == "file:w"
     assert count(archive.connection, "()-[:MORPHED_INTO]->()") == 1
-    # They are of the ordinary kind: nothing of them waits, and nothing is proposed twice.
+    # They are ordinary proposals: none waits, and none is proposed twice.
     assert archive.proposals.claim("worker", study="study") is None
     assert archive.proposals.create("study", agent, suggest([a, b, c])) == []
 
@@ -54,7 +54,7 @@ def test_each_keeps_its_own_result_where_repeats_are_left_out(archive, agent):
     answered = [(Suggestion(a), Result(1.0)), (Suggestion(b), Result(2.0)), (Suggestion(b), Result(3.0))]
     (id_,) = answer(archive, "study", agent, answered, after=1)
     assert [(one.id, one.value) for one in archive.studies.evaluations("study")] == [(id_, 2.0)]
-    # Asked for, a repeat is one more evaluation of the same architecture.
+    # A requested repeat is another evaluation of the same architecture.
     (again,) = answer(archive, "study", agent, answered[2:], after=2, unique=False)
     assert [one.value for one in archive.studies.evaluations("study")] == [2.0, 3.0]
     assert again == "study#00002"

@@ -1,4 +1,4 @@
-"""Leases on each server: one winner each, the server's clock, and an end to every chain of lost workers."""
+"""Leases on each server: one holder each, the server's clock, and a limit to lost attempts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = 600.0
 
 @pytest.fixture
 def queue(archive):
-    """Eight proposals that wait."""
+    """Eight waiting proposals."""
     return propose(archive, cells(8))
 
 

@@ -33,7 +33,7 @@ def test_only_open_proposals_have_the_property(archive, connection):
     archive.proposals.settle([Report(g.id, g.token), Completion(a.id, a.token, Result(0.5))])
     same()
     assert count(connection, "(p:Proposal {open: 'study'})") == 4
-    # One that failed has a result after all; one whose worker is lost comes back.
+    # A late result of a failed proposal, and the return of a proposal whose worker is lost.
     archive.proposals.complete(c.id, c.token, Result(0.25))
     same()
     lost = Proposals(connection, Architectures(connection)).claim("lost", study="study", lease_seconds=0.001)

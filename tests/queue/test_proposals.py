@@ -144,7 +144,7 @@ def test_racing_searches_neither_exceed_the_budget_nor_repeat(archive, connectio
     number=st.integers(0, 10**6),
 )
 def test_any_sequence_of_calls_keeps_the_rules(archive, calls, budget, number):
-    """Numbers without gaps, in the order of the calls, first come first served, never beyond the budget."""
+    """Numbers without gaps, in the order of the calls, never beyond the budget."""
     name = f"s{number}-{id(calls)}"
     archive.studies.create(study(name, budget=budget))
     agent = archive.proposals.register_agent("random", {}, "1")

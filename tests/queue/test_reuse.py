@@ -35,7 +35,7 @@ def finish(archive, name, result=RESULT, **how):
 
 @pytest.fixture
 def source(archive):
-    """A study of one evaluation; its first cell is known."""
+    """A study with one evaluation, of the first cell."""
     propose(archive, cells(1), "source")
     return finish(archive, "source")
 
@@ -63,7 +63,7 @@ def test_an_answer_repeats_the_evaluation_and_points_to_it(archive, source):
     assert original.answered_from is None
     assert archive.weights.of_evaluation(seen.id) == RESULT.weights
     assert (archive.answers.count("new"), archive.answers.count("source")) == (1, 0)
-    # An answer answers nobody: the third study is told of the original.
+    # A reused result is not reused: the third study refers to the original.
     assert known(archive, suggest([first]))[0].answered_from == source.id
 
 
@@ -75,7 +75,7 @@ def test_a_different_proposal_reuses_nothing(archive, source):
     assert known(archive, asked, protocol="digits/2") == [None]
     assert known(archive, suggest([cells(2)[1]])) == [None]
     assert known(archive, [Suggestion(cell, hyperparameters={"learning_rate": 0.5})]) == [None]
-    # Another objective is answered where it was measured as well.
+    # A result is reused for another objective if that was measured, too.
     assert known(archive, asked, objective="loss")[0].value == 0.5
     assert known(archive, asked, objective="latency") == [None]
     assert known(archive, []) == []
@@ -105,7 +105,7 @@ def test_partial_results_are_not_reused(archive, how):
 
 
 def test_dead_layers_make_no_difference_but_to_the_weights(archive, source):
-    # Both compute the same: a chain of one convolution; the other one's second node leads nowhere.
+    # Both compute a chain of one convolution; one has a node without a path to the output, besides.
     chain = codec.from_nasbench201("|none~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|")
     other = codec.from_nasbench201("|nor_conv_1x1~0|+|none~0|none~1|+|nor_conv_3x3~0|none~1|none~2|")
     assert chain.functional_key == other.functional_key and chain.key != other.key
@@ -138,7 +138,7 @@ def test_a_search_is_answered_and_trains_again_only_when_asked_to(archive):
     archive.studies.create(study("third", budget=6, seed=7))
 
     def search(name, **how):
-        """Search, training what waits; return how many trainings there were."""
+        """Search, train waiting proposals, and return the number of trainings."""
         trained = 0
         for _ in loop.run(archive, archive.studies.get(name), agent, version="1", pause=0, **how):
             while claim := archive.proposals.claim("w", study=name):

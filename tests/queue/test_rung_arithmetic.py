@@ -90,7 +90,7 @@ def test_equal_values_and_those_that_are_none():
     st.booleans(),
 )
 def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves, reduction, maximise):
-    """Algorithm 2, word for word: whoever is free asks for a job, and the top rungs are looked through first."""
+    """Algorithm 2, word for word: a free worker requests a job, and the top rungs are searched first."""
     rungs, sign = Rungs((1, 2, 4), reduction), 1 if maximise else -1
     ours: dict[int, RungStanding] = {}
     done: list[dict[int, float]] = [{}, {}, {}]
@@ -105,7 +105,7 @@ def test_results_one_after_the_other_promote_as_the_papers_workers_would(curves,
         if theirs is None:
             assert not waiting
             return
-        # Ours waits already: the last result has promoted it, and no other.
+        # The archive's waits already: the last result has promoted it, and no other.
         assert waiting == [theirs[0]] and ours[theirs[0]].rung == theirs[1]
         number, rung = theirs
         waiting.clear()

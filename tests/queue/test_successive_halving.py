@@ -31,7 +31,7 @@ def result(value, epochs, **settings):
 
 @pytest.fixture
 def race(archive):
-    """Proposes so many networks in a study with rungs."""
+    """Returns a function that proposes this many networks in a study with rungs."""
     return lambda n: propose(archive, cells(n), config={"rungs": RUNGS.as_config()}, objective="valid_accuracy")
 
 
@@ -40,7 +40,7 @@ def claim(archive, worker="w"):
 
 
 def ends(archive, held, value, *, early=False):
-    """Tell the result of a claim at its rung; `early` ended by itself."""
+    """Report the result of a claim at its rung; an `early` training has stopped by the protocol's rule."""
     rung = held.proposal.rung
     paused = rung < 2 and not early
     told = Completion(held.id, held.token, result(value, RUNGS.epochs[rung]), paused, rung)
@@ -96,7 +96,7 @@ def test_a_training_that_ends_by_itself_is_whole(archive, race):
     for value in (0.5, 0.4):
         ends(archive, claim(archive), value)
     ends(archive, claim(archive), 0.9, early=True)
-    # It is the best third, and has no further to go.
+    # It is the best third, and at the top rung.
     assert standing(archive) == [(State.PRUNED, 0), (State.PRUNED, 0), (State.COMPLETE, 2), (State.WAITING, 0)]
 
 
@@ -110,7 +110,7 @@ def test_the_same_result_again_and_a_late_one_change_nothing(archive, race, conn
     assert forgetful.settle([first]) == [True]
     assert standing(archive)[0] == (State.WAITING, 1)
     again = claim(archive, "another")
-    # It is on its way to the next rung; what is known of the one before is not told to be that.
+    # It trains to the next rung, and its partial result is not shown as that rung's.
     assert archive.proposals.settle([first]) == [False]
     assert standing(archive)[0] == (State.RUNNING, 1)
     ends(archive, again, 0.95)
@@ -133,7 +133,7 @@ def test_a_promotion_that_fails_for_good_keeps_what_was_found(archive, race):
     for value in (0.6, 0.65, 0.8):
         ends(archive, claim(archive), value)
     assert [(one.number, one.rung) for one in archive.proposals.list("study", [State.WAITING])] == [(5, 1)]
-    # A result that was on its way all the time is taken all the same.
+    # A late result is kept.
     archive.proposals.settle([Completion(held.id, held.token, result(0.93, 6), True, 1)])
     assert [one.value for one in archive.studies.evaluations("study") if one.number == 1] == [0.93]
 
@@ -163,7 +163,7 @@ def test_a_result_without_a_rung_is_a_whole_training(archive, race):
     found = {one.number: (one.value, one.partial) for one in archive.studies.evaluations("study")}
     assert (found[1], found[3]) == ((0.97, False), (0.2, False))
     assert archive.weights.of_evaluation(promoted.id) == saved
-    # What another trainer found at a rung meanwhile comes too late.
+    # Another trainer's result at the rung arrives too late.
     late = [
         Completion(promoted.id, "late", result(0.5, 6), True, 1),
         Completion(fresh.id, "late", result(0.9, 2), True, 0),
@@ -175,7 +175,7 @@ def test_a_result_without_a_rung_is_a_whole_training(archive, race):
 
 
 def test_workers_at_once_promote_each_once(archive, race, open_connection):
-    """Eight workers on connections of their own; the outcome has no more at any rung than its part of the one below."""
+    """Eight workers on separate connections: no rung has more proposals than its part of the rung below."""
     race(40)
     opened = [open_connection() for _ in range(8)]
     values = random.Random(1).sample(range(1000), 40)
@@ -194,7 +194,7 @@ def test_workers_at_once_promote_each_once(archive, race, open_connection):
     assert len(trained) == len(set(trained))
     assert sorted(number for number, rung in trained if rung == 0) == list(range(40))
     reached = [sum(rung == at for _, rung in trained) for at in range(3)]
-    # Never fewer than the best third; a few more, for who is among the best early may be outdone later.
+    # At least the best third; a few more, because an early promotion may be overtaken later.
     assert reached[0] == 40 and 13 <= reached[1] <= 26 and reached[1] // 3 <= reached[2] <= reached[1]
     best = sorted(range(40), key=lambda number: -values[number])[:13]
     assert set(best) <= {number for number, rung in trained if rung == 1}

@@ -51,7 +51,7 @@ def test_a_table_worker_takes_the_whole_queue_and_expired_proposals(archive):
     held = archive.proposals.claim_many("b", 8, study="study", lease_seconds=LONG, whole=True)
     assert [claim.proposal.number for claim in held] == [*range(2, 10)]
     assert len(archive.proposals.claim_many("c", 9, study="study", lease_seconds=LONG, whole=True)) == 2
-    # The leases of the first are noted as over, and end once a third of their length has passed again.
+    # The leases of the first are suspected, and end a third of their duration later.
     lost = wait_until(lambda: archive.proposals.claim_many("c", 9, study="study", lease_seconds=LONG, whole=True))
     assert [claim.proposal.number for claim in lost] == [0, 1]
 
@@ -122,7 +122,7 @@ def test_each_notice_is_answered_for_itself(archive):
             Completion(b.id, b.token, Result(0.75)),
             Report(b.id, b.token, {"loss": [1.0]}),
             Failure(c.id, "another", "NaN"),
-            # What was said before in the same breath counts.
+            # An earlier notice of the same call counts.
             Report(a.id, a.token, {"loss": [1.0]}),
         ]
     )
@@ -135,10 +135,10 @@ def test_each_notice_is_answered_for_itself(archive):
 
 
 def test_results_that_come_together_each_find_their_place(archive, connection):
-    """All held, and taken in one step, or some of them not: it makes no difference to any of the others."""
+    """Notices have the same effect whether all are stored in one step or some are refused."""
     propose(archive, cells(6))
     a, b, c, d, e = archive.proposals.claim_many("w", 5, study="study", lease_seconds=LONG)
-    # What was told of one has a curve that its result has not; one was lost; another has its result already.
+    # One has reported a curve that its result lacks, one is lost, one has its result already.
     archive.proposals.report(a.id, a.token, {"loss": [1.0], "gradient": [9.0]}, LONG)
     archive.proposals.release(c.id, c.token)
     archive.proposals.complete(d.id, "another", Result(0.25))
@@ -165,7 +165,7 @@ def test_results_that_come_together_each_find_their_place(archive, connection):
 def test_a_result_of_another_network_is_refused(archive):
     propose(archive, cells(2))
     a, b = archive.proposals.claim_many("w", 2, study="study", lease_seconds=LONG)
-    # As after the archive was made anew: the same id, and another network.
+    # As in an archive that was emptied and filled again: the same id, another network.
     told = Completion(a.id, "of an earlier archive", Result(0.99), architecture=b.architecture.key)
     (answer,) = archive.proposals.settle([told])
     assert isinstance(answer, LeaseLostError)
@@ -198,7 +198,7 @@ def test_an_attempt_keeps_how_it_ended(archive):
 
 
 def test_after_an_outage_holders_get_time_to_come_back(archive):
-    """All leases have run out when a server was away for minutes; who asks first must not take what others train."""
+    """After an outage of minutes all leases have expired; the first worker to claim must not take running proposals."""
     propose(archive, cells(1))
     claim = archive.proposals.claim("w", study="study", lease_seconds=3.0)
     _let_run_out(archive, claim)
@@ -206,7 +206,7 @@ def test_after_an_outage_holders_get_time_to_come_back(archive):
     archive.proposals.heartbeat(claim.id, claim.token, LONG)
     assert archive.proposals.expire("study") == 0
     assert (archive.proposals.get(claim.id).state, archive.proposals.get(claim.id).attempts) == (State.RUNNING, 0)
-    # The holder that does not come back loses it, a third of the lease later.
+    # A holder that does not return loses it a third of the lease later.
     archive.proposals.heartbeat(claim.id, claim.token, 0.6)
     _let_run_out(archive, claim)
     second = wait_until(lambda: archive.proposals.claim("v", study="study", lease_seconds=LONG))
@@ -214,7 +214,7 @@ def test_after_an_outage_holders_get_time_to_come_back(archive):
 
 
 def test_a_worker_whose_clock_is_wrong_is_a_worker_like_any_other(archive, open_connection, monkeypatch):
-    """An hour ahead or behind: neither keeps what it has lost, nor loses what it holds."""
+    """Clocks an hour ahead or behind have no effect on leases."""
     propose(archive, cells(3))
     now = time.time
     for shift, name in ((3600.0, "ahead"), (-3600.0, "behind")):

@@ -1,4 +1,4 @@
-"""The embedded server: never two on one folder, back after every kill, gone when nobody needs it."""
+"""The embedded server: one for each folder, restarted after a kill, ended when idle."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def running(home):
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory):
-    """Settings of a server for the tests that only look at it."""
+    """Settings of a server for tests that do not change it."""
     own = settings.load(home=tmp_path_factory.mktemp("standing"), environment={})
     embedded.start(own)
     yield own
@@ -51,7 +51,7 @@ def standing(tmp_path_factory):
 
 
 def client(home, code):
-    """A process of its own that uses the server over `home`."""
+    """A separate process that uses the server over `home`."""
     imports = "from archive import settings; from archive.server import embedded as server"
     script = f"{imports}; s = settings.load(home={str(home.home)!r}); {code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -69,7 +69,7 @@ def gone(pid):
 
 
 def servers_over(folder):
-    """Process ids of all supervisors over a folder, however they came about."""
+    """Return the process ids of all supervisors over a folder."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
@@ -155,7 +155,7 @@ def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
     starter.kill()
     starter.communicate()
     assert embedded.start(home).running
-    # A second supervisor may be on its way out: it found the folder taken.
+    # A second supervisor that found the folder locked may be ending.
     wait_until(lambda: len(servers_over(folder)) == 1, what="one supervisor")
 
 
@@ -274,7 +274,7 @@ def test_a_lost_password_is_made_anew(running, home, folder):
     assert folder.password.read_text() != before
 
 
-# Leaving
+# Idle end
 
 
 def test_it_leaves_when_nobody_is_connected(home):
@@ -341,7 +341,7 @@ def test_a_disk_that_is_full(home, monkeypatch):
 
 def test_a_database_that_cannot_start_says_why(home, folder):
     folder.create()
-    # No server can put its users where a folder is.
+    # A folder is in the place of the file of users.
     folder.config.joinpath("server-users.jsonl").mkdir()
     with pytest.raises(ServerStartError, match=r"ended with status 1 \(log: .*\)\n.*server-users"):
         embedded.ensure_running(home)

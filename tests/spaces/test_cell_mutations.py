@@ -1,4 +1,4 @@
-"""Mutations of cells: the published rates, and operations that say what was changed."""
+"""Mutations of cells: the published rates, and the recorded operations."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_each_edge_flips_with_a_seventh_and_each_label_changes_with_a_fifth() ->
 
 
 def test_a_swapped_label_is_another_one() -> None:
-    """With as many vertices and nothing else done, the operations of the cell are others."""
+    """A change of labels alone changes the operations of the cell."""
     only = [(parent, m.child) for parent, m in mutations() if set(m.operations) == {"swap_label"}]
     assert len(only) > 5
     for parent, child in only:
@@ -89,7 +89,7 @@ def test_a_swapped_label_is_another_one() -> None:
 
 
 def test_the_operations_make_the_child() -> None:
-    """No fewer edits are on record than were needed, and no others: by trying all."""
+    """The recorded edits are a minimal set, by trying all."""
     few = [(parent, m) for parent, m in mutations() if len(m.operations) <= 2 and len(parent.layers) == 7]
     for parent, mutation in few[:12]:
         counts = Counter(mutation.operations)
@@ -104,7 +104,7 @@ def test_what_is_cut_off_is_not_on_record() -> None:
     # Vertices 3 to 5 are on no path: an edge between them and another label change nothing.
     assert _needed(matrix, labels, [(3, 4), (0, 2), (4, "maxpool3x3")]) == [(0, 2)]
     assert _needed(matrix, labels, [(3, 4), (4, "maxpool3x3")]) == []
-    # Both take vertex 1 away, and one is enough; the new label went with the vertex.
+    # Both disconnect vertex 1, and one is enough; its new label has no effect.
     found = _needed(matrix, labels, [(0, 1), (1, 2), (0, 2), (1, "maxpool3x3")])
     assert found in ([(0, 1), (0, 2)], [(1, 2), (0, 2)])
     # The two edges that join vertex 3 belong together.
@@ -122,9 +122,9 @@ def test_new_vertices_have_all_labels() -> None:
 
 
 def test_a_mutation_of_nasbench201_is_another_network() -> None:
-    """An operation on an edge that leads nowhere is none."""
+    """An operation on a dead edge has no effect."""
     space, rng = space_of("nasbench201"), np.random.default_rng(0)
-    # Nothing reaches node 1, so that what leaves it does not count.
+    # No edge reaches node 1, so edges from it have no effect.
     parent = from_nasbench201("|none~0|+|nor_conv_3x3~0|skip_connect~1|+|none~0|nor_conv_1x1~1|none~2|")
     for _ in range(100):
         mutation = space.mutate(parent, rng)

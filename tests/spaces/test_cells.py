@@ -1,4 +1,4 @@
-"""The networks of NAS-Bench-201 that the package carries, against those that the code finds."""
+"""The packaged networks of NAS-Bench-201, compared with those that the code computes."""
 
 from __future__ import annotations
 

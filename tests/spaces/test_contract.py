@@ -1,4 +1,4 @@
-"""What every space promises, run over all of them."""
+"""Contract of a space, for all spaces."""
 
 from __future__ import annotations
 

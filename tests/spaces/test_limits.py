@@ -138,7 +138,7 @@ def test_mutations_stay_inside_any_limits(
 
 
 def test_the_only_legal_modifier_is_found() -> None:
-    # One layer of the only allowed width: it cannot grow, shrink, be removed or get company; only its label is free.
+    # One layer of the only allowed width: only its label can change.
     space = spaces.get("mlp", max_layers=4, max_edges=3, min_units=8, max_units=8)
     network = mlp([8])
     mutation = space.mutate(network, np.random.default_rng(0))

@@ -271,7 +271,7 @@ def test_changing_units_keeps_the_graph(network: Architecture, data: st.DataObje
 @given(members("cnn"))
 def test_removing_a_wedged_layer_gives_the_network_back(network: Architecture) -> None:
     for tail, head in network.edges[:4]:
-        # Where both ends have other company, removing reconnects nothing.
+        # If all parents and children have other neighbours, a removal adds no edges.
         if head == len(network.layers) - 1 or len(network.children[tail]) > 1 < len(network.parents[head]):
             continue
         same, _ = wedges(network, (tail, head))
@@ -287,7 +287,7 @@ def _removals(network: Architecture) -> Iterator[Architecture]:
 
 
 def test_limits_know_nothing_of_modifiers() -> None:
-    """A modifier may leave the limits: whoever applies it checks."""
+    """A modifier may exceed the limits, which its caller checks."""
     wide = apply.inc_single(mlp([1024]), 1)
     with pytest.raises(InvalidArchitectureError, match="got 1152"):
         Limits().check(wide)

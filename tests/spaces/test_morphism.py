@@ -1,4 +1,4 @@
-"""Morphisms: what they change in the graph, and that some weights leave the function as it was."""
+"""Morphisms: the changed graph, and weights that preserve the function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mutation operator: how many steps, which modifiers, and what happens when nothing is legal."""
+"""The mutation operator: number of steps, modifiers, and networks without a legal step."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_what_is_drawn_is_among_everything_there_is(
     name: str, modifier: str, data: st.DataObject, rng: np.random.Generator
 ) -> None:
     network, limits = data.draw(members(name)), Limits(max_layers=40)
-    # Longer paths than these make the list of everything too long for a test.
+    # Longer paths make the list of all results too long for a test.
     if modifier == "dup_path" and len(network.layers) > 16:
         return
     try:
@@ -121,7 +121,7 @@ def test_a_walk_that_came_back_takes_one_more_step(monkeypatch: pytest.MonkeyPat
 
 
 def test_in_a_narrow_space_no_mutation_is_its_parent() -> None:
-    """Of one layer and two widths there are 14 networks: walks of several steps often come back."""
+    """One layer of two widths gives 14 networks: walks of several steps often return."""
     space, rng = spaces.get("mlp", max_layers=4, min_units=8, max_units=9), np.random.default_rng(0)
     parent = space.initial_pool()[0]
     for _ in range(400):
@@ -132,7 +132,7 @@ def test_in_a_narrow_space_no_mutation_is_its_parent() -> None:
 
 
 def test_images_are_rarely_halved_further() -> None:
-    """New labels leave image sizes alone 19 times in 20."""
+    """New labels keep image sizes 19 times in 20."""
     space, rng = space_of("cnn"), np.random.default_rng(0)
     parent = space.initial_pool()[4]
     deeper = 0

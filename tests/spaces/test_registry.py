@@ -12,7 +12,7 @@ from archive.spaces.mlp import Mlp
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pretend that another package is installed which offers spaces, some of them broken."""
+    """Register spaces as another package would, some of them broken."""
     offered = {
         "other": "archive.spaces.mlp:Mlp",
         "missing": "no_such_module:Space",

@@ -1,4 +1,4 @@
-"""Tables: reading, classes of rows that describe one network, and what is refused."""
+"""Tables: reading, classes of rows of one network, and refused files."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def official(monkeypatch):
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
 def test_rows_of_one_network_are_one_architecture_with_their_mean(write, name):
     table = Table.load(write(SMALL, name))
-    # The first and the third row both connect nothing; the third has no dead edge, and stands for both.
+    # The first and the third row connect nothing; the third has no dead edge, and represents both.
     assert len(table) == 3
     assert table.architectures == tuple(map(codec.from_nasbench201, (NOTHING, CELL, OTHER)))
     assert table.rows.tolist() == [2, 2, 1]
     np.testing.assert_array_equal(table.column("accuracy"), [25, 91, np.nan])
-    # What a row does not know is left out of the mean.
+    # A missing number is left out of the mean.
     np.testing.assert_array_equal(table.cost(), [100, 400, 200])
     assert table.cost_column == "train_seconds_12ep"
     assert table.columns == ("accuracy", "train_seconds_12ep")
@@ -155,7 +155,7 @@ def test_named_tables_need_their_folder(monkeypatch, tmp_path):
 
 
 def test_the_classes_of_nasbench201(official):
-    """The counts and the means, found the slow way from the file itself."""
+    """The counts and the means, computed the slow way from the file."""
     table = Table.named("nb201")
     with gzip.open(data_dir() / "data" / "nb201.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
@@ -199,7 +199,7 @@ def many(write, *, extra: float = 0.0):
 
 
 def content(table: Table) -> tuple[object, ...]:
-    """Everything that a table says."""
+    """The whole content of a table."""
     keys = [(each.key, each.functional_key) for each in table.architectures]
     columns = [table.column(name).tobytes() for name in table.columns]
     return (
@@ -220,7 +220,7 @@ def test_a_second_process_reads_what_the_first_one_parsed(write, monkeypatch):
     monkeypatch.setattr(reader, "parsed", None)
     second = Table.load(path)
     assert second is not first and content(second) == content(first)
-    # None of the architectures knows more, or other things, than one that was read from the file's text.
+    # The architectures equal those that are parsed from the text of the file.
     for one, other in zip(second.architectures[:50], map(fresh, second.architectures), strict=False):
         assert one == other and (one.key, one.functional_key) == (other.key, other.functional_key)
     with pytest.raises(UsageError, match="note"):
@@ -280,7 +280,7 @@ def test_no_file_of_the_cache_stands_for_a_table_that_is_gone(write):
 def test_looking_cells_up_and_reading_them_give_one_table(seed, rows, repeated, unusual):
     rng = np.random.default_rng(seed)
     known = nasbench201_cells.strings()
-    # Neighbours by number are often one network but for dead edges, or a relabelling.
+    # Strings with near numbers often describe one network, up to dead edges or relabelling.
     begin = rng.integers(len(known) - 1000)
     chosen = [known[at] for at in begin + rng.choice(1000, rows, replace=repeated)]
     texts = [f" {text}" if unusual and at % unusual == 0 else text for at, text in enumerate(chosen)]

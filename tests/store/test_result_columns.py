@@ -64,7 +64,7 @@ def seen(archive, name="one"):
 
 
 def raw(archive, cypher, **parameters):
-    """Write as another client of the database does, of which the archive hears nothing."""
+    """Write as another client of the database does, without a notice to the archive."""
     archive.connection.write(lambda tx: tx.run(cypher, parameters).consume())
 
 
@@ -130,7 +130,7 @@ def test_deleted_results_are_gone_for_everything(archive):
     assert sorted(seen(archive)) == left
     assert [view.number for view in look().proposals if view.value is not None] == left
     assert {row[3] for row in archive.named("cost").rows} == {len(left)}
-    # A budget counts what is there.
+    # The budget counts the existing proposals.
     archive.studies.set_budget("one", 26)
     agent = archive.proposals.register_agent("another", {}, "1")
     assert len(archive.proposals.create("one", agent, suggest(cells(100)[60:70]))) == 3
@@ -153,7 +153,7 @@ def test_what_is_open_shows_once_it_has_a_result(archive):
             archive.proposals.complete(f"one#{number:05d}", claims[number].token, result(number))
     archive.proposals.fail("one#00003", claims[3].token, "out of memory")
     assert len(seen(archive)) == 17
-    # A result is taken for what was given up.
+    # A late result of a failed proposal counts.
     archive.proposals.complete("one#00003", claims[3].token, Result(0.5))
     assert seen(archive)[3] == (0.5, cells(20)[3].key)
     archive.proposals.complete("one#00015", claims[15].token, result(15), pruned=True)
@@ -162,7 +162,7 @@ def test_what_is_open_shows_once_it_has_a_result(archive):
 
 
 def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
-    """What agents learn from is read without metrics; with partial results, with the curves that their scores need."""
+    """The history of agents has no metrics; with partial results, it has the curves that their scores need."""
     fill(archive)
     raw(
         archive,
@@ -177,7 +177,7 @@ def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
 def test_every_question_has_the_answer_of_its_text(archive):
     fill(archive)
     fill(archive, "two", 23, first=15)
-    # What a task's studies want is what is best, here and in the text.
+    # The studies of a task decide which direction is better, in columns and in the text.
     fill(archive, "three", 12, first=40, task="errors", protocol="errors/1", direction="minimise")
     for name, every in QUESTIONS.items():
         query = catalogue.get(name)
@@ -194,7 +194,7 @@ def test_every_question_has_the_answer_of_its_text(archive):
 
 
 def flat(rows):
-    """Texts are compared as such, numbers as what they are nearly."""
+    """Return rows that compare equal if texts are equal and numbers nearly so."""
     return {(at, place): str(value) if isinstance(value, str | list | None) else value
             for at, row in enumerate(rows) for place, value in enumerate(row)}  # fmt: skip
 

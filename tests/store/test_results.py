@@ -64,7 +64,7 @@ def test_a_result_comes_back_as_it_was_found(archive, claim):
     assert (proposal.state, proposal.reason, proposal.curve) == (State.COMPLETE, None, {})
     assert proposal.finished is not None
     assert archive.weights.of_evaluation(claim.id) == RESULT.weights
-    # Of the two proposals' OF relationships one is joined by the evaluation's own; the study is ON the task too.
+    # Two proposals and one evaluation are OF an architecture; the study is ON the task, too.
     assert shape(archive.connection) == [1, 2, 1, 3]
 
 

@@ -20,7 +20,7 @@ def saved(at: int) -> Weights:
 
 
 def train(archive, values, name="study", direction="maximise", first=0):
-    """Complete one cell for each value, each with weights of its own, numbered from `first`."""
+    """Complete one cell for each value, each with separate weights, numbered from `first`."""
     networks = cells(len(values))
     propose(archive, networks, name, direction=direction)
     for at, value in enumerate(values):

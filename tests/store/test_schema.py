@@ -19,7 +19,7 @@ LOOKED_UP = [pair for migration in schema.MIGRATIONS for pair in migration.index
 
 @pytest.fixture
 def bare(connection):
-    """A connection to a server without schema; it is put back after the test."""
+    """A connection to a server without a schema; the schema is restored after the test."""
     forget_schema(connection)
     yield connection
     run_query(connection, "MATCH (m:SchemaMigration) DELETE m", write=True)
@@ -28,14 +28,14 @@ def bare(connection):
 
 @pytest.fixture
 def toys(bare):
-    """Two releases of a toy schema on a server of its own: `toys(2)` migrates to the second one."""
+    """Two releases of a toy schema on a server without another schema: `toys(2)` migrates to the second one."""
     yield Toys(bare)
     run_query(bare, "MATCH (n:Toy) DELETE n", write=True)
     forget_schema(bare)
 
 
 class Toys:
-    """A schema whose second version drops a constraint, adds an index, and doubles the weights of stored toys."""
+    """A schema: its second version drops a constraint, adds an index, and doubles the weights of stored toys."""
 
     def __init__(self, connection):
         self.connection, self.cut_off, self.batches = connection, 0, 0
@@ -50,7 +50,7 @@ class Toys:
         schema.migrate(self.connection, self.migrations[:release])
 
     def convert(self, connection):
-        """Double one weight a transaction, as often as there is one to double."""
+        """Double one weight a transaction until all are doubled."""
         double = """MATCH (n:Toy) WHERE n.grams IS NULL WITH n ORDER BY n.id LIMIT 1
                     SET n.grams = 2 * n.weight RETURN count(n) AS done"""
         while connection.write(lambda tx: tx.run(double).single(strict=True)["done"]):
@@ -163,7 +163,7 @@ def test_each_release_applies_what_is_new_in_it(toys):
     toys(2)
     assert (recorded(toys.connection), toys.indexes()) == ([11, 12], ["colour", "id"])
     assert (toys.grams(), toys.batches) == ([2, 4, 6], 3)
-    # What is on record is not applied once more.
+    # A recorded migration is not applied again.
     run_query(toys.connection, "CREATE (:Toy {id: 4, label: 'l1', weight: 4})", write=True)
     toys(2)
     assert (toys.grams(), toys.batches) == ([2, 4, 6, None], 3)

@@ -32,7 +32,7 @@ def test_each_look_is_a_snapshot(archive, tmp_path):
     archive.studies.create(study())
 
     def same():
-        # Twice: what two looks in a row find is kept.
+        # Twice: a proposal is cached after two identical reads.
         assert look() == look() == archive.studies.snapshot("study")
 
     same()

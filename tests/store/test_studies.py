@@ -69,7 +69,7 @@ def test_other_settings_of_the_space_are_a_conflict(archive):
         archive.studies.create(study(space="mlp", space_config={"max_layers": 9}))
     with pytest.raises(StudyConflictError, match=r"max_layers = 8, got 60: choose another"):
         archive.studies.create(study(space="mlp"))
-    # What is left out has its default: the same space in more words is no conflict.
+    # Settings that are left out have their defaults: writing them out is no conflict.
     assert archive.studies.create(study(space="mlp", space_config=spaces.get("mlp", max_layers=8).config)) == stored
     assert archive.studies.get("study") == stored
 

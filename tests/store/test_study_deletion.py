@@ -62,7 +62,7 @@ def test_results_that_repeat_a_deleted_one_stay_and_say_so(archive):
 
 
 class Meddling:
-    """A connection beside which another search adds to the study each time that a batch has found nothing left."""
+    """A connection that lets another search add to the study whenever a batch has found it empty."""
 
     def __init__(self, connection, add) -> None:
         self._connection, self._add = connection, add
@@ -81,7 +81,7 @@ def test_a_search_that_goes_on_meanwhile_cannot_keep_it(archive):
     late = iter(cells(9)[5:8])
 
     def add():
-        # A search that has not seen the new budget.
+        # A search with the old budget.
         for network in late:
             archive.studies.set_budget("one", 100)
             assert len(archive.proposals.create("one", agent, suggest([network]))) == 1

@@ -1,4 +1,4 @@
-"""What the tests of dumps share: an archive with one of everything, and small changes to files."""
+"""Shared parts of the tests of dumps: an archive with one record of every kind, and forged files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATES = ("COMPLETE", "PRUNED", "FAILED", "WAITING", "RUNNING", "COMPLETE")
 
 
 def fill(archive, name: str = "one", first: int = 0, *, agent: str = "random") -> list[Architecture]:
-    """Make a study with a proposal in each state, results of others, distances, a morph and a warm start."""
+    """Create a study with a proposal in each state, external results, distances, a morph and a warm start."""
     networks = list(cells(first + 8)[first:])
     proposals, made = archive.proposals, archive.proposals.register_agent(agent, {"depth": [1, 2]}, "1")
     archive.studies.create(study(f"{name}-source", seed=first))
@@ -64,7 +64,7 @@ def records(path: Path) -> list[dict]:
 
 
 def forged(path: Path, change: Callable[[list[dict]], object]) -> Path:
-    """Write a dump anew, changed, with a digest and counts that fit."""
+    """Write a changed dump with matching digest and counts."""
     import hashlib
     from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What the store's contract tests share: networks to propose, suggestions, results, and unreliable connections."""
+"""Shared parts of the store's contract tests: networks, suggestions, results, unreliable connections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from archive.store.records import Result, Study
 
 OPERATIONS = ("nor_conv_3x3", "nor_conv_1x1", "skip_connect", "avg_pool_3x3", "none")
 
-# What `test_open_contract` is about.
+# Proposals whose property `open` contradicts their state.
 STRAYS = (
     "(p:Proposal) WHERE coalesce(p.open, '') <> CASE WHEN p.state IN ['WAITING', 'RUNNING'] THEN p.study ELSE '' END"
 )
@@ -67,7 +67,7 @@ def answer(archive, study: str, agent: str, answered, **settings: Any) -> list[s
 
 
 def propose(archive, architectures: Iterable[Architecture], name: str = "study", **settings: Any):
-    """Make the study where there is none, and propose these networks in it."""
+    """Create the study unless it exists, and propose these networks in it."""
     archive.studies.create(study(name, **settings))
     agent = archive.proposals.register_agent("random", {}, "1")
     return archive.proposals.create(name, agent, suggest(architectures))
@@ -96,7 +96,7 @@ def count(connection, pattern: str) -> int:
 
 
 class Forgetful:
-    """A connection whose every acknowledgement is lost: each work is committed, then run again."""
+    """A connection that loses every acknowledgement: each work is committed, then run again."""
 
     def __init__(self, connection) -> None:
         self._connection = connection
@@ -108,5 +108,5 @@ class Forgetful:
 
 
 def known(archive):
-    """The addresses of all weights that the archive knows."""
+    """Return the addresses of all weights in the archive."""
     return {uri for (uri,) in archive.query("MATCH (w:Weights) RETURN w.uri").rows}

@@ -85,14 +85,14 @@ class Neo4jServer:
             "server.memory.heap.max_size": "512m",
             "server.memory.pagecache.size": "128m",
             "dbms.usage_report.enabled": "false",
-            # The tests delete all data all the time, which is no reason to plan each query anew.
+            # The tests often delete all data, which must not discard the plans of queries.
             "dbms.cypher.min_replan_interval": "1h",
         }
         conf.joinpath("neo4j.conf").write_text("".join(f"{name}={value}\n" for name, value in options.items()))
 
     def launch(self) -> None:
-        """Start the process, and wait until it answers over Bolt: nothing reaches its console."""
-        # The first compiler only: servers that live for minutes never earn back what the second one takes.
+        """Start the process, and wait until it answers over Bolt."""
+        # The first compiler only: the second one does not pay off in a server that runs for minutes.
         command = [
             *(str(java_of(self.release.java)), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENS),
@@ -126,13 +126,13 @@ class Neo4jServer:
                 time.sleep(0.2)
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill it, as a power failure would."""
         assert self.process is not None
         self.process.kill()
         self.process.wait()
 
     def end(self) -> None:
-        """End it at once: nobody needs its data any more, and a graceful end takes ten seconds."""
+        """Kill it: its data is no longer needed, and a graceful end takes ten seconds."""
         if self.process is not None and self.process.poll() is None:
             self.kill()
 
@@ -146,7 +146,7 @@ def jars_of(release: Release) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if folder.is_dir():
             return folder
-        # Into a folder of its own first: a fetch that is cut off must not look complete.
+        # Into a temporary folder first: an interrupted download must not look complete.
         with tempfile.TemporaryDirectory(dir=cache) as unfinished:
             command = ["mvn", "-q", "-B", "-f", str(POM), f"-Dneo4j.version={release.version}"]
             command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
