@@ -85,6 +85,10 @@ class Settings:
         """Validate address and numbers."""
         if self.uri is not None:
             _check_uri(self.uri)
+        for name in ("patience", "idle_seconds", "heap_mb"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+                raise SettingsError(f"{name} must be a number, got {value!r}")
         if self.patience < 0:
             raise SettingsError(f"patience must be >= 0 seconds, got {self.patience:g}")
         if self.idle_seconds <= 0:

@@ -7,7 +7,7 @@ NB201        `|a~0|+|b~0|c~1|+|d~0|e~1|f~2|`: six operations on the edges of a g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -100,7 +100,7 @@ def _check_space(architecture: Architecture, space: str) -> None:
 
 
 def _nb101_labels(operations: Sequence[str]) -> list[str]:
-    labels = list(operations) if not isinstance(operations, str) else []
+    labels = list(operations) if isinstance(operations, Iterable) and not isinstance(operations, str) else []
     if not 2 <= len(labels) <= MOST_LAYERS or not all(isinstance(label, str) for label in labels):
         raise CodecError(f"operations must be two labels or more, got {shown(operations)}")
     if labels[0] != "input" or labels[-1] != "output":

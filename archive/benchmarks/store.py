@@ -37,6 +37,8 @@ THREADS = 8
 ARCHITECTURES = 1000
 PROPOSALS = 400
 PAIRS = 16_000
+NEEDED = {"index", "arch_str", "cifar10_valid_200ep", "train_seconds_200ep", "params_millions", "flops_millions"}
+"""Columns of a table of NAS-Bench-201 that the benchmark reads."""
 CURVE = {"train_loss": [1.0, 0.5, 0.25], "valid_accuracy": [0.5, 0.75, 0.875]}
 
 
@@ -177,9 +179,16 @@ def _default_table() -> list[dict[str, Any]]:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
-        raise UsageError(f"no table of NAS-Bench-201 at {path}")
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-        return list(csv.DictReader(file))
+        raise UsageError(f"there is no table of NAS-Bench-201 at {path}")
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, EOFError, ValueError, csv.Error) as error:
+        raise UsageError(f"cannot read the table {path}: {error}") from None
+    missing = sorted(NEEDED - (rows[0].keys() if rows else set()))
+    if missing:
+        raise UsageError(f"{path} is no table of NAS-Bench-201: it has no column {missing[0]}")
+    return rows
 
 
 def _synthetic_table() -> Iterator[dict[str, Any]]:

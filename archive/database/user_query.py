@@ -11,7 +11,7 @@ import contextlib
 import re
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,10 @@ from neo4j import graph
 from neo4j.exceptions import ConstraintError, DriverError, Neo4jError, ServiceUnavailable, SessionExpired
 
 from archive.database.column_names import columns_of
+from archive.database.parameters import check_parameters
 from archive.database.read_only import require_read_only, without_end_mark
 from archive.database.statements import revised, rewritten
-from archive.errors import QueryError, StoreUnavailableError, UsageError
+from archive.errors import QueryError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.database.connection import Connection
@@ -45,9 +46,6 @@ REWRITTEN = f"MATCH (s:Study) SET {rewritten('s')}, {revised('s')}"
 
 Page = tuple[int, int | None]
 """Number of rows to skip, and maximum number to return."""
-
-_DEEPEST = 50
-"""Maximum nesting depth of a parameter, because the driver recurses into it."""
 
 _MARK = re.compile(r"\n?/\* [0-9a-f]{16} \*/")
 
@@ -103,8 +101,7 @@ def run_query(
         raise QueryError(f"skip must be >= 0, got {skip}")
     if timeout is not None and timeout <= 0:
         raise QueryError(f"timeout must be > 0 seconds, got {timeout:g}")
-    for name, value in values.items():
-        _check_parameter(name, value)
+    check_parameters(values)
     statement = without_end_mark(cypher)
     if not write:
         require_read_only(cypher)
@@ -119,33 +116,6 @@ def run_query(
         raise QueryError(_MARK.sub("", str(error)).strip()) from None
     # ArcadeDB names the columns with the first row only.
     return answer if answer.columns or answer.rows else replace(answer, columns=columns_of(cypher))
-
-
-def _check_parameter(name: str, value: Any) -> None:
-    """Check that a value can be sent.
-
-    Raises:
-        UsageError: It cannot.
-    """
-    level, depth = [value], 0
-    while level:
-        for one in level:
-            if isinstance(one, int) and not -(2**63) <= one < 2**63:
-                raise UsageError(
-                    f"the parameter {name!r} has a number of {one.bit_length()} bits, at most 63 can be stored"
-                )
-            if isinstance(one, str) and any("\ud800" <= mark <= "\udfff" for mark in one):
-                raise UsageError(f"the parameter {name!r} has half of a character: {one!a:.60}")
-        level = [item for one in level for item in _items(one)]
-        depth += 1
-        if depth > _DEEPEST:
-            raise UsageError(f"the parameter {name!r} nests deeper than {_DEEPEST} levels")
-
-
-def _items(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return (*value, *value.values())
-    return value if isinstance(value, list | tuple) else ()
 
 
 def _rolled_back(

@@ -18,9 +18,9 @@ from archive.exchange.record_lines import text_of
 from archive.exchange.record_schema import SHAPES, Record, architecture_of
 from archive.store import architectures, distances, study_creation
 from archive.store.evaluations import TASK
-from archive.store.participants import agent_id
 from archive.store.properties import proposal_id, space_id, study_of, task_id
 from archive.store.records import State
+from archive.store.registered_agents import agent_id
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction

@@ -83,19 +83,32 @@ def get(name: str) -> SavedQuery:
 
 
 def check(name: str, given: Mapping[str, Any]) -> None:
-    """Check that a saved query has these parameters, and that none is missing.
+    """Check that a saved query has these parameters, that their values fit, and that none is missing.
 
     Raises:
         UnknownNameError: There is no such query, or it has no such parameter.
-        UsageError: A parameter is missing.
+        UsageError: A parameter is missing, or its value is not of the type of its default.
     """
     parameters = get(name).parameters
-    for each in given:
+    for each, value in given.items():
         if each not in parameters:
             raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
+        default = parameters[each].default
+        if default is not None and _type(value) != _type(default):
+            raise UsageError(f"the parameter {each!r} must be {_type(default)}, got {value!r:.60}")
     for parameter in parameters.values():
         if parameter.needed and given.get(parameter.name) is None:
             raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")
+
+
+def _type(value: Any) -> str:
+    """Return the name of a JSON value's type for errors; numbers of both kinds are one type."""
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, list | tuple):
+        return "a list of texts" if all(isinstance(item, str) for item in value) else "a list"
+    kinds = {str: "text", int: "a number", float: "a number"}
+    return kinds.get(type(value), f"a {type(value).__name__}")
 
 
 def _parameter(line: str) -> Parameter:

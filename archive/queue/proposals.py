@@ -27,7 +27,7 @@ from archive.errors import ArchiveError, UnknownNameError
 from archive.queue import cancellation, claims, lookups, updates, workers
 from archive.queue.admission import Request, SuggestionLike, admit
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
-from archive.store import participants, studies
+from archive.store import registered_agents, studies
 from archive.store.architectures import Architectures
 from archive.store.records import Claim, Curve, Proposal, Result, State, Study
 
@@ -247,7 +247,7 @@ class Proposals:
 
     def register_agent(self, kind: str, config: Mapping[str, Any], version: str) -> str:
         """Store an agent and return its id, the same for the same kind, configuration and version."""
-        return participants.register_agent(self._connection, kind, config, version)
+        return registered_agents.register_agent(self._connection, kind, config, version)
 
     def register_worker(self, worker: str, host: str | None = None, device: str | None = None) -> None:
         """Store a worker, or its changed properties."""

@@ -98,7 +98,7 @@ class Studies:
         Raises:
             StudyConflictError: It exists with another task, protocol, space, objective or direction, or with other
                 settings of the space.
-            UsageError: The name is empty or contains a `#`, or the direction is invalid.
+            UsageError: The name is empty or contains a `#`, or direction or budget is invalid.
         """
         study_creation.check(study)
         # An existing study is compared first, so that a conflict changes nothing.
@@ -134,7 +134,9 @@ class Studies:
 
         Raises:
             UnknownNameError: There is no study of this name.
+            UsageError: The number is negative.
         """
+        study_creation.check_budget(budget)
         row = self._connection.write(lambda tx: tx.run(SET_BUDGET, name=name, budget=budget).single())
         if row is None:
             raise UnknownNameError("study", name, self.names(), "the archive has none yet")

@@ -35,12 +35,23 @@ def check(study: Study) -> None:
     """Check that a study can be stored.
 
     Raises:
-        UsageError: The name is empty or contains a `#`, or the direction is invalid.
+        UsageError: The name is empty or contains a `#`, or direction or budget is invalid.
     """
     if not study.name or "#" in study.name:
         raise UsageError(f"a study needs a name without '#', got {study.name!r}")
     if study.direction not in ("maximise", "minimise"):
         raise UsageError(f"direction must be maximise or minimise, got {study.direction!r}")
+    check_budget(study.budget)
+
+
+def check_budget(budget: int) -> None:
+    """Check that a number of proposals can be the budget of a study.
+
+    Raises:
+        UsageError: It is negative.
+    """
+    if budget < 0:
+        raise UsageError(f"budget must be >= 0, got {budget}")
 
 
 def create(tx: ManagedTransaction, study: Study) -> None:

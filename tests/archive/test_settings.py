@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from archive.errors import SettingsError
@@ -66,9 +68,11 @@ def test_a_variable_that_is_no_number(tmp_path, name):
         load(home=tmp_path, environment={name: "soon"})
 
 
-@pytest.mark.parametrize(("name", "value"), [("patience", -1), ("idle_seconds", 0), ("heap_mb", 1)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("patience", -1), ("patience", math.nan), ("idle_seconds", 0), ("heap_mb", 1), ("heap_mb", "x")]
+)
 def test_a_number_out_of_range(tmp_path, name, value):
-    with pytest.raises(SettingsError, match=f"{name} must be .* got {value}"):
+    with pytest.raises(SettingsError, match=f"{name} must be .* got {value!r}"):
         load(home=tmp_path, environment={}, **{name: value})
 
 

@@ -47,6 +47,15 @@ def test_a_table_that_is_not_there(tmp_path):
         store.measure(tmp_path / "none.csv")
 
 
+def test_a_table_of_another_form(tmp_path):
+    table = tmp_path / "other.csv"
+    table.write_text("arch_str,accuracy\nx,1\n")
+    with pytest.raises(UsageError, match="is no table of NAS-Bench-201: it has no column cifar10_valid_200ep"):
+        store.measure(table)
+    with pytest.raises(UsageError, match="there is no table"):
+        store.measure(tmp_path)
+
+
 def test_the_synthetic_table_has_every_cell():
     cells = {row["arch_str"] for row in store._synthetic_table()}
     assert len(cells) == 15_625

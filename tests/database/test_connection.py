@@ -363,6 +363,8 @@ def test_parameters(connection):
         (2**63, "of 64 bits"),
         ([{"a": -(10**5000)}], "bits"),
         ({"\ud800": 1}, "half"),
+        ([{1, 2}], "type set"),
+        ({1: 2}, "keys must be text"),
         (json.loads("[" * 99 + "]" * 99), "nests"),
     ],
 )

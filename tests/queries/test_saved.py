@@ -342,6 +342,11 @@ def test_mistakes(archive):
         archive.named("frontier", task=None)
     with pytest.raises(UnknownNameError, match="unknown parameter of the saved query cost 'tsk': did you mean task"):
         archive.named("cost", tsk="digits")
+    for parameters in ({"operations": 5}, {"skips": None}, {"skips": ["skip_connect", 1]}):
+        with pytest.raises(UsageError, match=f"{next(iter(parameters))!r} must be a list of texts, got"):
+            archive.named("motif", **parameters)
+    with pytest.raises(UsageError, match="'cost' must be text, got 7"):
+        archive.named("frontier", task="digits", cost=7)
     archive.studies.create(study("digits"))
     for name in ("calibration", "contributions", "lineage"):
         with pytest.raises(UnknownNameError, match="unknown study 'digit': did you mean digits"):

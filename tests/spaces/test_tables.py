@@ -123,6 +123,8 @@ def test_a_file_that_is_no_table_says_where(write, text, message):
 def test_files_that_cannot_be_read(write, tmp_path):
     with pytest.raises(UsageError, match=r"cannot read the table .*none\.csv: No such file"):
         Table.load(tmp_path / "none.csv")
+    with pytest.raises(UsageError, match=r"cannot read the table .*: Is a directory"):
+        Table.load(tmp_path)
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(gzip.compress(SMALL.encode())[:40])
     with pytest.raises(UsageError, match=r"cut.csv.gz is no table"):

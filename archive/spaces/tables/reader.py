@@ -108,14 +108,14 @@ class Table:
         """Read a table; a file that has not changed is read once a process.
 
         Raises:
-            UsageError: There is no such file, or it is no such table; the message names the row.
+            UsageError: The file cannot be read, or is no such table; the message names the row.
         """
         file = Path(path).expanduser().absolute()
         try:
             status = file.stat()
+            return _load(file, status.st_mtime_ns, status.st_size)
         except OSError as error:
             raise UsageError(f"cannot read the table {file}: {error.strerror}") from None
-        return _load(file, status.st_mtime_ns, status.st_size)
 
     @classmethod
     def named(cls, name: str) -> Table:
