@@ -1,7 +1,7 @@
 """Conversions: changes that a migration makes to stored data.
 
-A conversion works in batches of one transaction each, and continues after an interruption: what it has converted no
-longer matches. Its statements run on both servers.
+A conversion works in batches of one transaction each, and continues after an interruption, because converted nodes no
+longer match. Its statements run on both servers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BATCH = 500
 """Number of nodes in one transaction."""
 
-# Of several processes that migrate at once, one converts at a time; each reads what is left once it has this lock.
+# Of several processes that migrate at once, one converts at a time: each reads the remaining nodes under this lock.
 LOCK = "MATCH (m:SchemaMigration) WITH m ORDER BY m.version LIMIT 1 SET m.name = m.name"
 
 
@@ -25,7 +25,7 @@ def rename_label(connection: Connection, old: str, new: str, key: str) -> None:
     """Rename the label of nodes; their properties and relationships stay.
 
     ArcadeDB cannot change the label of a node. So a new node with the properties and relationships of the old one
-    replaces it.
+    replaces it; further labels of the old one are not kept.
 
     Args:
         connection: Connection to the archive.

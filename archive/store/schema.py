@@ -92,7 +92,7 @@ BASELINE = Migration(
         "RESULTED_IN", "SAVED", "WARM_STARTED_FROM",
     ),
 )  # fmt: skip
-"""The schema of the first release. Its number is 6: archives of the last development version have this schema."""
+"""The oldest schema that is migrated. Its number is 6: earlier ones were of development versions."""
 
 WEIGHTS = Migration(
     7,
