@@ -61,7 +61,7 @@ def _described(task: Task | TabularTask) -> dict[str, Any]:
         "metric": task.metric,
         "objective": task.objective,
         "direction": task.direction,
-        "spaces": list(task.spaces),
+        "spaces": list(task.suitable_spaces()),
         "protocols": [protocol.name for protocol in task.protocols],
     }
 

@@ -88,9 +88,9 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     if stored is not None and stored.task != task.name:
         # The protocol and the space of a study do not apply to another task.
         stored = None
-    protocol = _protocol(options.protocol, task, stored)
-    registry.prepare(task, protocol)
     space = _space(options.space, task, stored)
+    protocol = _protocol(options.protocol, task, space.name, stored)
+    registry.prepare(task, protocol)
     agent = agent_of(stored) if options.agent is None else options.agent
     study = Study(
         name=f"{agent}-{space.name}-{task.label}" if options.study is None else options.study,
@@ -119,12 +119,14 @@ def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> 
         ) from None
 
 
-def _protocol(name: str | None, task: Task | TabularTask, stored: Study | None) -> TrainingProtocol | TabularProtocol:
+def _protocol(
+    name: str | None, task: Task | TabularTask, space: str, stored: Study | None
+) -> TrainingProtocol | TabularProtocol:
     if name is None and stored is not None:
         # The task has lost the study's protocol when a user's file has changed: the default then contradicts the study.
         with suppress(UnknownNameError):
             return task.protocol(stored.protocol)
-    return task.protocol(name)
+    return task.protocol(name, space)
 
 
 def _space(name: str | None, task: Task | TabularTask, stored: Study | None) -> Space:

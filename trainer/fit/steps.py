@@ -124,16 +124,20 @@ def factor_at(progress: float, protocol: TrainingProtocol) -> float:
 def _optimisers(
     network: nn.Module, protocol: TrainingProtocol, overrides: Hyperparameters
 ) -> list[tuple[Optimiser, float]]:
-    """Return optimisers with the peaks of their learning rates: one, unless the layers differ."""
+    """Return optimisers with the peaks of their learning rates: one, unless the layers differ.
+
+    Parameters outside of the layers with weights, such as those of normalisations between them, follow the protocol
+    where the layers have a list of values.
+    """
     layers = weighted_layers(network)
-    count = len(layers)
-    rates = overrides.of_layers("learning_rate", count, protocol.learning_rate)
-    decays = overrides.of_layers("weight_decay", count, protocol.weight_decay)
+    rates = overrides.of_layers("learning_rate", len(layers), protocol.learning_rate)
+    decays = overrides.of_layers("weight_decay", len(layers), protocol.weight_decay)
     each = [replace(protocol, weight_decay=decay) for decay in decays]
-    if len({*zip(rates, decays, strict=True)}) == 1:
-        return [(Optimiser(network.parameters(), each[0]), rates[0])]
     grouped = {id(parameter) for layer in layers for parameter in layer.parameters()}
     others = [parameter for parameter in network.parameters() if id(parameter) not in grouped]
+    listed = any(isinstance(value, tuple) for value in (overrides.learning_rate, overrides.weight_decay))
+    if len({*zip(rates, decays, strict=True)}) == 1 and not (listed and others):
+        return [(Optimiser(network.parameters(), each[0]), rates[0])]
     by_layer = zip(layers, each, rates, strict=True)
     optimisers = [(Optimiser(layer.parameters(), own), rate) for layer, own, rate in by_layer]
     return optimisers + ([(Optimiser(others, protocol), protocol.learning_rate)] if others else [])

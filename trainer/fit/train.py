@@ -99,7 +99,7 @@ def train(
     Args:
         architecture: The network; built in its canonical order, so that relabellings are trained alike.
         task: Task to learn.
-        protocol: Training protocol; the task's default if None.
+        protocol: Training protocol; if None, the task's default for the space.
         seed: Seed of the initial weights and of the order of the inputs.
         device: Device in torch's notation.
         on_epoch: Called after each epoch with that epoch's entries of the curve.

@@ -51,8 +51,10 @@ def planned(parent: Architecture, child: Architecture, input_shape: Sequence[int
     """Return the first matching that keeps the function.
 
     Raises:
-        InvalidArchitectureError: None does.
+        InvalidArchitectureError: None does, or the networks are not of `cnn` or `mlp`.
     """
+    if child.space not in ("cnn", "mlp"):
+        raise InvalidArchitectureError(f"networks of the space {child.space} inherit no weights")
     problem = InvalidArchitectureError("some layers of the parent are missing, or lack a part of their input")
     for matching in islice(matchings(SizedNetwork(parent, input_shape), SizedNetwork(child, input_shape)), _MATCHINGS):
         try:

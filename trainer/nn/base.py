@@ -13,6 +13,8 @@ A module may have three things more, which the default recipe uses where they ar
 | `set_progress`      | called before each step with the share of the training that is done (`HasProgress`)     |
 | `with_auxiliary`    | the outputs, and those of a second head, whose loss is added (`HasAuxiliaryHead`)       |
 
+A builder may count the costs of networks without building them (`KnowsCosts`).
+
 A package adds a builder for its space through an entry point of the group `archive.builders`: the name of the space,
 and a subclass of `Builder` without arguments:
 
@@ -34,6 +36,8 @@ from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from archive.trainer.nn.costs import Costs
 
 
 class Builder(ABC):
@@ -91,6 +95,14 @@ class HasProgress(Protocol):
 
     def set_progress(self, share: float) -> None:
         """Set the share of the training that is done, in [0, 1)."""
+
+
+@runtime_checkable
+class KnowsCosts(Protocol):
+    """A builder that knows the costs of a network without building it, for tables of many networks."""
+
+    def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
+        """Return the costs that `archive.trainer.nn.costs.measure` returns of the built network."""
 
 
 def weighted_layers(module: nn.Module) -> list[nn.Module]:

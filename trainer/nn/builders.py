@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError
 from archive.registry import Registry
-from archive.trainer.nn.base import Builder
+from archive.trainer.nn.base import Builder, KnowsCosts
 from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from archive.trainer.nn.costs import Costs
 
 registry = Registry(
     "builder",
@@ -19,6 +21,8 @@ registry = Registry(
     {
         "cnn": "archive.trainer.nn.graphs:CnnBuilder",
         "mlp": "archive.trainer.nn.graphs:MlpBuilder",
+        "nasbench101": "archive.trainer.nn.cells:NasBench101Builder",
+        "nasbench201": "archive.trainer.nn.cells:NasBench201Builder",
     },
 )
 
@@ -58,3 +62,19 @@ def build(architecture: Architecture, form: NetworkForm, seed: int = 0) -> nn.Mo
         # `manual_seed` of the module would seed the GPUs, too.
         torch.default_generator.manual_seed(seed)
         return builder.build(architecture, form, seed)
+
+
+def costs(architecture: Architecture, form: NetworkForm) -> Costs:
+    """Return the costs of the network of an architecture, which is built only if its builder cannot do without.
+
+    Raises:
+        InvalidArchitectureError: The space has no builder, or the architecture cannot have the form.
+        UsageError: An option of the form has an invalid value.
+    """
+    from archive.trainer.nn.costs import measure
+
+    builder = get(architecture.space)
+    builder.check(form)
+    if isinstance(builder, KnowsCosts):
+        return builder.costs(architecture, form)
+    return measure(build(architecture, form), form.input_shape)

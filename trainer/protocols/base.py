@@ -10,6 +10,7 @@ behaviour without it.
 | `TASK/nasbot` | those of NASBOT: section 5 and appendix C.2 of Kandasamy et al. 2018 (arXiv:1802.07191)  |
 | `TASK/autokeras` | split and early stopping of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282)      |
 | `NAME+morph`  | those of NAME, but networks inherit weights; see `archive.trainer.protocols.morph`             |
+| `TASK/cells-small` | `TASK/small` for spaces of cells, with few channels and cells: `SMALL_CELLS`           |
 | `TASK/long`, `TASK/small`, `TASK/jpeg` | ours with more epochs, on fewer images and briefly, on another edition  |
 """
 
@@ -18,6 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+SMALL_CELLS = {"channels": 8, "cells": 1, "norm_momentum": 0.1}
+"""Network around a cell that trains in seconds on a CPU. The statistics of its normalisations follow in few steps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class TrialContext:
     Args:
         architecture: The network.
         task: Task to learn.
-        protocol: Training protocol; the task's default if None.
+        protocol: Training protocol; if None, the task's default for the space.
         seed: Seed of the weights and of the order of the inputs.
         hyperparameters: Training settings of this proposal.
         objective: Name of the metric that is optimised; the task's if None.
@@ -113,7 +113,8 @@ class TrialContext:
         Raises:
             UsageError: It is not one of the protocol's.
         """
-        self.architecture, self.task, self.protocol = architecture.canonical, task, protocol or task.protocol()
+        self.architecture, self.task = architecture.canonical, task
+        self.protocol = protocol or task.protocol(space=architecture.space)
         self.seed, self.hyperparameters, self.precision = seed, dict(hyperparameters or {}), precision
         self.objective = task.objective if objective is None else objective
         self.epochs = self.protocol.epochs if epochs is None else epochs

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from archive.errors import UnknownNameError, UsageError
+from archive.architecture.operations import vocabulary
+from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.protocols.networks import NetworkForm
@@ -29,11 +31,13 @@ class Task:
         direction: `maximise` or `minimise` the metric.
         input_shape: (channels, height, width) or (features,) of one input.
         outputs: Number of classes; 1 in a regression.
-        spaces: Names of the search spaces whose networks suit it, the default first.
+        spaces: Names of the search spaces that suit it best, the default first; `suitable_spaces` has all.
         protocols: Its training protocols, the default first.
         loader: Returns the splits under a protocol.
         fetch: Downloads the files of a protocol, or raises an error that names what is missing; None if it needs none.
         title: Short name; empty if `name` is short.
+        cells: Name of the default protocol of spaces of cells, with a small network around the cell; empty: that of
+            all spaces.
     """
 
     name: str
@@ -48,6 +52,7 @@ class Task:
     loader: Callable[[TrainingProtocol], Splits]
     fetch: Callable[[TrainingProtocol], object] | None = None
     title: str = ""
+    cells: str = ""
 
     @property
     def objective(self) -> str:
@@ -59,14 +64,20 @@ class Task:
         """Short name, used in names of studies."""
         return self.title or self.name
 
-    def protocol(self, name: str | None = None) -> TrainingProtocol:
-        """Return the protocol of this name, or the task's default; each exists as `NAME+morph` as well.
+    def protocol(self, name: str | None = None, space: str = "") -> TrainingProtocol:
+        """Return the protocol of this name, or a default; each exists as `NAME+morph` as well.
+
+        Args:
+            name: Name of the protocol; None: the default.
+            space: Name of the space that the default is for; empty: the task's.
 
         Raises:
-            UnknownNameError: The task has no such protocol.
+            UnknownNameError: The task has no such protocol, or there is no such space.
         """
         if name is None:
-            return self.protocols[0]
+            if not (self.cells and space and vocabulary(space).cells):
+                return self.protocols[0]
+            name = self.cells
         for protocol in self.protocols:
             if protocol.name == name:
                 return protocol
@@ -79,23 +90,36 @@ class Task:
 
         Raises:
             UnknownNameError: There is no such space.
-            UsageError: Its networks do not suit the task.
+            UsageError: Its networks do not suit the task, or the trainer builds none.
         """
         from archive import spaces
 
         space = spaces.get(self.spaces[0] if name is None else name)
-        if space.name not in self.spaces:
-            raise UsageError(
-                f"task {self.name!r} has no networks in the space {space.name!r}: {' or '.join(self.spaces)}"
-            )
+        try:
+            builders.get(space.name).check(self.form(space=space.name))
+        except InvalidArchitectureError as error:
+            reason = f"task {self.name!r} has no networks in the space {space.name!r}: {error.reason}"
+            raise UsageError(f"{reason}; try {' or '.join(self.spaces)}") from None
         return space
 
-    def form(self, protocol: TrainingProtocol | None = None) -> NetworkForm:
-        """Return the form of the networks that are trained under a protocol."""
-        rules = protocol or self.protocols[0]
+    def suitable_spaces(self) -> tuple[str, ...]:
+        """Return the names of all spaces whose networks suit the task, the default first."""
+        return (*self.spaces, *sorted(name for name in set(builders.names()) - {*self.spaces} if self._suits(name)))
+
+    def form(self, protocol: TrainingProtocol | None = None, space: str = "") -> NetworkForm:
+        """Return the form of the networks that are trained under a protocol, or under the default of a space."""
+        rules = protocol or self.protocol(space=space)
         normalise = rules.normalisation == "batch"
         return NetworkForm(self.input_shape, self.outputs, self.kind, normalise, rules.network)
 
     def load(self, protocol: TrainingProtocol | None = None) -> Splits:
         """Return the training, validation and test parts of the data, always the same ones."""
         return self.loader(protocol or self.protocols[0])
+
+    def _suits(self, space: str) -> bool:
+        try:
+            self.search_space(space)
+        except ArchiveError:
+            # Also where another package's space or builder cannot be loaded.
+            return False
+        return True

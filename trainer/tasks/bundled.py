@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.base import SMALL_CELLS, TrainingProtocol
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ _FEW_DIGITS = replace(
 """28 steps on 200 images tell networks apart, which `digits/1` trains to nearly the same accuracy: deep and narrow ones
 learn little in that time. The test images are those of `digits/1`; all others validate, for a finer scale of values."""
 
+_DIGIT_CELLS = replace(_FEW_DIGITS, name="digits/cells-small", network=SMALL_CELLS)
+
 DIGITS = Task(
     name="digits",
     summary="handwritten digits, 1,797 images of 8 x 8 pixels in 10 classes (inside scikit-learn)",
@@ -58,7 +60,8 @@ DIGITS = Task(
     input_shape=(1, 8, 8),
     outputs=10,
     spaces=("cnn", "mlp"),
-    protocols=(_FEW_DIGITS, _DIGITS),
+    protocols=(_FEW_DIGITS, _DIGITS, _DIGIT_CELLS),
+    cells=_DIGIT_CELLS.name,
     loader=_digits,
 )
 

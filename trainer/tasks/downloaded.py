@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.protocols.base import SMALL_CELLS, TrainingProtocol
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def _images(
         threshold=1e-4,
         augmentation="shift-flip",
     )
+    cells = replace(_small(ours, f"{name}/cells-small"), network=SMALL_CELLS)
     return Task(
         name=name,
         summary=summary,
@@ -153,7 +154,8 @@ def _images(
         input_shape=shape,
         outputs=10,
         spaces=("cnn", "mlp"),
-        protocols=(ours, *others, theirs),
+        protocols=(ours, *others, theirs, cells),
+        cells=cells.name,
         loader=partial(_known, name),
         fetch=partial(_fetch, name),
     )

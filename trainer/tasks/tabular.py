@@ -94,8 +94,8 @@ class TabularTask:
 
         return Table.open(self.reference)
 
-    def protocol(self, name: str | None = None) -> TabularProtocol:
-        """Return the protocol of this name, or the task's default.
+    def protocol(self, name: str | None = None, space: str = "") -> TabularProtocol:
+        """Return the protocol of this name, or the task's default, which is that of every space.
 
         Raises:
             UnknownNameError: The task has no such protocol.
@@ -125,6 +125,10 @@ class TabularTask:
         # A missing table fails at the start of a search rather than in its trainers; reading it can wait.
         reader.find(self.reference)
         return spaces.get(own)
+
+    def suitable_spaces(self) -> tuple[str, ...]:
+        """Return the name of the space of the table's networks."""
+        return self.spaces
 
     def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
         """Return the table's result for a network, in any order of its layers.

@@ -12,14 +12,14 @@ from torch import nn
 
 from archive.errors import InvalidArchitectureError, SettingsError, UsageError
 from archive.registry import Registry
-from archive.trainer.fit.context import Cancelled, TrialContext
 from archive.trainer.fit.train import train
 from archive.trainer.nn import builders, costs
 from archive.trainer.nn.base import Builder
 from archive.trainer.protocols.networks import NetworkForm
+from archive.trainer.recipes.run import Cancelled
 from archive.trainer.tasks.bundled import DIABETES
 from tests.support.nets import TINY_MLP
-from tests.trainer.fit.test_resume import LeavesAt
+from tests.trainer.fit.test_resume import leave
 from tests.trainer.fit.test_train import same
 
 FORM = NetworkForm((10,), 1, "regression")
@@ -46,7 +46,7 @@ class Hybrid(nn.Module):
         return self.head(body), self.auxiliary(body)
 
     def forward(self, x):
-        return self.with_auxiliary(x)[0]
+        return self.head(self.drop(torch.relu(self.body(x))))
 
 
 class HybridBuilder(Builder):
@@ -115,9 +115,9 @@ def test_a_resumed_training_draws_the_same_random_numbers(tmp_path):
     whole = train(TINY_MLP, DIABETES, protocol, seed=1)
     path = tmp_path / "checkpoint"
     with pytest.raises(Cancelled):
-        train(TINY_MLP, DIABETES, protocol, seed=1, context=LeavesAt(path, 12))
+        leave(path, 12, TINY_MLP, DIABETES, protocol, seed=1)
     torch.rand(3)
-    resumed = train(TINY_MLP, DIABETES, protocol, seed=1, context=TrialContext(path))
+    resumed = train(TINY_MLP, DIABETES, protocol, seed=1, checkpoint=path)
     assert resumed.resumed == 1
     assert same(resumed, whole)
 

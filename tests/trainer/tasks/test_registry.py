@@ -12,9 +12,10 @@ import sys
 import numpy as np
 import pytest
 
-from archive.errors import SettingsError, UnknownNameError
+from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.trainer.datasets import scikit_learn
-from archive.trainer.protocols.base import TrainingProtocol
+from archive.trainer.nn import builders
+from archive.trainer.protocols.base import SMALL_CELLS, TrainingProtocol
 from archive.trainer.tasks import registry
 
 DIGITS = registry.get("digits")
@@ -22,7 +23,7 @@ DEFAULTS = {
     field.name: field.default
     for field in dataclasses.fields(TrainingProtocol)
     if field.default is not dataclasses.MISSING
-}
+} | {"network": {}}
 
 
 def test_names_and_tasks_need_neither_torch_nor_sklearn():
@@ -88,6 +89,29 @@ def test_auto_keras_protocol_splits_all_images(name, images):
     assert (protocol.convergence, protocol.patience, protocol.threshold) == ("threshold", 5, 1e-4)
 
 
+def test_a_task_of_images_has_the_networks_of_every_builder():
+    digits, diabetes = registry.get("digits"), registry.get("diabetes")
+    assert {"cnn", "mlp", "nasbench101", "nasbench201"} <= {*digits.suitable_spaces()} <= {*builders.names()}
+    assert digits.suitable_spaces()[0] == digits.search_space().name == "cnn"
+    assert diabetes.suitable_spaces() == ("mlp",)
+    with pytest.raises(UsageError, match=r"'diabetes' has no networks in the space 'nasbench201': .* images.*try mlp"):
+        diabetes.search_space("nasbench201")
+
+
+@pytest.mark.parametrize("name", ["digits", "mnist", "fashion-mnist", "cifar10"])
+def test_cells_are_trained_in_a_small_network_by_default(name):
+    task = registry.get(name)
+    small, few = task.protocol(space="nasbench201"), task.protocol(f"{name}/small")
+    assert small.name == f"{name}/cells-small" and task.protocol(space="cnn") == task.protocol()
+    assert small == dataclasses.replace(few, name=small.name, network=SMALL_CELLS)
+    assert task.form(space="nasbench201").options == SMALL_CELLS and task.form().options == {}
+
+
+def test_a_protocol_with_options_of_the_network_is_hashable():
+    small = registry.get("digits").protocol("digits/cells-small")
+    assert hash(small) == hash(dataclasses.replace(small, network={**SMALL_CELLS}))
+
+
 @pytest.mark.parametrize("name", ["digits", "diabetes"])
 def test_a_task_describes_its_data(name):
     task = registry.get(name)
@@ -105,6 +129,7 @@ def test_a_task_describes_its_data(name):
 # What every field of a protocol was when results were first recorded under its name.
 RECORDED = {
     "cifar10/1": "00cc1cd897d5",
+    "cifar10/cells-small": "e6d5d223ef8a",
     "cifar10/autokeras": "c3f198779203",
     "cifar10/jpeg": "6217c355a95a",
     "cifar10/jpeg-small": "4730c6a80dde",
@@ -112,11 +137,14 @@ RECORDED = {
     "cifar10/small": "0b22fdb23ccb",
     "diabetes/1": "41505334e5ac",
     "digits/1": "745bfef14be1",
+    "digits/cells-small": "01899649bb58",
     "digits/small": "aae9c7e47fbf",
     "fashion-mnist/1": "6395e45bde88",
+    "fashion-mnist/cells-small": "bec39fee21fb",
     "fashion-mnist/autokeras": "03ce939e96a6",
     "fashion-mnist/small": "f9f15f7f87dd",
     "mnist/1": "92396a12d8ab",
+    "mnist/cells-small": "655f27863ba8",
     "mnist/autokeras": "a7088107c216",
     "mnist/small": "734f46ab3147",
     "naval/1": "22c3b49b33b7",

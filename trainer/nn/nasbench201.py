@@ -1,0 +1,175 @@
+"""Networks of the space `nasbench201`: its cells in the skeleton of Dong and Yang, NAS-Bench-201 (2020), section 2.1.
+
+    stem                3x3 convolution to C channels, normalisation
+    3 stacks            N cells each, with C, 2 C and 4 C channels
+    2 reductions        residual blocks between the stacks, which halve the side and double the channels
+    head                normalisation, relu, mean over the image, linear layer
+
+    operation           module
+    nor_conv_1x1, 3x3   relu, convolution without bias, normalisation
+    avg_pool_3x3        mean of the pixels of the window that are inside the image
+    skip_connect        identity
+
+Published are C = 16 and N = 5; the options `channels` and `cells` change them. A node of a cell is the sum of the
+operations that end in it. Dead layers are built and computed, as in the publication: their parameters and operations
+are part of its figures. A node in which no operation ends is zero, and so a convolution after it emits the offset of
+its normalisation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from archive.architecture.graph import Architecture, Layer, Neighbours
+from archive.architecture.operations import INPUT, OUTPUT
+from archive.trainer.nn.costs import Costs, measure
+from archive.trainer.nn.layers import Pool, Shape
+from archive.trainer.protocols.networks import NetworkForm
+
+CHANNELS, CELLS = 16, 5
+STACKS = 3
+MOMENTUM = 0.1
+
+_EMPTY = Architecture("nasbench201", [Layer(INPUT), Layer(OUTPUT)], [])
+
+
+@final
+class NasBench201Network(nn.Module):
+    """The network of a cell.
+
+    Args:
+        architecture: Cell of the space.
+        form: Form of the network.
+    """
+
+    def __init__(self, architecture: Architecture, form: NetworkForm) -> None:
+        """Draw the weights from torch's generator, as torch does by default."""
+        super().__init__()
+        channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+        momentum = form.share("norm_momentum", MOMENTUM)
+        shape: Shape = (channels, *form.input_shape[1:])
+        self.stem = nn.Sequential(
+            nn.Conv2d(form.input_shape[0], channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(channels, momentum=momentum),
+        )
+        self.body = nn.Sequential()
+        for stack in range(STACKS):
+            if stack:
+                reduction = Reduction(shape, momentum)
+                self.body.append(reduction)
+                shape = reduction.shape
+            self.body.extend(Cell(architecture, shape[0], momentum) for _ in range(cells))
+        self.norm = nn.Sequential(nn.BatchNorm2d(shape[0], momentum=momentum), nn.ReLU())
+        self.classifier = nn.Linear(shape[0], form.outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, *input_shape) to (n, outputs)."""
+        features = self.norm(self.body(self.stem(x)))
+        logits: Tensor = self.classifier(features.mean(dim=(2, 3)))
+        return logits
+
+
+@final
+class Cell(nn.Module):
+    """A cell, from C channels to C channels of the same size."""
+
+    def __init__(self, architecture: Architecture, channels: int, momentum: float) -> None:
+        """Build the operation of each inner layer, in the order of the architecture."""
+        super().__init__()
+        self.parents: Neighbours = architecture.parents
+        self.operations = nn.ModuleList(operation(layer.op, channels, momentum) for layer in architecture.layers[1:-1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, channels, h, w)."""
+        values = [x]
+        # Operations that begin in one node have the same parents, whose sum is computed once.
+        nodes: dict[tuple[int, ...], Tensor] = {}
+        for parents, layer in zip(self.parents[1:-1], self.operations, strict=True):
+            values.append(layer(_node(nodes, parents, values)))
+        return _node(nodes, self.parents[-1], values)
+
+
+@final
+class Reduction(nn.Module):
+    """A residual block with stride 2 that doubles the channels; its shortcut is a mean of 2 x 2 and a 1x1 convolution.
+
+    Args:
+        shape: (channels, height, width) of the input.
+        momentum: Momentum of the normalisations.
+    """
+
+    def __init__(self, shape: Shape, momentum: float) -> None:
+        """Build both branches."""
+        super().__init__()
+        pool = Pool(shape, "avg-pool")
+        inputs, outputs = shape[0], 2 * shape[0]
+        self.shape: Shape = (outputs, *pool.shape[1:])
+        self.residual = nn.Sequential(
+            relu_conv_norm(inputs, outputs, 3, momentum, stride=2), relu_conv_norm(outputs, outputs, 3, momentum)
+        )
+        self.shortcut = nn.Sequential(pool, nn.Conv2d(inputs, outputs, 1, bias=False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, 2 channels, ceil(h / 2), ceil(w / 2))."""
+        out: Tensor = self.residual(x) + self.shortcut(x)
+        return out
+
+
+def operation(name: str, channels: int, momentum: float) -> nn.Module:
+    """Return the module of an operation, from so many channels to as many."""
+    if name == "skip_connect":
+        return nn.Identity()
+    if name == "avg_pool_3x3":
+        return nn.AvgPool2d(3, stride=1, padding=1, count_include_pad=False)
+    return relu_conv_norm(channels, channels, {"nor_conv_1x1": 1, "nor_conv_3x3": 3}[name], momentum)
+
+
+def relu_conv_norm(inputs: int, outputs: int, kernel: int, momentum: float, stride: int = 1) -> nn.Sequential:
+    """Return a relu, a convolution without bias and a normalisation."""
+    return nn.Sequential(
+        nn.ReLU(),
+        nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False),
+        nn.BatchNorm2d(outputs, momentum=momentum),
+    )
+
+
+def costs(architecture: Architecture, form: NetworkForm) -> Costs:
+    """Return the costs of a network without building it: those of the skeleton and of each operation, measured once."""
+    channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+    params, flops = _skeleton(form.input_shape, form.outputs, channels, cells)
+    counts = Counter(layer.op for layer in architecture.layers[1:-1])
+    sides = form.input_shape[1:]
+    for stack in range(STACKS):
+        for name, count in counts.items():
+            own = _operation_costs(name, channels << stack, sides)
+            params, flops = params + cells * count * own.params, flops + cells * count * own.flops
+        sides = tuple(-(-side // 2) for side in sides)
+    return Costs(params, flops)
+
+
+@lru_cache(maxsize=64)
+def _skeleton(input_shape: Shape, outputs: int, channels: int, cells: int) -> Costs:
+    options = {"channels": channels, "cells": cells}
+    with torch.device("meta"):
+        return measure(NasBench201Network(_EMPTY, NetworkForm(input_shape, outputs, "", options=options)), input_shape)
+
+
+@lru_cache(maxsize=256)
+def _operation_costs(name: str, channels: int, sides: tuple[int, ...]) -> Costs:
+    with torch.device("meta"):
+        return measure(operation(name, channels, MOMENTUM), (channels, *sides))
+
+
+def _node(nodes: dict[tuple[int, ...], Tensor], parents: tuple[int, ...], values: list[Tensor]) -> Tensor:
+    if parents not in nodes:
+        # `sum` would begin with the number zero, and add it.
+        first = values[parents[0]] if parents else torch.zeros_like(values[0])
+        for parent in parents[1:]:
+            first = first + values[parent]
+        nodes[parents] = first
+    return nodes[parents]
