@@ -32,7 +32,7 @@ class ArchitectureDocument(Document):
 
     Attributes:
         key: Identity of the labelled graph.
-        functional_key: The same without layers that reach no output.
+        functional_key: The same without layers on no path from input to output.
         space: Name of the space.
         depth: Layers on the longest path.
         layers: Number of layers.

@@ -10,6 +10,7 @@ from archive import kernels, spaces
 from archive.architecture import codec
 from archive.cli.main import archive as command
 from archive.errors import ArchiveError
+from archive.spaces.darts.published import PUBLISHED
 
 FIRST = "|nor_conv_3x3~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~1|skip_connect~2|"
 SECOND = "|avg_pool_3x3~0|+|nor_conv_1x1~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|skip_connect~2|"
@@ -28,6 +29,20 @@ def test_every_kernel_is_reachable_by_its_name():
         expected = dict(zip(kernel.components, kernel.distances(*pair).stack[:, 0, 0], strict=True))
         found = {row["component"]: row["distance"] for row in rows if row["kernel"] == name}
         assert found == pytest.approx(expected)
+
+
+def test_genotypes_as_arguments_and_in_files(tmp_path):
+    first, second = PUBLISHED["DARTS_V1"], PUBLISHED["DARTS_V2"]
+    expected = kernels.get("path").distances([first.architecture, second.architecture]).stack[0, 0, 1]
+    text, described = tmp_path / "second.txt", tmp_path / "second.json"
+    text.write_text(f"DARTS_V2 = {second.text}\n")
+    described.write_text(json.dumps(second.genotype.to_dict()))
+    for other in (second.text, str(text), str(described), json.dumps(second.genotype.to_dict())):
+        rows = json.loads(distance(first.text, other, "--kernel", "path", "--json").stdout)["distances"]
+        assert [row["distance"] for row in rows] == [expected]
+    text.write_text("DARTS_V2 = Genotype()")
+    with pytest.raises(ArchiveError, match=r"second.txt describes no architecture: a genotype needs normal"):
+        distance(first.text, str(text))
 
 
 def test_files_and_settings(tmp_path):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 
+import numpy as np
 import pytest
 
 from archive import spaces
 from archive.architecture import codec
+from archive.architecture.genotypes.codec import from_genotype, to_genotype
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import file_access
@@ -64,6 +67,23 @@ def test_a_budget_that_is_the_whole_table_is_not_to_be_doubled(types):
     done = types("--agent", "random", "--budget", "10")
     assert "all 10 networks of the space are evaluated: 10 of 10 evaluations" in done.stderr
     assert "archive search" not in done.stdout
+
+
+def test_bananas_searches_a_table_of_genotypes(archive, types, store_settings, tmp_path):
+    path, space, rng = tmp_path / "genotypes.csv", spaces.get("darts"), np.random.default_rng(0)
+    networks = [space.sample(rng) for _ in range(14)]
+    rows = [(str(to_genotype(network)), len(network.functional.layers)) for network in networks]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("genotype", "accuracy"), *rows])
+    task = ("--task", f"table:{path}#accuracy")
+    done = json.loads(types("--agent", "bananas", "--budget", "12", "--json", task=task).stdout)
+    assert (done["evaluations"], done["failed"]) == (12, 0)
+    with shell(store_settings, tmp_path) as user:
+        shown = json.loads(user.types("arch", "show", done["best"]["architecture"], "--json").stdout)
+    best = from_genotype(shown["text"])
+    assert best.functional_key in {network.functional_key for network in networks}
+    proposed = [each for each in archive.proposals.list(done["study"]) if each.acquisition is not None]
+    assert len(proposed) == 2
 
 
 def test_a_space_that_the_table_is_not_of(types):

@@ -33,7 +33,8 @@ def filled(migrated_connection):
     study = agents.study(store, "nasbot-cnn-digits", "cnn", task="digits")
     study.run(lambda network: float(network.depth), budget=12, agent="evolution")
     # Networks with branches, which the first ones of `cnn` have not.
-    agents.study(store, "cells", "nasbench201").run(lambda cell: float(cell.depth), budget=3, agent="random")
+    for space in ("nasbench201", "darts"):
+        agents.study(store, f"cells of {space}", space).run(lambda cell: float(cell.depth), budget=3, agent="random")
     return store
 
 

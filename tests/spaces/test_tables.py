@@ -20,6 +20,7 @@ from archive.architecture import codec
 from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError, UsageError
 from archive.spaces import nasbench201_cells
+from archive.spaces.darts.published import PUBLISHED
 from archive.spaces.tables import parser, reader
 from archive.spaces.tables.reader import Table
 from tests.support import data_dir, examples
@@ -73,6 +74,21 @@ def test_rows_of_one_network_are_one_architecture_with_their_mean(write, name):
     assert all(table.index[each.functional_key] == at for at, each in enumerate(table.architectures))
 
 
+def test_genotypes_are_rows(write):
+    first, second = (PUBLISHED[name] for name in ("DARTS_V2", "BANANAS_2"))
+    # Another state of the operation none is another row of the same network.
+    same = second.text.replace("('none', 1)", "('none', 2)")
+    assert same != second.text
+    rows = [f'"{text}",{value}' for text, value in ((first.text, 97.2), (second.text, 97.3), (same, 97.5))]
+    table = Table.load(write("\n".join(["genotype,accuracy", *rows])))
+    assert table.space == "darts"
+    assert table.rows.tolist() == [1, 2]
+    np.testing.assert_allclose(table.column("accuracy"), [97.2, 97.4])
+    assert table.position(second.architecture) == 1
+    with pytest.raises(UsageError, match=r"row 1 of .* cannot be read: no genotype of darts: a cell has 4 nodes"):
+        Table.load(write(f'genotype,a\n"{PUBLISHED["NASNet"].text}",1\n'))
+
+
 def test_nothing_of_a_table_can_be_changed(write):
     table = Table.load(write(SMALL))
     with pytest.raises(ValueError, match="read-only"):
@@ -106,7 +122,7 @@ def test_cells_as_matrices(write):
     ("text", "message"),
     [
         ("", "is no table: .*"),
-        ("cell,accuracy\nx,1\n", "needs the columns arch_str, or n_vertices and .*, got cell, accuracy"),
+        ("cell,accuracy\nx,1\n", "needs the columns arch_str, or genotype, or n_vertices and .*, got cell, accuracy"),
         (f"arch_str,a,a\n{CELL},1,2\n", "two columns 'a'"),
         (f"arch_str,a\n{CELL},1\n|conv~0|,2\n", "row 2 of .*got '|conv~0|'"),
         (f"arch_str,a\n{CELL}\n", "row 1 of .* it has 1 entries, the head has 2"),

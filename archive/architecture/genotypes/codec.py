@@ -63,8 +63,7 @@ def from_genotype(described: Any, space: str | None = None) -> Architecture:
     faults = {rules.space: rules.fault(genotype) for rules in candidates}
     chosen = next((name for name, fault in faults.items() if fault is None), None)
     if chosen is None:
-        reasons = "; ".join(f"{name}: {fault}" for name, fault in faults.items())
-        raise CodecError(f"no genotype of {' or '.join(faults)}: {reasons}")
+        raise CodecError("; ".join(f"no genotype of {name}: {fault}" for name, fault in faults.items()))
     return assembled(genotype, chosen)
 
 

@@ -9,6 +9,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents import study as open_study
 from archive.architecture import codec
+from archive.architecture.genotypes.codec import to_genotype
 from archive.errors import (
     CodecError,
     InvalidArchitectureError,
@@ -17,6 +18,7 @@ from archive.errors import (
     StudyConflictError,
     UsageError,
 )
+from archive.spaces.darts.published import PUBLISHED
 from archive.store.records import State
 from tests.support.stores import cells, evaluate
 
@@ -109,6 +111,19 @@ def test_what_is_enqueued_comes_first_by_priority(archive, study):
     study.tell(asked[0], 0.5)
     assert study.enqueue(raised).state is State.COMPLETE
     assert len(archive.proposals.list("mine")) == 3
+
+
+def test_a_genotype_is_enqueued_as_text(archive):
+    study = agents.study(archive, "genotypes", "darts")
+    published = PUBLISHED["DARTS_V2"]
+    assert study.enqueue(f"DARTS_V2 = {published.text}").architecture_key == published.architecture.key
+    with pytest.raises(InvalidArchitectureError, match="must be of space darts, got nasnet"):
+        study.enqueue(PUBLISHED["NASNet"].text)
+    (asked,) = study.ask("bananas")
+    assert to_genotype(asked.architecture.canonical) == to_genotype(published.architecture.canonical)
+    # A stored network is the same genotype: the labels of cells, and the order of nodes in canonical form.
+    read = archive.architectures.get(published.architecture.key)
+    assert to_genotype(read) == to_genotype(asked.architecture.canonical)
 
 
 def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
