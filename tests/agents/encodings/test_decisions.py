@@ -10,11 +10,14 @@ import pytest
 from archive import spaces
 from archive.agents.encodings.decisions import ABSENT, decisions_of
 from archive.architecture.codec import from_nasbench101
+from archive.architecture.genotypes.codec import from_genotype
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import UsageError
+from archive.spaces.darts.published import PUBLISHED
+from tests.support.genotypes import disguised
 from tests.support.histories import Chains
 
-NAMES = ("cnn", "mlp", "nasbench101", "nasbench201")
+NAMES = ("cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet")
 
 
 @pytest.fixture(params=NAMES)
@@ -64,6 +67,17 @@ def test_relabelled_cells_have_one_encoding():
     assert made == decisions.encode(second)
     # Two of five vertices, hence two labels.
     assert sum(choice != ABSENT for choice in made[21:]) == 2
+
+
+def test_isomorphic_genotypes_have_one_encoding():
+    decisions = decisions_of(spaces.get("darts"), "tpe")
+    # Eight choices of operations a cell, and the states of three nodes: the first node reads both entries.
+    assert [len(one.choices) for one in decisions.decisions] == 2 * [8, 8, 3, 8, 8, 6, 8, 8, 10, 8, 8]
+    for name in ("DARTS_V1", "BANANAS_4"):
+        genotype = PUBLISHED[name].genotype
+        made = decisions.encode(from_genotype(genotype))
+        assert {decisions.encode(from_genotype(disguised(genotype, seed))) for seed in range(5)} == {made}
+        assert decisions.decode(made).key == from_genotype(genotype).key
 
 
 def test_too_many_edges_are_no_cell():
