@@ -22,8 +22,8 @@ For example, with node 2 the sum of a on state 0 and b on state 1, and node 3 th
 - Entries and sums compute nothing and have no mass. Strides are not stored: in the reduction cell, an operation on an
   entry has stride 2.
 - `none` is a layer, so that a genotype round-trips exactly. Its output is zero, so no path passes it:
-  `Architecture.functional` lacks it, and everything that depends on it alone. That form is read as a genotype too, with
-  `none` for what is absent.
+  `Architecture.functional` lacks it, and everything that depends on it alone, whose outputs are constant. That form is
+  read as a genotype too, with `none` for absent operations.
 - `from_genotype` lists the layers cell by cell and node by node, in the order of the genotype, and `to_genotype` reads
   them in the order of the architecture: `to_genotype(from_genotype(genotype)) == genotype`. Isomorphic genotypes, with
   the pairs of a node exchanged or nodes renumbered, have one `key`; `to_genotype(architecture.canonical)` is the same
