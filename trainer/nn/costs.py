@@ -73,6 +73,11 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.total = 0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Torch would load its compiler, in order to keep it away from this mode: seconds that no trial needs.
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
