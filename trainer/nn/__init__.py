@@ -2,6 +2,7 @@
 
     base, builders        the contract of a builder, and builders by the name of the space; without torch
     graphs                builders of mlp and cnn: `layers` for each operation, `network` for the whole graph
+    cells                 builders of the spaces of cells: `nasbench101`, `nasbench201`, `genotype_networks`
     costs                 parameters and floating point operations of any module
     dropout               dropout of chosen layers' inputs
 

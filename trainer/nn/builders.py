@@ -20,9 +20,11 @@ registry = Registry(
     "archive.builders",
     {
         "cnn": "archive.trainer.nn.graphs:CnnBuilder",
+        "darts": "archive.trainer.nn.cells:DartsBuilder",
         "mlp": "archive.trainer.nn.graphs:MlpBuilder",
         "nasbench101": "archive.trainer.nn.cells:NasBench101Builder",
         "nasbench201": "archive.trainer.nn.cells:NasBench201Builder",
+        "nasnet": "archive.trainer.nn.cells:NasNetBuilder",
     },
 )
 

@@ -1,13 +1,15 @@
 """Builders of the spaces of cells: a cell is repeated in a skeleton, whose size is an option of the protocol.
 
-| option          | meaning                                                   | `nasbench101` | `nasbench201` |
-|-----------------|-----------------------------------------------------------|---------------|---------------|
-| `channels`      | channels of the first stack                               | 128           | 16            |
-| `cells`         | cells in each of three stacks                             | 3             | 5             |
-| `norm_momentum` | share of a batch in the running statistics of a step      | 0.003         | 0.1           |
+| option          | meaning                                                | `nasbench101` | `nasbench201` | `darts` |
+|-----------------|--------------------------------------------------------|---------------|---------------|---------|
+| `channels`      | channels of the first stack                            | 128           | 16            | 36      |
+| `cells`         | cells in each of three stacks                          | 3             | 5             | 6       |
+| `norm_momentum` | share of a batch in the running statistics of a step   | 0.003         | 0.1           | 0.1     |
+| `auxiliary`     | weight of the loss of an auxiliary head; 0: no head    |               |               | 0.4     |
+| `drop_path`     | share of dropped operations at the end of the training |               |               | 0.2     |
 
-The defaults are the published values. Normalisation is part of the operations, whatever `normalisation` of the protocol
-says.
+The defaults are the published values; `nasnet` has those of `darts`. Normalisation is part of the operations, whatever
+`normalisation` of the protocol says.
 """
 
 from __future__ import annotations
@@ -66,8 +68,55 @@ class NasBench201Builder(Builder):
         return costs(architecture, form)
 
 
+@final
+class DartsBuilder(Builder):
+    """Builds networks of DARTS (`archive.trainer.nn.genotype_networks`)."""
+
+    def check(self, form: NetworkForm) -> None:
+        """Accept images."""
+        _check("darts", form)
+
+    def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+        """See `Builder.build`."""
+        return _genotype_network(architecture, form)
+
+    def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
+        """See `KnowsCosts.costs`."""
+        return _genotype_costs(architecture, form)
+
+
+@final
+class NasNetBuilder(Builder):
+    """Builds networks of the cells of NASNet and AmoebaNet, in the skeleton of DARTS."""
+
+    def check(self, form: NetworkForm) -> None:
+        """Accept images."""
+        _check("nasnet", form)
+
+    def build(self, architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+        """See `Builder.build`."""
+        return _genotype_network(architecture, form)
+
+    def costs(self, architecture: Architecture, form: NetworkForm) -> Costs:
+        """See `KnowsCosts.costs`."""
+        return _genotype_costs(architecture, form)
+
+
+def _genotype_network(architecture: Architecture, form: NetworkForm) -> nn.Module:
+    from archive.trainer.nn.genotype_networks import GenotypeNetwork
+
+    return GenotypeNetwork(architecture, form)
+
+
+def _genotype_costs(architecture: Architecture, form: NetworkForm) -> Costs:
+    from archive.trainer.nn.genotype_networks import costs
+
+    return costs(architecture, form)
+
+
 def _check(space: str, form: NetworkForm) -> None:
     check_image(space, form)
     for name in ("channels", "cells"):
         form.count(name, 1)
-    form.share("norm_momentum", 0.1)
+    for name in ("norm_momentum", "auxiliary", "drop_path"):
+        form.share(name, 0.1)

@@ -49,7 +49,7 @@ _FEW_DIGITS = replace(
 """28 steps on 200 images tell networks apart, which `digits/1` trains to nearly the same accuracy: deep and narrow ones
 learn little in that time. The test images are those of `digits/1`; all others validate, for a finer scale of values."""
 
-_DIGIT_CELLS = replace(_FEW_DIGITS, name="digits/cells-small", network=SMALL_CELLS)
+_DIGIT_CELLS = replace(_FEW_DIGITS, name="digits/cells-small", epochs=8, patience=8, network=SMALL_CELLS)
 
 DIGITS = Task(
     name="digits",

@@ -1,0 +1,203 @@
+"""Networks of the spaces `darts` and `nasnet`: their cells in the CIFAR skeleton of Liu, Simonyan, Yang: DARTS (2019).
+
+    stem            3x3 convolution to 3 C channels, normalisation
+    cells           N normal cells with C channels; a reduction cell, N normal cells with 2 C; the same with 4 C
+    head            mean over the image, linear layer
+    auxiliary head  after the second reduction cell, in training only
+
+    cell k          its states 0 and 1 are the outputs of cells k - 2 and k - 1, brought to C channels by a relu, a
+                    pointwise convolution and a normalisation; state 0 also to the size of state 1 where cell k - 1 is a
+                    reduction cell (`FactorizedReduce`)
+                    a node is the sum of two operations; the output concatenates nodes
+                    in a reduction cell, operations on the states 0 and 1 have stride 2
+
+Published are C = 36 and N = 6, which are 20 cells, an auxiliary loss with weight 0.4, and drop path with a probability
+that rises from zero to 0.2 in the course of the training. The options `channels`, `cells`, `auxiliary` and `drop_path`
+change them. Drop path sets an operation to zero for some inputs of a batch and scales the others up; the identity is
+never dropped.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from archive.architecture.genotypes.codec import to_genotype
+from archive.architecture.genotypes.genotype import INPUTS, Choice
+from archive.architecture.genotypes.operations import NONE
+from archive.architecture.graph import Architecture
+from archive.trainer.nn.costs import Costs, measure
+from archive.trainer.nn.genotype_operations import FactorizedReduce, operation, relu_conv_norm
+from archive.trainer.protocols.networks import NetworkForm
+
+CHANNELS, CELLS = 36, 6
+STACKS = 3
+STEM = 3
+AUXILIARY, DROP_PATH = 0.4, 0.2
+MOMENTUM = 0.1
+
+
+@final
+class GenotypeNetwork(nn.Module):
+    """The network of a genotype.
+
+    Args:
+        architecture: Architecture of the space `darts` or `nasnet`.
+        form: Form of the network.
+
+    Attributes:
+        auxiliary: The auxiliary head; there is none if its loss has weight zero.
+    """
+
+    auxiliary: AuxiliaryHead
+
+    def __init__(self, architecture: Architecture, form: NetworkForm) -> None:
+        """Draw the weights from torch's generator, as torch does by default."""
+        super().__init__()
+        genotype = to_genotype(architecture)
+        momentum = form.share("norm_momentum", MOMENTUM)
+        channels, cells = form.count("channels", CHANNELS), form.count("cells", CELLS)
+        self.drop_path = form.share("drop_path", DROP_PATH)
+        self.register_buffer("kept", torch.ones(()), persistent=False)
+        self.stem = nn.Sequential(
+            nn.Conv2d(form.input_shape[0], STEM * channels, 3, padding=1, bias=False),
+            nn.BatchNorm2d(STEM * channels, momentum=momentum),
+        )
+        self.cells = nn.ModuleList()
+        widths, reduced = [STEM * channels] * 2, False
+        for stack in range(STACKS):
+            for reduces in (*([True] if stack else []), *[False] * cells):
+                choices, concat = genotype[2:] if reduces else genotype[:2]
+                cell = Cell(choices, concat, (widths[-2], widths[-1]), channels << stack, reduces, reduced, momentum)
+                self.cells.append(cell)
+                widths.append(cell.width)
+                reduced = reduces
+        # The second reduction cell comes after two stacks and another one.
+        self.auxiliary_at = 2 * cells + 1
+        self.auxiliary_weight = form.share("auxiliary", AUXILIARY)
+        if self.auxiliary_weight > 0:
+            self.auxiliary = AuxiliaryHead(widths[2 + self.auxiliary_at], form.outputs, momentum)
+        self.classifier = nn.Linear(widths[-1], form.outputs)
+
+    def set_progress(self, share: float) -> None:
+        """Set the probability of drop path to its part at this share of the training."""
+        self.kept.fill_(1.0 - self.drop_path * share)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, *input_shape) to (n, outputs)."""
+        return self._outputs(x)[0]
+
+    def with_auxiliary(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the outputs and those of the auxiliary head, each (n, outputs)."""
+        outputs, features = self._outputs(x)
+        return outputs, self.auxiliary(features)
+
+    def _outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        kept = self.kept if self.training and self.drop_path > 0 else None
+        values = [self.stem(x)] * 2
+        for cell in self.cells:
+            values.append(cell(values[-2], values[-1], kept))
+        logits: Tensor = self.classifier(values[-1].mean(dim=(2, 3)))
+        return logits, values[INPUTS + self.auxiliary_at]
+
+
+@final
+class Cell(nn.Module):
+    """A normal or a reduction cell.
+
+    Args:
+        choices: Two operations with their states for each node.
+        concat: States that the output concatenates.
+        inputs: Channels of the outputs of cells k - 2 and k - 1.
+        channels: Channels of each state.
+        reduces: Whether this is a reduction cell.
+        reduced: Whether cell k - 1 is one.
+        momentum: Momentum of the normalisations.
+    """
+
+    def __init__(
+        self,
+        choices: tuple[Choice, ...],
+        concat: tuple[int, ...],
+        inputs: tuple[int, int],
+        channels: int,
+        reduces: bool,
+        reduced: bool,
+        momentum: float,
+    ) -> None:
+        """Build the preprocessing of both inputs and all operations but `none`."""
+        super().__init__()
+        self.concat, self.width = concat, len(concat) * channels
+        self.stride = 2 if reduces else 1
+        self.first = (FactorizedReduce if reduced else relu_conv_norm)(inputs[0], channels, momentum)
+        self.second = relu_conv_norm(inputs[1], channels, momentum)
+        self.operations = nn.ModuleDict()
+        self.nodes: list[list[tuple[str, int]]] = []
+        for at, (name, state) in enumerate(choices):
+            if at % 2 == 0:
+                self.nodes.append([])
+            if name != NONE:
+                self.nodes[-1].append((str(at), state))
+                self.operations[str(at)] = operation(name, channels, self.stride if state < INPUTS else 1, momentum)
+
+    def forward(self, before: Tensor, last: Tensor, kept: Tensor | None) -> Tensor:
+        """Return the output of cell k from those of cells k - 2 and k - 1.
+
+        Args:
+            before: (n, inputs[0], h, w), or of twice the size if cell k - 1 is a reduction cell.
+            last: (n, inputs[1], h, w).
+            kept: Probability with which drop path keeps an operation for an input; None drops none.
+        """
+        states = [self.first(before), self.second(last)]
+        for node in self.nodes:
+            summands = [self._operated(name, states[state], kept) for name, state in node]
+            if not summands:
+                # A node of two operations `none` is zero.
+                summands = [torch.zeros_like(states[0][:, :, :: self.stride, :: self.stride])]
+            states.append(summands[0] if len(summands) == 1 else summands[0] + summands[1])
+        return torch.cat([states[state] for state in self.concat], dim=1)
+
+    def _operated(self, name: str, x: Tensor, kept: Tensor | None) -> Tensor:
+        layer = self.operations[name]
+        value: Tensor = layer(x)
+        if kept is None or isinstance(layer, nn.Identity):
+            return value
+        return value * (torch.bernoulli(kept.expand(len(x), 1, 1, 1)) / kept)
+
+
+@final
+class AuxiliaryHead(nn.Module):
+    """The head of DARTS for images of 8 x 8 pixels after the second reduction; smaller ones are pooled to 2 x 2 evenly.
+
+    Args:
+        channels: Channels of the features.
+        outputs: Number of outputs.
+        momentum: Momentum of the normalisations.
+    """
+
+    def __init__(self, channels: int, outputs: int, momentum: float) -> None:
+        """Build both convolutions and the linear layer."""
+        super().__init__()
+        self.project = nn.Sequential(
+            nn.Conv2d(channels, 128, 1, bias=False), nn.BatchNorm2d(128, momentum=momentum), nn.ReLU()
+        )
+        self.reduce = nn.Sequential(
+            nn.Conv2d(128, 768, 2, bias=False), nn.BatchNorm2d(768, momentum=momentum), nn.ReLU()
+        )
+        self.classifier = nn.Linear(768, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (n, channels, h, w) to (n, outputs)."""
+        x = F.relu(x)
+        pooled = F.avg_pool2d(x, 5, 3) if min(x.shape[2:]) >= 8 else F.adaptive_avg_pool2d(x, 2)
+        logits: Tensor = self.classifier(self.reduce(self.project(pooled)).mean(dim=(2, 3)))
+        return logits
+
+
+def costs(architecture: Architecture, form: NetworkForm) -> Costs:
+    """Return the costs of a network from its shapes alone, without weights."""
+    with torch.device("meta"):
+        return measure(GenotypeNetwork(architecture, form), form.input_shape)
