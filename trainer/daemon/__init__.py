@@ -5,7 +5,8 @@
     in_flight, outcomes                  claims with their trials, and how they end
     store_client, store_link             claims and notices, across outages of the store
     result_spool                         undelivered results on disk
-    events, logs, prometheus             observers, log format, metrics
+    events, logs, prometheus             events of the loop, log format, metrics
+    observation                          trials, as `archive.trainer.observers` receive them
 
 Imports every other package of the trainer but `benchmarks`; never torch, which only the processes of trials load.
 """

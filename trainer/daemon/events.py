@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from archive.store.records import Claim, Result
 from archive.trainer.daemon.options import Tally
@@ -30,10 +31,17 @@ class TrainerStarted:
 
 @dataclass(frozen=True, slots=True)
 class ProposalClaimed:
-    """The daemon holds the lease of a proposal; `pid` is the trial's process, None for a table's result."""
+    """The daemon holds the lease of a proposal.
+
+    Attributes:
+        claim: The claim.
+        pid: Id of the trial's process; None for a table's result.
+        protocol: Every choice of the training.
+    """
 
     claim: Claim
     pid: int | None = None
+    protocol: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

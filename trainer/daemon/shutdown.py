@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -19,16 +20,19 @@ class StopSignal:
 
     Attributes:
         requests: Number of stop requests.
+        requested_at: Time of the first one, by `time.monotonic`.
     """
 
     def __init__(self, parent: int | None = None) -> None:
         self.requests = 0
+        self.requested_at: float | None = None
         self._parent_id = parent
         self._parent = None if parent is None else _process(parent)
 
     def request_stop(self) -> None:
         """Request a stop, from a signal or another thread."""
         self.requests += 1
+        self.requested_at = self.requested_at or time.monotonic()
 
     def stopping(self) -> bool:
         """Whether a stop was requested, or the parent is gone."""

@@ -193,7 +193,7 @@ class Trainer:
             self.outcomes.fail(claim, replace(failures.failure_of(error), retry=True))
             return False
         log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
-        self._emit(events.ProposalClaimed(claim, trial.pid))
+        self._emit(events.ProposalClaimed(claim, trial.pid, spec.protocol.as_dict()))
         self.in_flight += (InFlight(claim, trial),)
         return False
 
@@ -203,7 +203,7 @@ class Trainer:
         Raises:
             ArchiveError: The table cannot be read here.
         """
-        self._emit(events.ProposalClaimed(claim))
+        self._emit(events.ProposalClaimed(claim, protocol=task.protocol(claim.study.protocol).as_dict()))
         try:
             result = look_up(claim, task)
         except TrainingError as error:

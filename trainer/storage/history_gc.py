@@ -25,7 +25,7 @@ class ClearedHistory:
 
     Attributes:
         workers: Ids of workers.
-        files: Logs and checkpoints of trials, and logs of a search's own trainers, with their bytes.
+        files: Logs and checkpoints of trials, logs of a search's own trainers and of observers, with their bytes.
     """
 
     workers: list[str] = field(default_factory=list)
@@ -40,6 +40,11 @@ class ClearedHistory:
 def trainer_logs(home: Path) -> Path:
     """Return the folder with the logs of the trainers that searches start beside themselves."""
     return home / "logs" / "trainers"
+
+
+def observer_logs(home: Path) -> Path:
+    """Return the folder with what the observers of trainers print."""
+    return home / "logs" / "observers"
 
 
 def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False) -> ClearedHistory:
@@ -65,7 +70,7 @@ def clear(archive: Archive, home: Path, seconds: float, *, dry_run: bool = False
         for id_ in cleanup.ended(archive.connection, seconds):
             for path in (file_names.trial_log_path(home, id_), checkpoints.path_of(home / "checkpoints", id_)):
                 _remove(path, time.time() - seconds, cleared, dry_run=dry_run)
-    for path in sorted(trainer_logs(home).glob("*.log*")):
+    for path in sorted([*trainer_logs(home).glob("*.log*"), *observer_logs(home).glob("*.log")]):
         _remove(path, time.time() - seconds, cleared, dry_run=dry_run)
     return cleared
 

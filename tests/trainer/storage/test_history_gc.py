@@ -67,7 +67,8 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     foreign = write(tmp_path / "logs" / "notes-of-mine.log", 100 * DAY)
     trainers = history_gc.trainer_logs(tmp_path)
     rotated, young = write(trainers / "study-0.log.1", 100 * DAY), write(trainers / "study-0.log")
-    expected = {str(path): 8 for path in (*written[old.id], rotated)}
+    printed = write(history_gc.observer_logs(tmp_path) / "mlflow-7.log", 100 * DAY)
+    expected = {str(path): 8 for path in (*written[old.id], rotated, printed)}
 
     def known():
         return {worker.id for worker in workers.statuses(archive.connection, recent_seconds=1e9)}
@@ -79,7 +80,7 @@ def test_expired_workers_and_files_are_cleared(archive, past, tmp_path):
     assert (told.workers, told.files) == (gone, expected)
     assert known() == before and all(path.exists() for paths in written.values() for path in paths)
     done = history_gc.clear(archive, tmp_path, 90 * DAY)
-    assert (done.workers, done.files, done.freed) == (gone, expected, 24)
+    assert (done.workers, done.files, done.freed) == (gone, expected, 32)
     assert known() == before - set(gone)
     assert foreign.exists() and young.exists() and not rotated.exists()
     assert {id_ for id_, paths in written.items() if all(path.exists() for path in paths)} == set(written) - {old.id}

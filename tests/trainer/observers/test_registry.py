@@ -1,0 +1,86 @@
+"""Observers by name and options, as a command line gives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from archive.errors import SettingsError, UnknownNameError, UsageError
+from archive.trainer.observers import registry
+from archive.trainer.observers.mlflow import MlflowObserver
+from archive.trainer.observers.redaction import redacted
+from tests.support.observers import Counts
+
+HOME = Path("/home/me/.archive")
+
+
+@pytest.fixture
+def counts(monkeypatch):
+    """Make the test's own observer known, as an entry point would."""
+    monkeypatch.setitem(registry.registry.built_in, "counts", "tests.support.observers:Counts")
+
+
+def test_options_are_converted_to_their_kinds(counts):
+    name, observer = registry.create("counts:fault=rs,number=7,rate=0.25,quick=yes", HOME)
+    assert name == "counts"
+    assert vars(observer) == vars(Counts(HOME, "rs", 7, 0.25, True))
+    assert vars(registry.create("counts", HOME)[1]) == vars(Counts(HOME))
+
+
+def test_a_path_is_absolute_before_another_process_has_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    for text, folder in (("runs", tmp_path / "runs"), ("~/runs", Path("/home/me/runs"))):
+        assert registry.create(f"tensorboard:folder={text}", HOME)[1].folder == folder
+
+
+def test_a_value_may_hold_commas_colons_and_equal_signs():
+    _, observer = registry.create("mlflow:uri=http://host:5000/?a=b,c,experiment=one, two", HOME)
+    assert isinstance(observer, MlflowObserver)
+    assert (observer.uri, observer.experiment) == ("http://host:5000/?a=b,c", "one, two")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("count", UnknownNameError, "unknown observer 'count': did you mean counts?"),
+        ("counts:faul=x", UnknownNameError, "unknown option of the observer counts 'faul': did you mean fault?"),
+        ("counts:fault", UsageError, "an option of the observer counts must be key=value, got 'fault'"),
+        ("counts:fault=a,fault=b", UsageError, "the option fault of the observer counts is given twice"),
+        ("counts:number=x", UsageError, "the option number of the observer counts must be a whole number, got 'x'"),
+        ("counts:rate=x", UsageError, "the option rate of the observer counts must be a number, got 'x'"),
+        ("counts:quick=x", UsageError, "the option quick of the observer counts must be true or false, got 'x'"),
+        ("wandb:mode=x", UsageError, "the mode of the observer wandb must be online or offline, got 'x'"),
+    ],
+)
+def test_a_mistake_is_named(counts, text, kind, message):
+    with pytest.raises(kind) as error:
+        registry.create(text, HOME)
+    assert str(error.value) == message
+
+
+def test_a_login_in_an_option_is_refused_without_quoting_it():
+    with pytest.raises(UsageError) as error:
+        registry.create("mlflow:uri=https://me:hunter22@host/", HOME)
+    assert "environment" in str(error.value) and "hunter22" not in str(error.value)
+
+
+def test_a_missing_package_is_named_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(MlflowObserver, "requires", ("no_such_module",))
+    with pytest.raises(SettingsError) as error:
+        registry.create("mlflow", HOME)
+    assert "needs the package no_such_module" in str(error.value)
+    assert str(error.value).endswith("pip install 'nas-archive[mlflow]'")
+
+
+def test_an_entry_point_that_is_no_observer_is_refused(monkeypatch):
+    monkeypatch.setitem(registry.registry.built_in, "other", "pathlib:Path")
+    with pytest.raises(SettingsError, match="the observer 'other' of another package must be a TrialObserver"):
+        registry.create("other", HOME)
+
+
+def test_secrets_are_removed_from_what_is_logged():
+    variables = {"TRACKER_TOKEN": "abcdef-123", "MY_API_KEY": "abcdef", "SHORT_KEY": "a", "PLACE": "visible"}
+    text = "abcdef-123 and abcdef at https://me:pw@host/x?y=visible and s3://bucket/a@b"
+    assert redacted(text, variables) == "*** and *** at https://***@host/x?y=visible and s3://bucket/a@b"
