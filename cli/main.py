@@ -30,6 +30,7 @@ COMMANDS = {
     "tasks": ("archive.cli.tasks", "tasks", "List the tasks."),
     "protocols": ("archive.cli.tasks", "protocols", "List the training protocols of the tasks."),
     "spaces": ("archive.cli.spaces", "spaces", "List the search spaces."),
+    "observers": ("archive.cli.observers", "observers", "List the observers, to which trainers report their trials."),
     "kernels": ("archive.cli.kernels", "kernels", "List the kernels, which measure distances of architectures."),
     "dump": ("archive.cli.dump", "dump", "Write the archive, or some studies, to one file."),
     "load": ("archive.cli.dump", "load", "Merge a dumped file into the archive."),

@@ -1,4 +1,4 @@
-"""Names as parameters, which a shell completes: agents, tasks, spaces, kernels, protocols, studies, saved queries.
+"""Names as parameters, which a shell completes: agents, tasks, spaces, observers, studies, saved queries and others.
 
 A completion never starts a server, never waits long for one, and never writes an error into the shell: where a name
 cannot be looked up, nothing is offered. The commands check the names; these types accept any text.
@@ -96,6 +96,12 @@ def _kernels(ctx: click.Context, prefix: str) -> Iterable[str]:
     return kernels.names()
 
 
+def _observers(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive.trainer.observers import registry
+
+    return registry.names()
+
+
 def _protocols(ctx: click.Context, prefix: str) -> Iterable[str]:
     """Return the protocols of the task on the command line, or of all tasks."""
     from archive.trainer.tasks import registry
@@ -166,6 +172,7 @@ AGENT = Name(_agents)
 TASK = Name(_tasks)
 SPACE = Name(_spaces)
 KERNEL = Name(_kernels)
+OBSERVER = Name(_observers)
 PROTOCOL = Name(_protocols)
 STUDY = Name(_studies)
 STUDY_LIST = Name(_studies, separator=",")

@@ -14,6 +14,7 @@ import click
 from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import STUDY
+from archive.cli.observers import created, observe_option
 from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
 from archive.errors import StoreUnavailableError
@@ -21,7 +22,9 @@ from archive.errors import StoreUnavailableError
 if TYPE_CHECKING:
     from archive.api import Archive
     from archive.queue.workers import WorkerStatus
+    from archive.trainer.daemon.options import Tally
     from archive.trainer.daemon.trainer import Trainer
+    from archive.trainer.observers.base import TrialObserver
 
 log = logging.getLogger("archive.trainer")
 
@@ -115,6 +118,7 @@ def trainer() -> None:
     "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Serve Prometheus metrics; 0: any free port."
 )
 @click.option("--metrics-address", metavar="ADDRESS", default="127.0.0.1", help="Address that serves the metrics.")
+@observe_option
 @json_option
 @click.pass_context
 def start(
@@ -123,6 +127,7 @@ def start(
     log_format: Literal["text", "json"],
     metrics_port: int | None,
     metrics_address: str,
+    observe: tuple[str, ...],
     as_json: bool,
     **chosen: Any,
 ) -> None:
@@ -137,6 +142,8 @@ def start(
     from archive.trainer.daemon.options import TrainerOptions
     from archive.trainer.daemon.trainer import Trainer
 
+    # Mistakes show before the wait for a database.
+    observers = created(ctx, observe)
     with _opened(ctx, chosen["wait_seconds"], chosen["parent"]) as archive:
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
@@ -144,13 +151,25 @@ def start(
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)
-        tally = daemon.run()
+        tally = _observed(daemon, observers) if observers else daemon.run()
     if as_json:
         print_json(asdict(tally))
     elif log_format == "text":
         print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
     if tally.failed and not tally.complete:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
+
+
+def _observed(daemon: Trainer, observers: list[tuple[str, TrialObserver]]) -> Tally:
+    """Run a trainer whose trials observers receive, and return its tally."""
+    from archive.trainer.daemon.observation import closing_seconds, observation
+
+    def seconds() -> float:
+        return closing_seconds(daemon.stop_signal, daemon.options.parting_seconds)
+
+    with observation(observers, daemon.paths.home, seconds) as observe:
+        daemon.observers.append(observe)
+        return daemon.run()
 
 
 def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:

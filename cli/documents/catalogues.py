@@ -1,4 +1,4 @@
-"""Documents of `archive agents|tasks|protocols|spaces|kernels` and `archive query`."""
+"""Documents of `archive agents|tasks|protocols|spaces|observers|kernels` and `archive query`."""
 
 from __future__ import annotations
 
@@ -184,6 +184,34 @@ class SpaceList(Document):
     """
 
     spaces: list[SpaceItem]
+
+
+class ObserverItem(JsonObject):
+    """An observer, to which trainers report their trials.
+
+    Attributes:
+        observer: Its name.
+        summary: What it writes.
+        options: Default of each option; null where there is none.
+        missing: Packages that it needs and that are not installed.
+        extra: Extra of `nas-archive` that installs them, if one does.
+    """
+
+    observer: str
+    summary: str
+    options: dict[str, str | None]
+    missing: list[str]
+    extra: str | None
+
+
+class ObserverList(Document):
+    """The observers.
+
+    Attributes:
+        observers: By name.
+    """
+
+    observers: list[ObserverItem]
 
 
 class KernelItem(JsonObject):

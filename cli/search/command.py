@@ -10,6 +10,7 @@ import click
 from archive import __version__
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, PROTOCOL, SPACE, STUDY, STUDY_LIST, TASK
+from archive.cli.observers import created, observe_option
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
@@ -77,6 +78,7 @@ TABLE_PAUSE = 0.01
 @click.option(
     "--device", metavar="DEVICE", show_default="auto", help="Device of the local trainers: cpu, cuda, cuda:1 …"
 )
+@observe_option
 @click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
 @click.option(
     "--rungs",
@@ -105,6 +107,7 @@ def search(
     warm_start: str | None,
     trainers: int,
     device: str | None,
+    observe: tuple[str, ...],
     seed: int | None,
     rungs: str | None,
     reduction: int | None,
@@ -130,6 +133,7 @@ def search(
 
     options = SearchOptions(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
     sources = _sources(warm_start)
+    created(ctx, observe)
     # Mistakes that show without the archive are refused before a server is started.
     request = request_of(options) if study_name is None else None
     if task_name is not None:
@@ -149,7 +153,7 @@ def search(
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)
         else:
-            last = _search(ctx, archive, study, request, trainers, batch or max(1, trainers), device, retrain)
+            last = _search(ctx, archive, study, request, trainers, batch or max(1, trainers), device, retrain, observe)
         reason = report.nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:
             print_message(reason)
@@ -187,6 +191,7 @@ def _search(
     batch: int,
     device: str | None,
     retrain: bool,
+    observe: Sequence[str],
 ) -> Snapshot:
     """Run the search with its trainers and its view, and return the last snapshot."""
     from archive.agents import loop
@@ -205,7 +210,7 @@ def _search(
     _announce_sources(history.sources, agent)
     settings = archive.connection.settings
     finished = evaluations >= study.budget and not pending
-    local = LocalTrainers(0 if finished else trainers, study.name, settings, device=device)
+    local = LocalTrainers(0 if finished else trainers, study.name, settings, device=device, observe=observe)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -15,6 +16,8 @@ from archive.settings import Settings, environment
 from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.history_gc import trainer_logs
 
+GRACE_SECONDS, OBSERVED_SECONDS = 10.0, 30.0
+"""Time that trainers get to end, and what it is with observers, which may have to reach a server."""
 RESTART_LIMIT = 5
 """Number of deaths without an evaluation in between after which trainers are no longer restarted."""
 MOST_BYTES = 1 << 20
@@ -32,10 +35,19 @@ class LocalTrainers:
         study: Study that they serve.
         settings: Settings of the archive; logs go to `home/logs/trainers`.
         device: Device of the trainings; None lets the trainers choose.
+        observe: Observers of the trials, as `--observe` takes them.
     """
 
-    def __init__(self, count: int, study: str, settings: Settings, *, device: str | None = None) -> None:
-        self.study, self.settings, self.device = study, settings, device
+    def __init__(
+        self,
+        count: int,
+        study: str,
+        settings: Settings,
+        *,
+        device: str | None = None,
+        observe: Sequence[str] = (),
+    ) -> None:
+        self.study, self.settings, self.device, self.observe = study, settings, device, observe
         self.logs = trainer_logs(settings.home)
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self.deaths = 0
@@ -55,7 +67,8 @@ class LocalTrainers:
         running = [process for process in self.processes if process and process.poll() is None]
         for process in running:
             process.terminate()
-        deadline = time.monotonic() + 10
+        # Their own limit must pass first.
+        deadline = time.monotonic() + (OBSERVED_SECONDS + 5 if self.observe else GRACE_SECONDS)
         for process in running:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))
@@ -91,6 +104,10 @@ class LocalTrainers:
         command += ["trainer", "--study", self.study, "--parent", str(os.getpid())]
         if self.device:
             command += ["--device", self.device]
+        if self.observe:
+            command += ["--grace", f"{OBSERVED_SECONDS:g}s"]
+        for observer in self.observe:
+            command += ["--observe", observer]
         if len(self.processes) > 1:
             command += ["--threads", str(max(1, cpu_count.available() // len(self.processes)))]
         path = self._log(slot)

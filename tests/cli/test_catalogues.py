@@ -1,4 +1,4 @@
-"""`archive tasks`, `protocols`, `spaces` and `kernels`: lists of what is registered."""
+"""`archive tasks`, `protocols`, `spaces`, `observers` and `kernels`: lists of what is registered."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from archive import kernels, settings, spaces
 from archive.errors import SettingsError
 from archive.registry import Registry
+from archive.trainer.observers import registry as observers
 from archive.trainer.tasks import registry
 from tests.support.commands import Shell, table
 
@@ -79,7 +80,25 @@ def test_kernels_are_listed_with_components_and_settings(user):
     assert "weisfeiler-lehman" in user.types("kernels").stdout
 
 
-@pytest.mark.parametrize("command", ["tasks", "protocols", "spaces", "kernels"])
+def test_observers_are_listed_with_their_options(user, monkeypatch):
+    rows = {row["observer"]: row for row in listed(user, "observers")}
+    assert list(rows) == list(observers.names())
+    for name, row in rows.items():
+        assert row["options"].keys() == observers.options(observers.get(name)).keys()
+        assert (row["missing"], row["extra"]) == ([], observers.get(name).extra)
+        assert row["summary"].endswith(".")
+    monkeypatch.setattr(observers.get("mlflow"), "requires", ("no_such_module",))
+    assert {row["observer"]: row["missing"] for row in listed(user, "observers")}["mlflow"] == ["no_such_module"]
+
+
+@pytest.mark.parametrize("command", [["trainer", "--once"], ["search", "--trainers", "0", "--budget", "1"]])
+def test_a_mistaken_observer_is_refused_before_a_server_is_started(user, tmp_path, command):
+    (line,) = user.types(*command, "--observe", "tensorboard:folde=x", code=2).stderr.splitlines()
+    assert line == "error: unknown option of the observer tensorboard 'folde': did you mean folder?"
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("command", ["tasks", "protocols", "spaces", "observers", "kernels"])
 def test_a_broken_package_hides_only_its_own_names(user, monkeypatch, command):
     found = Registry.names
     monkeypatch.setattr(Registry, "names", lambda self: (*found(self), "broken"))

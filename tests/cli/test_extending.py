@@ -69,6 +69,7 @@ print([layer.op for layer in found.architecture.layers].count("conv"))
 """
 
 SEARCH = ["search", "--agent", "best-mutant", "--task", "two-moons", "--budget", "1", "--device", "cpu"]
+OBSERVED = [*SEARCH, "--observe", "json-lines"]
 
 # Of this package, of the archive with the decisions of the space, and with a ranking of all its members.
 AGENTS = ["best-mutant", "tpe", "tw"]
@@ -90,7 +91,7 @@ if __name__ == "__main__":
     print(json.dumps({{
         "agents": json.loads(printed(main, ["agents", "--json"])),
         "best-mutant": json.loads(printed(main, ["agents", "best-mutant", "--json"])),
-        "search": json.loads(printed(main, [*{SEARCH!r}, "--json"])),
+        "search": json.loads(printed(main, [*{OBSERVED!r}, "--json"])),
         "scripts": [printed(script, agent) for agent in {AGENTS!r}],
         "kernel": printed(exec, {KERNEL!r}, {{}}),
     }}))
@@ -116,6 +117,14 @@ def test_the_agent_searches_the_task(printed):
     assert found["best"]["value"] > 0.6
 
 
+def test_the_observer_receives_the_trial(environment, printed):
+    (path,) = Path(environment["ARCHIVE_HOME"], "json-lines").iterdir()
+    start, *curve, end = [json.loads(line) for line in path.read_text().splitlines()]
+    assert (start["attempt"], start["protocol.name"]) == (1, "two-moons/1")
+    assert [line["step"] for line in curve] == list(range(1, len(curve) + 1))
+    assert (end["state"], end["value"]) == ("COMPLETE", printed["search"]["best"]["value"])
+
+
 def test_agents_search_the_space(printed):
     for agent, text in zip(AGENTS, printed["scripts"], strict=True):
         assert re.fullmatch(rf"{agent}: the best of 15 chains has the value (0\.\d|1)\n", text)
@@ -127,8 +136,8 @@ def test_a_gaussian_process_learns_with_the_kernel(printed):
 
 
 def test_the_contract_suites_hold(environment, tmp_path):
-    suites = [f"tests/{part}/test_contract.py" for part in ("agents", "kernels", "spaces")]
-    chosen = ("-k", "best-mutant or operation-counts or chains", "-p", "no:cacheprovider", "-q")
+    suites = [f"tests/{part}/test_contract.py" for part in ("agents", "kernels", "spaces", "trainer/observers")]
+    chosen = ("-k", "best-mutant or operation-counts or chains or json-lines", "-p", "no:cacheprovider", "-q")
     printed = ran(environment, sys.executable, "-m", "pytest", *suites, *chosen, cwd=ROOT)
     passed = int(re.search(r"(\d+) passed", printed)[1])
     # Of each suite the tests that take an agent, a kernel or a space by its name.

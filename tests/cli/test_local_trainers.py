@@ -40,6 +40,18 @@ def test_cores_are_shared_out_as_far_as_they_may_be_used(started, tmp_path, monk
     assert {command[command.index("--threads") + 1] for command, _ in started} == {"2"}
 
 
+def test_observers_are_handed_down_with_time_to_end(started, tmp_path):
+    texts = ("tensorboard", "mlflow:uri=http://host:5000,experiment=mine")
+    with LocalTrainers(1, "study", load(home=tmp_path, environment={}), observe=texts):
+        pass
+    with LocalTrainers(1, "study", load(home=tmp_path, environment={})):
+        pass
+    (observed, _), (plain, _) = started
+    assert [observed[at + 1] for at, part in enumerate(observed) if part == "--observe"] == list(texts)
+    assert observed[observed.index("--grace") + 1] == "30s"
+    assert not {"--observe", "--grace"} & set(plain)
+
+
 def test_each_study_has_logs_of_its_own(started, tmp_path):
     settings = load(home=tmp_path, environment={})
     for study in ("a/b", "a_b", "a b", "../a"):
