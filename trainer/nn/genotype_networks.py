@@ -53,6 +53,7 @@ class GenotypeNetwork(nn.Module):
     """
 
     auxiliary: AuxiliaryHead
+    kept: Tensor
 
     def __init__(self, architecture: Architecture, form: NetworkForm) -> None:
         """Draw the weights from torch's generator, as torch does by default."""
