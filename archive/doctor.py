@@ -18,7 +18,8 @@ from archive.server import embedded
 from archive.settings import Settings
 
 PACKAGES = ("neo4j", "neo4j-rust-ext", "arcadedb-embedded", "torch", "numpy", "scipy", "numba", "scikit-learn", "POT")
-OPTIONAL = ("py2neo",)
+OPTIONAL = {"pandas": "pandas", "matplotlib": "bench", "optuna": "bench", "py2neo": "py2neo"}
+"""Optional packages, and the extra that installs each."""
 LOW_DISK_BYTES = 2 * 2**30
 
 SIZES = """
@@ -62,11 +63,11 @@ def _packages() -> Iterator[Check]:
             yield Check(package, "ok", version(package))
         except PackageNotFoundError:
             yield Check(package, "bad", "not installed", "pip install nas-archive")
-    for package in OPTIONAL:
+    for package, extra in OPTIONAL.items():
         try:
             yield Check(package, "ok", version(package))
         except PackageNotFoundError:
-            yield Check(package, "note", "not installed (optional)", f"pip install 'nas-archive[{package}]'")
+            yield Check(package, "note", "not installed (optional)", f"pip install 'nas-archive[{extra}]'")
 
 
 def _devices() -> Check:

@@ -45,7 +45,7 @@ def table(ctx: click.Context, task: str, protocol: str | None, as_json: bool) ->
     _print_counts({"task": tabular.name, "protocol": column, "evaluations": count}, as_json)
 
 
-@imports.command()
+@imports.command(short_help="Import an official NAS-Bench-101 file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--epochs", type=click.Choice(["4", "12", "36", "108"]), default="108", help="Length of the trainings to import."
@@ -63,7 +63,7 @@ def nasbench101(ctx: click.Context, file: Path, epochs: str, as_json: bool) -> N
     _print_counts({"task": TASK, "protocol": protocol, "evaluations": count}, as_json)
 
 
-@imports.command()
+@imports.command(short_help="Import an official NAS-Bench-201 file.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--task", metavar="NAME", default="nb201-cifar10", help="nb201-cifar10, nb201-cifar100 or nb201-imagenet16."
@@ -89,7 +89,7 @@ def nasbench201(ctx: click.Context, file: Path, task: str, epochs: str, as_json:
     _print_counts({"task": task, "protocol": protocol, "evaluations": count}, as_json)
 
 
-@imports.command()
+@imports.command(short_help="Import an Optuna study.")
 @click.argument("reference", metavar="URL#STUDY")
 @click.option("--task", type=TASK, required=True, help="Task of the study.")
 @click.option("--space", type=SPACE, required=True, help="Search space of the architectures.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -35,7 +36,7 @@ COMMANDS = {
     "dump": ("archive.cli.dump", "dump", "Write the archive, or some studies, to one file."),
     "load": ("archive.cli.dump", "load", "Merge a dumped file into the archive."),
     "import": ("archive.cli.imports", "imports", "Import external results: tables, benchmark files, Optuna studies."),
-    "bench": ("archive.cli.bench", "bench", "Measure speed and search quality on this machine."),
+    "bench": ("archive.cli.bench.command", "bench", "Measure speed and search quality on this machine."),
     "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),
     "doctor": ("archive.cli.doctor", "doctor", "Check the installation and the server, and suggest remedies."),
     "completion": ("archive.cli.completion", "completion", "Print the completion script of a shell."),
@@ -65,6 +66,9 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
 
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of a full disk or an exhausted quota."""
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
 """Settings of click for every command."""
@@ -141,6 +145,11 @@ def _run(arguments: list[str] | None) -> int:
         # The reader of the output has ended (`archive query … | head`), which is no error.
         sys.stdout = open(os.devnull, "w")
         return 0
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        sys.stdout = open(os.devnull, "w")
+        return _complain(f"nothing more can be written: {error.strerror}", exit_codes.ExitCode.ERROR)
     except Exception as error:
         from archive.cli.search.interruption import caused
 

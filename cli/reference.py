@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from archive.cli.groups import DefaultGroup
 from archive.cli.main import archive
 
 HEAD = """# Commands
@@ -27,18 +26,20 @@ options and names; `archive completion --help` says where to put it.
 
 def reference() -> str:
     """Return the reference as Markdown: a heading and the help text of every command."""
-    root = click.Context(archive, info_name="archive", terminal_width=100, **archive.context_settings)
-    contexts = [root, *(ctx for ctx in _commands(root) if ctx is not root)]
-    return "\n".join([HEAD, *(f"## `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in contexts)])
+    parts = (f"## `{ctx.command_path}`\n\n```text\n{ctx.get_help()}\n```\n" for ctx in contexts(100))
+    return "\n".join([HEAD, *parts])
+
+
+def contexts(width: int) -> Iterator[click.Context]:
+    """Yield the context of every command and group, for help texts of a width."""
+    yield from _commands(click.Context(archive, info_name="archive", terminal_width=width, **archive.context_settings))
 
 
 def _commands(ctx: click.Context) -> Iterator[click.Context]:
-    """Yield the context of every command that runs by itself, and of groups with a default command."""
+    """Yield the context of a command, and those of its subcommands."""
+    yield ctx
     if not isinstance(ctx.command, click.Group):
-        yield ctx
         return
-    if isinstance(ctx.command, DefaultGroup):
-        yield ctx
     for name in ctx.command.list_commands(ctx):
         child = ctx.command.get_command(ctx, name)
         if child is not None and not child.hidden:

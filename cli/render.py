@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from archive.cli.columns import column_widths, whole_width
 from archive.cli.documents.base import SCHEMA_VERSION
 from archive.cli.parameters import settings_of
 
@@ -53,7 +54,15 @@ def console(file: TextIO | None = None) -> Console:
     file = sys.stderr if file is None else file
     # A pipe has no width: its lines are not folded at the width of some terminal.
     wide = None if file.isatty() else 240
-    return Console(file=file, highlight=False, markup=False, emoji=False, width=wide)
+    return _Console(file=file, highlight=False, markup=False, emoji=False, width=wide)
+
+
+class _Console(Console):
+    """A console whose reader may end early, as in `archive … | head`; rich would end with the exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that `archive.cli.main` handles."""
+        raise BrokenPipeError
 
 
 def text(*parts: Part, lines: bool = False) -> Text:
@@ -150,7 +159,7 @@ def print_table(
     title: str | None = None,
     styles: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a table to stdout.
+    """Write a table to stdout; where the terminal is too narrow for it, a block of lines for each row.
 
     Args:
         columns: Names of the columns.
@@ -158,24 +167,69 @@ def print_table(
         title: Title above the table.
         styles: Styles by the value of the first column.
     """
-    heading = None if title is None else text(title)
-    table = Table(title=heading, title_justify="left", header_style="bold", show_edge=False, pad_edge=False)
     rows = [list(row) for row in rows]
-    for place, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[place], int | float | None) for row in rows)
-        table.add_column(text(column), justify="right" if numeric else "left", overflow="fold")
+    cells = [[text(show(value), lines=True) for value in row] for row in rows]
+    for row in cells:
+        if row:
+            row[0].stylize((styles or {}).get(row[0].plain, ""))
+    to, headings = console(sys.stdout), [text(column) for column in columns]
+    if title is not None:
+        to.print(text((title, "italic")), soft_wrap=True)
+    texts = [[each.plain for each in column] for column in zip(headings, *cells, strict=True)]
+    numeric = [all(isinstance(value, int | float | None) for value in column) for column in zip(*rows, strict=True)]
+    widths = column_widths(texts, to.width)
+    table = None if widths is None else _table(headings, cells, widths, numeric or [False] * len(headings))
+    if table is not None and sum(widths or ()) < sum(map(whole_width, texts)):
+        # Cells are folded: records, one line a cell, may be shorter.
+        records = len(cells) * (len(headings) + 1)
+        table = table if len(to.render_lines(table)) <= records else None
+    if table is not None:
+        to.print(table)
+        return
+    for place, row in enumerate(cells):
+        if place:
+            to.print()
+        to.print(_record(headings, row))
+
+
+def _table(
+    headings: Sequence[Text], rows: Iterable[Sequence[Text]], widths: Sequence[int], numeric: Sequence[bool]
+) -> Table:
+    table = Table(header_style="bold", show_edge=False, pad_edge=False)
+    for heading, width, right in zip(headings, widths, numeric, strict=True):
+        table.add_column(heading, justify="right" if right else "left", overflow="fold", width=width)
     for row in rows:
-        first = (styles or {}).get(str(row[0]), "") if row else ""
-        cells = [(show(value), first if place == 0 else "") for place, value in enumerate(row)]
-        table.add_row(*(text(cell, lines=True) for cell in cells))
-    console(sys.stdout).print(table)
+        table.add_row(*row)
+    return table
+
+
+def _record(names: Sequence[Text], values: Sequence[Text], width: int = 1) -> Table:
+    """Return one line a value; further lines of a long one begin below its first line."""
+    record = Table.grid(padding=(0, 1))
+    record.add_column(style="bold", no_wrap=True, min_width=width)
+    record.add_column(overflow="fold")
+    for name, value in zip(names, values, strict=True):
+        record.add_row(name, value)
+    return record
 
 
 def print_fields(fields: Mapping[str, Any], width: int) -> None:
-    """Write one line a field: the name in bold, then the value; values of a list are separated by commas."""
-    for name, value in fields.items():
-        shown = ", ".join(map(show, value)) or show(None) if isinstance(value, list | tuple) else show(value)
-        print_line((f"{name:<{width}}", "bold"), f" {shown}", wrap=True)
+    """Write one line a field: the name in bold, then the value; commas separate the values of a list or mapping."""
+    shown, to = {name: _listed(value) for name, value in fields.items()}, console(sys.stdout)
+    if to.is_terminal:
+        to.print(_record([text(name) for name in shown], [text(value) for value in shown.values()], width))
+        return
+    for name, value in shown.items():
+        print_line((f"{name:<{width}}", "bold"), f" {value}")
+
+
+def _listed(value: Any) -> str:
+    """Return a value as a line of text; what holds lists or mappings in turn stays JSON."""
+    parts = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(parts, list | tuple) or any(isinstance(part, Mapping | list | tuple) for part in parts):
+        return show(value)
+    named = [f"{name}=" for name in value] if isinstance(value, Mapping) else [""] * len(parts)
+    return ", ".join(name + show(part) for name, part in zip(named, parts, strict=True)) or show(None)
 
 
 def show(value: Any) -> str:

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.tabular import TabularTask
 
 TASK_COLUMNS = ("task", "summary", "objective", "direction", "spaces", "protocols")
-PROTOCOL_COLUMNS = tuple("task protocol epochs train valid test batch optimiser learning_rate column".split())
+PROTOCOL_COLUMNS = tuple("task protocol epochs train valid test batch column".split())
+"""Columns of the list of all protocols; that of one task has `MORE_COLUMNS` instead of the task."""
+MORE_COLUMNS = ("optimiser", "learning_rate")
 
 
 @click.command(short_help="List the tasks.")
@@ -38,7 +40,7 @@ def tasks(as_json: bool) -> None:
 @click.argument("task", type=TASK, required=False)
 @json_option
 def protocols(task: str | None, as_json: bool) -> None:
-    """List the protocols of a TASK, or of all tasks: every choice that a result depends on; the first is the default.
+    """List the protocols of a TASK, or of all tasks; the first is the default. --json has every choice of a protocol.
 
     A trained task offers each protocol as NAME+morph as well, with which networks inherit weights. The protocol of a
     tabular task is a column of its table.
@@ -50,7 +52,8 @@ def protocols(task: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"protocols": rows})
     else:
-        columns = [name for name in PROTOCOL_COLUMNS if any(row.get(name) is not None for row in rows)]
+        listed = PROTOCOL_COLUMNS if task is None else PROTOCOL_COLUMNS[1:] + MORE_COLUMNS
+        columns = [name for name in listed if any(row.get(name) is not None for row in rows)]
         print_table(columns, [[row.get(column) for column in columns] for row in rows])
 
 

@@ -37,7 +37,7 @@ def trainer() -> None:
     """
 
 
-@trainer.command()
+@trainer.command(short_help="Train the proposals of search agents until stopped.")
 @click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
 @click.option("--slots", type=Count(1), default=1, help="Number of trials at a time.")
 @click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
@@ -198,7 +198,7 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
     log.info("metrics served address=%s", f"http://{address}:{port}/metrics")
 
 
-@trainer.command()
+@trainer.command(short_help="Show the trainers and their running trials.")
 @click.option("--all", "everyone", is_flag=True, help="Include trainers that ended, or fell silent, over a day ago.")
 @click.option(
     "--stale",

@@ -55,5 +55,7 @@ def architecture_of(ctx: click.Context, text: str) -> Architecture:
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"no architecture can be read from {path}: {error}") from error
+    except OSError as error:
+        raise UsageError(f"no architecture can be read from {path}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise UsageError(f"no architecture can be read from {path}: it is no text") from None

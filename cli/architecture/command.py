@@ -37,7 +37,7 @@ def arch() -> None:
     """Show architectures, their distances and neighbours."""
 
 
-@arch.command()
+@arch.command(short_help="Show an architecture and its evaluations.")
 @click.argument("key")
 @json_option
 @click.pass_context
@@ -108,7 +108,7 @@ def distance(
         print_table(DISTANCE_COLUMNS, rows)
 
 
-@arch.command()
+@arch.command(short_help="Show the nearest neighbours of an architecture.")
 @click.argument("key")
 @click.option("-k", "--k", type=Count(1), default=10, help="Number of neighbours.")
 @click.option(

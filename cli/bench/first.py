@@ -10,7 +10,7 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish
-from archive.cli.names import PROTOCOL, SPACE, TASK
+from archive.cli.names import AGENT, PROTOCOL, SPACE, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.cli.search.request import AGENT as DEFAULT_AGENT
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from archive.store.records import Study
 
 
-@click.command()
+@click.command(short_help="Measure the first command over several seeds.")
 @click.option(
     "--agent",
     "agent_name",
+    type=AGENT,
     default=DEFAULT_AGENT,
     metavar="AGENT[:NAME=VALUE,…]",
     help="Agent that searches.",

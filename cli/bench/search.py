@@ -11,7 +11,7 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
-from archive.cli.names import TASK
+from archive.cli.names import AGENT, TASK
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError, UsageError
@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from archive.settings import Settings
 
 
-@click.command()
+@click.command(short_help="Compare agents on tables.")
 @click.option(
     "--agent",
     "agent_names",
     multiple=True,
     required=True,
+    type=AGENT,
     metavar="AGENT[:NAME=VALUE,…][+AGENT…]",
     help="Agent, with settings that differ from its defaults, or a team of agents that take turns. May be repeated.",
 )

@@ -10,6 +10,7 @@ import click
 
 from archive import __version__, cpu_count
 from archive.cli.bench.running import bench_settings, finish, table_problem
+from archive.cli.names import AGENT
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, print_json, print_line, print_table
 from archive.errors import SearchError
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from archive.settings import Settings
 
 
-@click.command()
-@click.option("--agent", default="portfolio", metavar="AGENT[:NAME=VALUE,…]", help="Search agent.")
+@click.command(short_help="Measure warm starts beside cold starts.")
+@click.option("--agent", type=AGENT, default="portfolio", metavar="AGENT[:NAME=VALUE,…]", help="Search agent.")
 @click.option(
     "--scenario",
     "scenarios",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archive.cli.parameters import Count, Duration
+from archive.cli.parameters import AliasedOption, Count, Duration
 from archive.cli.render import json_option, open_archive, print_json, print_line, print_message
 
 if TYPE_CHECKING:
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     help="Keep the weights of the N best evaluations of each study.",
 )
 @click.option(
-    "--grace",
-    "grace_seconds",
+    "--keep-within",
+    "recent_seconds",
+    cls=AliasedOption,
+    aliases=["--grace"],
     type=Duration(),
     default="1d",
-    help="Keep weights that were saved or used less than this long ago. A plain number counts seconds.",
+    help="Keep weights that were saved or used within this time. A plain number counts seconds.",
 )
 @click.option("--orphans", is_flag=True, help="Also delete old files that this archive does not know.")
 @click.option(
@@ -50,7 +52,7 @@ def gc(
     ctx: click.Context,
     dry_run: bool,
     keep_best: int,
-    grace_seconds: float,
+    recent_seconds: float,
     orphans: bool,
     history_seconds: float,
     weights: str | None,
@@ -71,7 +73,7 @@ def gc(
 
     with open_archive(ctx) as archive:
         place = weights or archive.connection.settings.place_of_weights
-        weights_gone = collect(archive, place, Policy(keep_best, grace_seconds), dry_run=dry_run, orphans=orphans)
+        weights_gone = collect(archive, place, Policy(keep_best, recent_seconds), dry_run=dry_run, orphans=orphans)
         past = clear(archive, archive.connection.settings.home, history_seconds, dry_run=dry_run)
     if as_json:
         freed = weights_gone.freed + past.freed

@@ -24,7 +24,7 @@ def proposal() -> None:
     """
 
 
-@proposal.command()
+@proposal.command(short_help="Show all that is on record about a proposal.")
 @click.argument("name", metavar="PROPOSAL")
 @json_option
 @click.pass_context
@@ -42,7 +42,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         _print(described, entries)
 
 
-@proposal.command()
+@proposal.command(short_help="Cancel proposals that wait or run.")
 @click.argument("names", metavar="PROPOSAL...", nargs=-1, required=True)
 @click.option("--reason", metavar="TEXT", help="Why, for people who look at the study.")
 @json_option
@@ -62,7 +62,7 @@ def cancel(ctx: click.Context, names: tuple[str, ...], reason: str | None, as_js
     _say(ids, changed, "cancelled", "was cancelled already", as_json)
 
 
-@proposal.command()
+@proposal.command(short_help="Put failed or cancelled proposals back into the queue.")
 @click.argument("names", metavar="PROPOSAL...", nargs=-1, required=True)
 @json_option
 @click.pass_context

@@ -48,9 +48,11 @@ class LiveView:
         self._seen: dict[str, State] = {}
 
     def __enter__(self) -> LiveView:
-        """Begin the live table."""
+        """Begin the live table, or say what is searched."""
         if self._live:
             self._live.__enter__()
+        else:
+            self._print(f"{self.study.name}:{self._about()}")
         return self
 
     def __exit__(
@@ -68,14 +70,17 @@ class LiveView:
             self._print_events(snapshot)
 
     def _head(self, snapshot: Snapshot) -> Text:
-        study, counts = self.study, snapshot.counts
+        counts = snapshot.counts
         warm = f" · {self.warm} observations from other studies" if self.warm else ""
         failed = f" · {counts[State.FAILED]} failed" if counts[State.FAILED] else ""
         pruned = f" · {counts[State.PRUNED]} of them pruned" if counts[State.PRUNED] else ""
         evaluated = counts[State.COMPLETE] + counts[State.PRUNED]
-        about = f"  {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}"
         progress = f"{evaluated} of {snapshot.study.budget} evaluations{pruned}{failed}{warm}"
-        return Text("\n").join([text((study.name, "bold"), about), text(progress)])
+        return Text("\n").join([text((self.study.name, "bold"), " ", self._about()), text(progress)])
+
+    def _about(self) -> str:
+        study = self.study
+        return f" {self.agent} on {study.task} ({study.protocol}), space {study.space}, {self.server}"
 
     def _table(self, snapshot: Snapshot) -> Table:
         table = Table(show_edge=False, pad_edge=False, header_style="bold")

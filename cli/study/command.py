@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.exit_codes import ExitCode
 from archive.cli.names import STUDY
 from archive.cli.render import (
     json_option,
@@ -21,6 +22,7 @@ from archive.cli.render import (
 )
 from archive.cli.study import best, export, log, watch
 from archive.cli.study.items import proposal_item, study_item
+from archive.errors import UsageError
 
 if TYPE_CHECKING:
     from archive.queue.successive_halving import Rungs
@@ -85,14 +87,15 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 def _print_proposals(proposals: list[dict[str, Any]], rungs: Rungs | None) -> None:
     shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
-    columns = [column for column in shown if column != "rung" or rungs is not None]
+    # What no proposal has would only take the place of the rest.
+    columns = [column for column in shown if any(row[column] is not None for row in proposals)]
     rows = [{**row, "architecture": row["architecture"][:8]} for row in proposals]
     if rungs is not None:
         rows = [{**row, "rung": f"{row['rung']}/{len(rungs.epochs)}"} for row in rows]
     print_table(columns, [[row[column] for column in columns] for row in rows])
 
 
-@study.command()
+@study.command(short_help="Delete a study with its proposals and results.")
 @click.argument("name", metavar="STUDY", type=STUDY)
 @click.option("--yes", is_flag=True, help="Delete without confirmation.")
 @json_option
@@ -108,12 +111,30 @@ def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
         if not yes:
             for line in _consequences(going):
                 print_message(line)
-            click.confirm(printable(f"Delete the study {name}?"), abort=True, err=True)
+            if not _confirmed(name):
+                print_message("nothing was deleted")
+                ctx.exit(ExitCode.ERROR)
         gone = archive.studies.delete(name)
     if as_json:
         print_json(asdict(gone))
     else:
         print_message(f"deleted {name}: {gone.proposals} proposals, {gone.evaluations} results")
+
+
+def _confirmed(name: str) -> bool:
+    """Ask whether to delete a study.
+
+    Raises:
+        UsageError: Nobody can answer.
+        click.Abort: The answer is Ctrl-C.
+    """
+    try:
+        return click.confirm(printable(f"Delete the study {name}?"), err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            print_message()
+            raise UsageError("nothing is deleted without an answer: add --yes where there is no terminal") from None
+        raise
 
 
 def _consequences(going: Deletion) -> Iterator[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Format = Literal["csv", "json", "jsonl", "parquet"]
 
 
-@click.command("export")
+@click.command("export", short_help="Export the proposals of a study as a table.")
 @click.argument("name", metavar="STUDY", type=STUDY)
 @click.option(
     "--format",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from archive.store.snapshots import Snapshot
 
 
-@click.command("watch")
+@click.command("watch", short_help="Watch a search that runs elsewhere.")
 @click.argument("name", metavar="STUDY", type=STUDY)
 @click.pass_context
 def watch(ctx: click.Context, name: str) -> None:

@@ -79,7 +79,9 @@ def read_golden(path: Path) -> tuple[dict[str, Architecture], dict[str, Any]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return {network["name"]: _architecture(network) for network in content["networks"]}, content["distances"]
-    except (OSError, ValueError, KeyError) as error:
+    except OSError as error:
+        raise UsageError(f"no golden distances can be read from {path}: {error.strerror}") from error
+    except (ValueError, KeyError) as error:
         raise UsageError(f"{path} holds no golden distances: {type(error).__name__}: {error}") from error
 
 

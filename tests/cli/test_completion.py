@@ -62,6 +62,8 @@ def completed(user: Shell, line: str) -> list[str]:
         ("archive search --task nb101 --protocol ", lambda: ["nb101/108", "nb101/12", "nb101/36", "nb101/4"]),
         ("archive search --agent gp-w", lambda: [name for name in agents.names() if name.startswith("gp-w")]),
         ("archive search --agent zz", list),
+        ("archive bench search --agent ", agents.names),
+        ("archive bench transfer --agent ", agents.names),
         ("archive trainer st", lambda: ["start", "status"]),
         ("archive trainer --metrics-", lambda: ["--metrics-port", "--metrics-address"]),
         ("archive query --li", lambda: ["--limit"]),

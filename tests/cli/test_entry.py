@@ -11,6 +11,7 @@ import click
 import pytest
 
 from archive import cache
+from archive.cli import reference
 from archive.cli.main import COMMANDS, main
 
 
@@ -133,6 +134,31 @@ def test_version_and_json_status_of_an_archive_that_never_was(tmp_path):
     status = json.loads(run("db", "status", "--json", home=tmp_path).stdout)
     assert status["running"] is False
     assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_ends_early_is_no_error(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stdout:
+        command = [sys.executable, "-m", "archive.cli.main", "agents"]
+        done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_is_one_line(options):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "archive.cli.main", "agents", *options]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "error: nothing more can be written: No space left on device\n")
+
+
+def test_lists_of_commands_are_whole_on_a_terminal():
+    contexts = [ctx for ctx in reference.contexts(78) if isinstance(ctx.command, click.Group)]
+    assert len(contexts) > 8
+    for ctx in contexts:
+        assert "..." not in ctx.get_help().partition("Commands:")[2], ctx.command_path
 
 
 def test_ctrl_c_is_exit_code_130(monkeypatch, capsys):

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import re
 
-from archive.cli.render import print_table
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from archive.cli import render
+from archive.cli.columns import GAP, column_widths
+from archive.cli.render import print_fields, print_table
 from archive.cli.study import log
 from archive.queue.event_log import Entry
 
@@ -21,6 +27,61 @@ from archive.queue.event_log import Entry
 def test_a_cell_shows_what_there_is(capsys, value, shown):
     print_table(("value",), [(value,)])
     assert capsys.readouterr().out.splitlines()[-1].rstrip() == shown
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda count: st.lists(st.lists(st.text("ab ", max_size=30), min_size=count, max_size=count), min_size=2)
+    ),
+    st.integers(1, 90),
+)
+def test_columns_have_the_width_that_there_is_and_names_stay_whole(rows, width):
+    columns = [["x", *column] for column in zip(*rows, strict=True)]
+    found = column_widths(columns, width)
+    longest = [max(map(len, column)) for column in columns]
+    names = max((len(word) for name in columns[0] for word in name.split()), default=0)
+    if found is None:
+        assert sum(longest) + GAP * (len(columns) - 1) > width
+        return
+    assert sum(found) + GAP * (len(columns) - 1) <= width
+    assert all(1 <= one <= most for one, most in zip(found, longest, strict=True))
+    assert found[0] >= names
+    assert found == longest or sum(longest) + GAP * (len(columns) - 1) > width
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """Output for a terminal of fifty columns, without its colours."""
+    monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=50, force_terminal=False))
+
+
+def test_on_a_narrow_terminal_a_table_is_folded_between_words(capsys, narrow):
+    print_table(("agent", "method"), [("gp-gromov-wasserstein", "a Gaussian process on distances")] * 3)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 50
+    assert [line.split("│")[1].strip() for line in lines[2:]] == ["a Gaussian process on", "distances"] * 3
+
+
+def test_where_a_table_would_be_too_high_or_too_wide_a_row_is_a_block_of_lines(capsys, narrow):
+    print_table(("agent", "method", "choose it for"), [("gp-wl", "words " * 60, "cells"), ("gp", "one", None)])
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["agent", "gp-wl"] and lines.count([]) == 1
+    assert lines[-3:] == [["agent", "gp"], ["method", "one"], ["choose", "it", "for", "–"]]
+    print_table([f"column{at}" for at in range(9)], [range(9)])
+    assert capsys.readouterr().out.split() == [word for at in range(9) for word in (f"column{at}", str(at))]
+
+
+def test_lines_of_a_long_value_begin_below_each_other(capsys, monkeypatch):
+    monkeypatch.setattr(render, "console", lambda file: render.Console(file=file, width=30, force_terminal=True))
+    print_fields({"name": "tw", "summary": "a Gaussian process on distances"}, 9)
+    lines = [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == ["name      tw", "summary   a Gaussian process", "          on distances"]
+
+
+def test_mappings_are_shown_as_settings(capsys):
+    print_fields({"counts": {"complete": 20, "rate": 0.123456}, "empty": {}, "nested": {"a": {"b": 1}}}, 8)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == ["counts   complete=20, rate=0.1235", "empty    –", 'nested   {"a": {"b": 1}}']
 
 
 @pytest.mark.parametrize("at", [None, -(2**63), 2**63 - 1])

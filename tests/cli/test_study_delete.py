@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from archive.api import Archive
 from archive.cli.main import archive as command
+from archive.errors import UsageError
 from tests.support.stores import cells, evaluate, propose
 
 pytestmark = pytest.mark.every_server
@@ -31,9 +32,16 @@ def test_it_asks_and_a_no_changes_nothing(archive, run):
     propose(archive, cells(3)[2:])
     archive.proposals.claim("w", study="study")
     result = run("study", answer="n\n")
-    assert result.exit_code == 1
+    assert result.exit_code == 1 and "nothing was deleted" in result.stderr
     assert "3 proposals and 2 results are deleted; networks stay" in result.stderr
     assert "1 proposals are in training" in result.stderr
+    assert archive.studies.names() == ["study"]
+
+
+def test_where_nobody_can_answer_it_names_the_option(archive, run):
+    evaluate(archive, [0.5])
+    result = run("study")
+    assert isinstance(result.exception, UsageError) and "add --yes" in str(result.exception)
     assert archive.studies.names() == ["study"]
 
 

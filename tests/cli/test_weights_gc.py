@@ -31,7 +31,7 @@ def kept(archive, tmp_path):
 
 
 def test_a_dry_run_names_what_would_go_and_a_run_removes_it(user, kept, tmp_path):
-    options = ("db", "gc", "--keep-best", "1", "--grace", "0", "--weights", str(tmp_path / "weights"))
+    options = ("db", "gc", "--keep-best", "1", "--keep-within", "0", "--weights", str(tmp_path / "weights"))
     told = user.types(*options, "--dry-run")
     assert sorted(line.split()[3] for line in told.stdout.splitlines()) == sorted([kept[0].uri, kept[2].uri])
     assert "would remove 2 files" in told.stderr and "kept: 1 best" in told.stderr

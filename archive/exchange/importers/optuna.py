@@ -86,7 +86,7 @@ def open_study(reference: str) -> optuna.Study:
     try:
         import optuna
     except ImportError:
-        raise SettingsError("reading studies of Optuna needs it: pip install nas-archive[bench]") from None
+        raise SettingsError("reading studies of Optuna needs it: pip install 'nas-archive[bench]'") from None
     file = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and not file.is_file():
         # Optuna would create an empty file.

@@ -1,0 +1,21 @@
+"""`archive bench`: the group of measurements."""
+
+from __future__ import annotations
+
+import click
+
+from archive.cli.bench import first, search, speed, transfer
+
+
+@click.group()
+def bench() -> None:
+    """Measure speed and search quality on this machine, each figure beside its goal or a reference of the same run."""
+
+
+COMMANDS = (
+    *(first.first, search.search, transfer.transfer),
+    *(speed.agents, speed.kernels, speed.morphism, speed.store, speed.surrogates, speed.throughput, speed.trainer),
+)
+
+for each in COMMANDS:
+    bench.add_command(each)

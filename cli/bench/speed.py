@@ -1,0 +1,207 @@
+"""`archive bench store|throughput|trainer|morphism|kernels|surrogates|agents`: speed and exactness of the parts.
+
+Parses and renders only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from archive.cli.names import KERNEL, TASK
+from archive.cli.parameters import Count, settings_of
+from archive.cli.render import json_option, print_json, print_message, print_table
+from archive.errors import UsageError
+
+
+@click.command(short_help="Measure the embedded server.")
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    show_default="nb201.csv.gz in ARCHIVE_DATA_DIR",
+    help="NAS-Bench-201 as CSV.",
+)
+@click.option(
+    "--architectures",
+    type=Count(10),
+    help="Measure an archive of N evaluated architectures instead: load, disk, memory, queries, histories.",
+)
+@json_option
+@click.pass_context
+def store(ctx: click.Context, table: Path | None, architectures: int | None, as_json: bool) -> None:
+    """Measure the embedded server: start, memory, bulk import, claims, whole life cycles.
+
+    With --architectures, the database of --db is measured, where one is given. It must be empty, and stays filled:
+    100,000 architectures take minutes and 2 GB of disk.
+    """
+    if architectures is not None:
+        from archive import settings
+        from archive.agents.benchmarks.scale import measure as measure_scale
+
+        if table is not None:
+            raise UsageError("--architectures generates its networks and takes no --table")
+        database = settings.load(**settings_of(ctx))
+        figures = measure_scale(architectures, None if database.embedded else database, notify=print_message)
+        _print({"scale": figures}, as_json)
+        return
+    from archive.benchmarks.store import measure
+
+    _print({"store": measure(table)}, as_json)
+
+
+@click.command(short_help="Measure life cycles a second beside Optuna's storages.")
+@click.option(
+    "--workers", multiple=True, type=Count(1), show_default="1 and 8", help="Number of processes. May be repeated."
+)
+@json_option
+@click.pass_context
+def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> None:
+    """Measure life cycles a second (propose, claim, three reports, complete) beside Optuna's storages.
+
+    Runs on an embedded server of its own, or on the database of --db, which keeps only the networks.
+    """
+    from archive import settings
+    from archive.trainer.benchmarks.throughput import WORKERS, measure
+
+    database = settings.load(**settings_of(ctx))
+    _print({"throughput": measure(database, workers or WORKERS)}, as_json)
+
+
+@click.command(short_help="Measure trials beside a plain training loop.")
+@click.option("--turns", type=Count(1), default=8, help="Number of trainings by each loop.")
+@click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda …; auto: a GPU if there is one.")
+@json_option
+def trainer(turns: int, device: str, as_json: bool) -> None:
+    """Measure trials: inputs a second beside a plain loop, overhead, and time to start."""
+    from archive.trainer.benchmarks.overhead import measure
+
+    _print({"trainer": measure(turns, device=device)}, as_json)
+
+
+@click.command(short_help="Measure weight inheritance.")
+@click.option("--seed", type=Count(0), default=0, help="Random seed of the chain and its trainings.")
+@json_option
+def morphism(seed: int, as_json: bool) -> None:
+    """Measure weight inheritance: train a chain of networks from their parents' weights, and from scratch.
+
+    Trains on Fashion-MNIST, and takes minutes.
+    """
+    from archive.trainer.benchmarks.morphism import measure
+
+    _print({"morphism": measure(seed=seed, report=print_message)}, as_json)
+
+
+@click.command(short_help="Measure the kernels: exactness, axioms, speed.")
+@click.option(
+    "--golden",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    show_default="otmann.json near ARCHIVE_DATA_DIR",
+    help="Reference distances of OTMANN.",
+)
+@json_option
+def kernels(golden: Path | None, as_json: bool) -> None:
+    """Measure the kernels: reference distances, axioms, and speed beside naive implementations."""
+    from archive.kernels.benchmarks import arc, axioms, edit, encodings, otmann, tree_wasserstein, wasserstein
+
+    subjects = {
+        "axioms": axioms.measure,
+        "otmann": lambda: otmann.measure(golden),
+        "tree-wasserstein": tree_wasserstein.measure,
+        "edit": edit.measure,
+        "encodings": encodings.measure,
+        "wasserstein": wasserstein.measure,
+        "arc": arc.measure,
+    }
+    _print(_measured(subjects), as_json)
+
+
+@click.command(short_help="Measure the surrogates: exactness, speed, rank correlation.")
+@click.option("--seeds", type=Count(1), default=20, help="Number of repetitions, each with a split of its own.")
+@click.option(
+    "--task", "tasks", type=TASK, multiple=True, show_default="all three", help="Tabular task. May be repeated."
+)
+@click.option(
+    "--size",
+    "sizes",
+    multiple=True,
+    type=int,
+    metavar="N",
+    show_default="20 to 500",
+    help="Number of training networks. May be repeated.",
+)
+@click.option(
+    "--kernel", "chosen", type=KERNEL, multiple=True, show_default="all kernels", help="Kernel. May be repeated."
+)
+@click.option(
+    "--surrogate",
+    "learners",
+    multiple=True,
+    metavar="NAME",
+    show_default="all surrogates",
+    help="Surrogate. May be repeated.",
+)
+@click.option("--processes", type=Count(1), default=1, help="Number of surrogates at a time.")
+@json_option
+def surrogates(
+    seeds: int,
+    tasks: tuple[str, ...],
+    sizes: tuple[int, ...],
+    chosen: tuple[str, ...],
+    learners: tuple[str, ...],
+    processes: int,
+    as_json: bool,
+) -> None:
+    """Measure the surrogates: exactness, speed, and rank correlation on held-out networks.
+
+    Needs the tables of NAS-Bench-101 and NAS-Bench-201 in ARCHIVE_DATA_DIR.
+    """
+    from archive.agents.benchmarks import dpp, ensemble, gp, ranking, table1
+
+    contestants = ranking.contestants(kernels=chosen, surrogates=learners)
+    # First of all, so that a mistake in an option does not show after minutes of measuring.
+    standings = ranking.measure(
+        tasks or tuple(ranking.TASKS), contestants, sizes=sizes or ranking.SIZES, seeds=seeds, processes=processes
+    )
+    subjects = {
+        "gp": gp.measure,
+        "ensemble": ensemble.measure,
+        "k-dpp": dpp.measure,
+        "table 1 of BANANAS": lambda: table1.measure(seeds=seeds),
+        "rank correlations": lambda: list(standings),
+    }
+    _print(_measured(subjects), as_json)
+
+
+@click.command(short_help="Measure mutations and proposals.")
+@json_option
+def agents(as_json: bool) -> None:
+    """Measure mutations, and the seconds that agents take to propose."""
+    from archive.agents.benchmarks.proposals import measure
+    from archive.benchmarks.spaces import measure as measure_spaces
+
+    _print({"spaces": measure_spaces(), "agents": measure()}, as_json)
+
+
+def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """Measure one subject after another, and report each on stderr."""
+    figures = {}
+    for name, measure in subjects.items():
+        print_message(f"measuring: {name}")
+        figures[name] = measure()
+    return figures
+
+
+def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:
+    """Write the figures: a table or a JSON list for each subject."""
+    found = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
+    if as_json:
+        print_json({"figures": found})
+        return
+    for name, rows in found.items():
+        if rows:
+            print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)
