@@ -144,7 +144,8 @@ class AgentInfo:
     """Metadata of an agent, for the choice of one; `archive agents` shows it. n is the number of observations.
 
     Attributes:
-        summary: The default method; then, after `preset=paper`, that of the preset.
+        summary: Method.
+        preset: Differences of the published method, `preset=paper`; empty where there is no preset.
         paper: Source of the method.
         cost: Cost of a proposal.
         when: Use case.
@@ -153,6 +154,7 @@ class AgentInfo:
     """
 
     summary: str
+    preset: str = ""
     paper: str = ""
     cost: str = ""
     when: str = ""

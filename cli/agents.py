@@ -9,14 +9,15 @@ import click
 from archive.cli.names import AGENT
 from archive.cli.render import json_option, print_fields, print_json, print_table
 
-COLUMNS = ("agent", "summary", "paper", "cost", "when", "transfers")
+COLUMNS = {"agent": "agent", "summary": "method", "when": "choose it for"}
+"""Columns of the list; `archive agents NAME` shows the rest."""
 
 
 @click.command()
 @click.argument("name", type=AGENT, required=False)
 @json_option
 def agents(name: str | None, as_json: bool) -> None:
-    """List the search agents, or show the agent NAME with its settings."""
+    """List the search agents, or show the agent NAME: its paper, its cost, its settings and their defaults."""
     if name is not None:
         _show(name, as_json)
         return
@@ -26,7 +27,7 @@ def agents(name: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"agents": rows})
     else:
-        print_table(COLUMNS, [[row.get(column) for column in COLUMNS] for row in rows])
+        print_table(list(COLUMNS.values()), [[row[column] for column in COLUMNS] for row in rows])
 
 
 def _show(name: str, as_json: bool) -> None:
@@ -38,6 +39,6 @@ def _show(name: str, as_json: bool) -> None:
     if as_json:
         print_json({**shown, "settings": settings})
         return
-    print_fields(shown, 9)
+    print_fields({name: value for name, value in shown.items() if value not in ("", ())}, 9)
     if settings:
         print_table(("setting", "default"), list(settings.items()))

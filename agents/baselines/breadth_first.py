@@ -34,7 +34,7 @@ class BreadthFirst(Agent):
         summary="breadth-first search over all modifications, blind to scores",
         paper="Jin et al., 2019 (Auto-Keras)",
         cost="milliseconds",
-        when="as the baseline of morphism search",
+        when="baseline of morphism search",
     )
 
     def __init__(self, space: Space, n_initial: int = 10) -> None:

@@ -31,7 +31,7 @@ class Evolution(Pooled):
         summary="NASBOT's optimiser on real scores: mutations of networks, the better the likelier",
         paper="Kandasamy et al., 2018 (NASBOT)",
         cost="milliseconds",
-        when="as a baseline; evaluations are cheap and many run at once",
+        when="baseline; cheap evaluations, many at once",
     )
 
     def beyond(

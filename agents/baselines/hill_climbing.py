@@ -40,7 +40,7 @@ class HillClimbing(Agent):
         summary="generations of mutations of the best network so far",
         paper="Elsken et al., 2017 (SEAS)",
         cost="milliseconds",
-        when="few evaluations near a good network; as a baseline of morphism search",
+        when="few evaluations near a good network; baseline of morphism search",
     )
 
     def __init__(self, space: Space, children: int = 8, steps: int = 1, n_initial: int = 10) -> None:

@@ -42,7 +42,7 @@ class LocalSearch(Agent):
         summary="all neighbours of the best network, and a new start at every local optimum",
         paper="White et al., 2020",
         cost="milliseconds",
-        when="small spaces with little noise; a strong and simple baseline",
+        when="small spaces with little noise; a strong, simple baseline",
     )
 
     def __init__(self, space: Space, n_initial: int = 10, full: bool = False) -> None:

@@ -135,7 +135,7 @@ class Tpe(OptunaAgent):
         summary="Optuna's tree-structured Parzen estimator over categorical decisions",
         paper="Bergstra et al., 2011",
         cost="O(n) a decision",
-        when="to compare with what can be installed; conditional decisions",
+        when="comparison with an installable package; conditional decisions",
     )
 
     def __init__(self, space: Space, startup: int = 10, multivariate: bool = True, candidates: int = 24) -> None:
@@ -175,7 +175,7 @@ class GpOptuna(OptunaAgent):
         summary="Optuna's GPSampler: one Gaussian process over categorical decisions, log-EI",
         paper="Optuna 4",
         cost="O(n^3); half a second at 100 observations",
-        when="to compare with what can be installed; cells",
+        when="comparison with an installable package; cells",
     )
 
     def __init__(self, space: Space, startup: int = 10, deterministic: bool = False) -> None:
@@ -194,7 +194,7 @@ def _optuna(agent: str) -> Any:
     try:
         import optuna
     except ImportError:
-        raise SettingsError(f"agent {agent} needs Optuna: pip install nas-archive[bench]") from None
+        raise SettingsError(f"agent {agent} needs Optuna: pip install 'nas-archive[bench]'") from None
     return optuna
 
 

@@ -22,7 +22,7 @@ class RandomSearch(Agent):
         summary="independent samples of the space",
         paper="Li and Talwalkar, 2019",
         cost="milliseconds",
-        when="as the baseline of everything; to fill an archive without bias",
+        when="baseline of everything; an archive without bias",
     )
 
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
@@ -46,7 +46,7 @@ class Rand(Pooled):
         summary="NASBOT's schedule with a random acquisition",
         paper="Kandasamy et al., 2018 (NASBOT)",
         cost="the mutations of NASBOT",
-        when="as the random baseline of NASBOT",
+        when="random baseline of NASBOT",
     )
 
     def beyond(

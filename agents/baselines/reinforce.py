@@ -54,7 +54,7 @@ class Reinforce(Agent):
         summary="policy gradient on independent decisions",
         paper="Williams, 1992; Ying et al., 2019 (NAS-Bench-101)",
         cost="O(n)",
-        when="as the reinforcement-learning baseline; thousands of evaluations",
+        when="reinforcement-learning baseline; thousands of evaluations",
     )
 
     def __init__(

@@ -54,7 +54,7 @@ class TreeBO(Agent):
         summary="Gaussian process over tree-structured decisions, a linear part shared by all leaves",
         paper="Jenatton et al., 2017, as in NASBOT",
         cost="O(n^3); half a second at 100 observations",
-        when="feed-forward networks whose depth is open",
+        when="feed-forward networks of open depth",
     )
 
     def __init__(self, space: Space, n_initial: int = 10, acquisition: str = "ei", climbs: int = 2) -> None:

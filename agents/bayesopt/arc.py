@@ -88,13 +88,11 @@ class Arc(Agent):
 
     kind = "arc"
     info = AgentInfo(
-        summary=(
-            "Gaussian process with the Arc kernel, on architecture and training hyperparameters together; "
-            "preset=paper: length scales of every layer, a longer chain"
-        ),
+        summary="Gaussian process with the Arc kernel on architecture and training hyperparameters",
+        preset="length scales for every layer, a longer Markov chain",
         paper="Swersky et al., 2014 (Raiders of the Lost Architecture)",
         cost="O(n^3) a set of hyperparameters",
-        when="depth, widths, learning rate and dropout are to be found together",
+        when="joint search of depth, widths, learning rate and dropout",
         spaces=("mlp",),
     )
 

@@ -90,10 +90,8 @@ class Bananas(ModelBased):
 
     kind = "bananas"
     info = AgentInfo(
-        summary=(
-            "ensemble of five networks on counted paths, neighbourhoods and cell profiles, UCB over the whole space, "
-            "one by one; preset=paper: path encoding, mutations of the best, one ranking a batch"
-        ),
+        summary="ensemble of five networks on paths, neighbourhoods and cell profiles; UCB over the whole space",
+        preset="path encoding, mutations of the best, one ranking for a batch",
         paper="White et al., 2021 (BANANAS)",
         cost="O(n), one training of the ensemble a batch",
         when="cells, batches, thousands of observations",

@@ -146,13 +146,11 @@ class KernelSearch(ModelBased):
 
     kind = "gp"
     info = AgentInfo(
-        summary=(
-            "Gaussian process on any kernel of the registry, any acquisition and batch rule; EI, a shared prior; "
-            "preset=paper, as of all gp-*: UCB, maximum likelihood, a pool of 100"
-        ),
+        summary="Gaussian process on any kernel, with any acquisition and batch rule",
+        preset="UCB, maximum likelihood, a pool of 100 candidates; the same for all gp-*",
         paper="all of them",
         cost="O(n^3)",
-        when="to try a kernel of your own, or a rule on a kernel of ours",
+        when="a kernel of your own, or another acquisition or batch rule",
     )
 
     def __init__(
@@ -193,7 +191,7 @@ class GpHamming(Baseline):
         summary="Gaussian process on Hamming distances of matrices and operations",
         paper="White et al., 2021 (BANANAS)",
         cost="O(n^3)",
-        when="as the paper's Gaussian process baseline, with preset=paper",
+        when="the paper's Gaussian process baseline, with preset=paper",
     )
     kernel = "hamming"
 
@@ -207,7 +205,7 @@ class GpAdjacency(Baseline):
         summary="Gaussian process on the adjacency encoding",
         paper="White et al., 2021 (BANANAS)",
         cost="O(n^3)",
-        when="as a baseline of encodings",
+        when="baseline of encodings",
     )
     kernel = "adjacency"
 
@@ -221,7 +219,7 @@ class GpPath(Baseline):
         summary="Gaussian process on the path encoding",
         paper="White et al., 2021 (BANANAS)",
         cost="O(n^3)",
-        when="cells, and hundreds of observations at most",
+        when="cells, at most hundreds of observations",
     )
     kernel = "path"
 
@@ -235,7 +233,7 @@ class GpWasserstein(Baseline):
         summary="Gaussian process on Wasserstein distances of layers",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3), and an optimal transport problem a pair of networks",
-        when="as a baseline of distances",
+        when="baseline of distances",
     )
     kernel = "wasserstein"
 
@@ -249,7 +247,7 @@ class GpGromovWasserstein(Baseline):
         summary="Gaussian process on Gromov-Wasserstein distances",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3), and an optimal transport problem a pair of networks",
-        when="as a baseline of distances; wiring matters more than operations",
+        when="baseline of distances; wiring matters more than operations",
     )
     kernel = "gromov-wasserstein"
     # One start instead of eight: with hundreds of candidates against all observations, eight take minutes.

@@ -95,13 +95,11 @@ class Morphism(ModelBased):
 
     kind = "morphism"
     info = AgentInfo(
-        summary=(
-            "Gaussian process on the edit distance, UCB over chains of morphisms by A* and annealing; "
-            "preset=paper: Bourgain embedding, layers by width, nothing learnt"
-        ),
+        summary="Gaussian process on the edit distance; UCB over chains of morphisms, by A* search with annealing",
+        preset="Bourgain embedding, layers compared by width, fixed hyperparameters",
         paper="Jin et al., 2019 (Auto-Keras)",
         cost="O(n^3), and a matching problem a pair of networks",
-        when="children shall inherit the weights of their parents",
+        when="networks that inherit the weights of their parents",
     )
 
     def __init__(

@@ -82,7 +82,7 @@ class Portfolio(Agent):
         summary="several surrogates on one history, weighted by how well each has predicted it",
         paper="this archive's own",
         cost="the sum of its members",
-        when="no surrogate is known to suit the space",
+        when="spaces of which no surrogate is known to be the best",
         transfers=True,
     )
 

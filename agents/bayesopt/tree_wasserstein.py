@@ -54,10 +54,8 @@ class TreeWassersteinSearch(ModelBased):
 
     kind = "tw"
     info = AgentInfo(
-        summary=(
-            "Gaussian process on tree-Wasserstein distances and sizes, on cells counted paths and profiles too, EI; "
-            "preset=paper: the tree-Wasserstein distance of 2-grams alone, UCB"
-        ),
+        summary="Gaussian process on tree-Wasserstein distances and sizes, of cells on paths and profiles too; EI",
+        preset="tree-Wasserstein distance of 2-grams alone; UCB",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3)",
         when="cells, one evaluation at a time",
@@ -91,10 +89,8 @@ class TreeWassersteinKdpp(ModelBased):
 
     kind = "tw-kdpp"
     info = AgentInfo(
-        summary=(
-            "the model of tw, batches drawn from a k-DPP with quality EI^5; "
-            "preset=paper: the model of that preset, quality exp(mean)"
-        ),
+        summary="model of tw; batches drawn from a k-DPP with quality EI^5",
+        preset="model of tw with that preset; quality exp(mean)",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3), and the spectrum of the candidates' covariance",
         when="cells, several evaluations at a time",

@@ -12,16 +12,18 @@ class AgentItem(JsonObject):
 
     Attributes:
         agent: Its name.
-        summary: What it does.
-        paper: Where it is from.
-        cost: What a proposal costs.
-        when: When to choose it.
+        summary: Its method.
+        preset: Differences of the published method, `preset=paper`; empty where there is no preset.
+        paper: Source of the method.
+        cost: Cost of a proposal.
+        when: Use case.
         transfers: Whether it learns from studies of other tasks.
         spaces: Names of the only spaces that it searches; empty where it is bound to none.
     """
 
     agent: str
     summary: str
+    preset: str
     paper: str
     cost: str
     when: str

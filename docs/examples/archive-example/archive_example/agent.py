@@ -16,7 +16,7 @@ class BestMutant(Agent):
     """
 
     kind = "best-mutant"
-    info = AgentInfo(summary="mutations of the best network so far", cost="milliseconds", when="as an example")
+    info = AgentInfo(summary="mutations of the best network so far", cost="milliseconds", when="an example")
 
     def __init__(self, space: Space, n_initial: int = 10) -> None:
         """Keep the setting."""
