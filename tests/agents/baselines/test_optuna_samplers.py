@@ -95,7 +95,7 @@ def test_verbosity_and_warnings_are_left_as_they_were(space):
 
 def test_without_optuna_the_way_out_is_named(space, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(SettingsError, match=r"agent tpe needs Optuna: pip install nas-archive\[bench\]"):
+    with pytest.raises(SettingsError, match=r"agent tpe needs Optuna: pip install 'nas-archive\[bench\]'"):
         Tpe(space)
 
 
