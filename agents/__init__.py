@@ -21,10 +21,10 @@ __all__ = ["get", "names", "settings", "similar", "study"]
 
 
 def similar(
-    archive: Archive, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any
+    archive: Archive, architecture: Architecture | str, k: int = 10, kernel: str = "otmann", **how: Any
 ) -> Similar:
     """Return the architectures of an archive that are nearest to one; see `archive.agents.nearest.search.similar`."""
     # Imported lazily: it imports the kernels.
     from archive.agents.nearest import search
 
-    return search.similar(archive, architecture, k, kind, **how)
+    return search.similar(archive, architecture, k, kernel, **how)

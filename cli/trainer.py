@@ -207,7 +207,7 @@ def _serve_metrics(daemon: Trainer, port: int, address: str) -> None:
     default="60s",
     help="Call a trainer stale after this long without a heartbeat.",
 )
-@click.option("--healthcheck", is_flag=True, help="Exit with 1 unless a trainer of this machine is working or ready.")
+@click.option("--healthcheck", is_flag=True, help="Exit with 1 unless a trainer of this machine is working or idle.")
 @json_option
 @click.pass_context
 def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck: bool, as_json: bool) -> None:

@@ -80,13 +80,13 @@ class Similar:
 
 
 def similar(
-    archive: Archive, architecture: Architecture | str, k: int = 10, kind: str = "otmann", **how: Any
+    archive: Archive, architecture: Architecture | str, k: int = 10, kernel: str = "otmann", **how: Any
 ) -> Similar:
     """Return the architectures of an archive that are nearest to one; see `Nearest.similar` for the arguments.
 
     The index of the archive that was asked last is kept.
     """
-    return _nearest(archive).similar(architecture, k, kind, **how)
+    return _nearest(archive).similar(architecture, k, kernel, **how)
 
 
 class Nearest:
@@ -107,7 +107,7 @@ class Nearest:
         self,
         architecture: Architecture | str,
         k: int = 10,
-        kind: str = "otmann",
+        kernel: str = "otmann",
         *,
         component: str | None = None,
         study: str | None = None,
@@ -118,7 +118,7 @@ class Nearest:
         Args:
             architecture: A network, which need not be in the archive, or a key or its prefix.
             k: Most neighbours to return.
-            kind: Name of the kernel.
+            kernel: Name of the kernel.
             component: Component of the kernel to use; None for the mean of those that are not normalised.
             study: Restricts the search to evaluations of this study; None for all of the network's space.
             **settings: Settings of the kernel.
@@ -130,12 +130,12 @@ class Nearest:
         """
         if k < 1:
             raise UsageError(f"k must be >= 1, got {k}")
-        distance = kernels.get(kind, **settings)
+        distance = kernels.get(kernel, **settings)
         chosen = component_of(distance, component)
         if isinstance(architecture, str):
             architecture = self._archive.architectures.get(self._archive.architectures.find(architecture))
         within = None if study is None else self._of_study(study)
-        identity = f"{kind} {sorted(settings.items())!r} {architecture.space}"
+        identity = f"{kernel} {sorted(settings.items())!r} {architecture.space}"
         with self._lock:
             result = self._search(identity, distance, architecture, k, chosen, within)
             if result is None:

@@ -78,7 +78,7 @@ class DistanceItem(JsonObject):
 
 
 class DistanceList(Document):
-    """How far apart two architectures are.
+    """Distances between two architectures.
 
     Attributes:
         distances: One row a kernel and component.

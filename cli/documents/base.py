@@ -21,7 +21,7 @@ class Document(JsonObject):
 
 
 class Figures(Document):
-    """What a benchmark measured.
+    """Figures of a benchmark.
 
     Attributes:
         figures: Rows of numbers and texts by subject; all rows of a subject have the same keys.

@@ -51,7 +51,7 @@ class MediansItem(JsonObject):
 
 
 class GainComparison(Document):
-    """What searches found beyond their initial networks.
+    """Gains of searches over their initial networks.
 
     Attributes:
         agent: The agent, with its settings.
@@ -181,7 +181,7 @@ class ScenarioItem(JsonObject):
 
 
 class TransferComparison(Document):
-    """What warm starts gain.
+    """Effect of warm starts.
 
     Attributes:
         agent: The agent, with its settings.

@@ -70,7 +70,7 @@ class ParameterItem(JsonObject):
 
     Attributes:
         name: Its name.
-        help: What it is for.
+        help: Its meaning.
         needed: Whether it must be given.
         default: Its value otherwise.
     """
@@ -86,7 +86,7 @@ class SavedQueryItem(JsonObject):
 
     Attributes:
         name: Its name.
-        summary: What it answers.
+        summary: Its question.
         parameters: Its parameters.
     """
 
@@ -122,7 +122,7 @@ class TaskItem(JsonObject):
 
     Attributes:
         task: Its name.
-        summary: What is learned.
+        summary: The data set.
         metric: Name of the metric.
         objective: Name of the metric that is optimised.
         direction: Whether larger or smaller values are better.

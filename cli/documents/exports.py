@@ -15,7 +15,7 @@ class StudyExport(Document):
         study: Its name.
         file: The file.
         format: `csv`, `json`, `jsonl` or `parquet`.
-        rows: How many proposals it holds.
+        rows: Number of proposals in it.
         bytes: Its size.
     """
 
@@ -33,7 +33,7 @@ class ExportItem(JsonObject):
         study: Name of the study.
         proposal: Id of the proposal.
         number: Its number in the study.
-        state: Where it stands.
+        state: Its state.
         cancelled: Whether it was cancelled, rather than failed or pruned.
         architecture: Key of the architecture.
         agent: Id of the agent that made it.
@@ -42,7 +42,7 @@ class ExportItem(JsonObject):
         std: The surrogate's standard deviation of it.
         priority: Larger is claimed first.
         fidelity: Fraction of the full training that is asked for.
-        attempts: How often a worker has lost it.
+        attempts: Number of attempts that were lost.
         worker: The worker that holds it, or held it last.
         reason: Why it failed.
         created: When it was proposed.

@@ -15,7 +15,7 @@ class LogItem(JsonObject):
         time: When, by the server's clock (ISO 8601, UTC).
         proposal: Id of the proposal.
         number: Its number in the study.
-        event: What happened.
+        event: Kind of the event.
         who: The agent that proposed, or the worker of all other events.
         attempt: Which attempt was claimed, or ended.
         reason: Why it failed, was lost or was cancelled.
@@ -26,7 +26,7 @@ class LogItem(JsonObject):
         std: The surrogate's standard deviation of it.
         fidelity: Fraction of the full training, of a proposal that asks for less.
         hyperparameters: Training settings that belong to the proposal.
-        based_on: What the agent knew when it proposed.
+        based_on: Evaluations and proposals that the agent knew.
         value: The objective, of a result.
         epochs: Epochs of the result.
         seconds: Wall-clock time of the training.
@@ -61,7 +61,7 @@ class LogItem(JsonObject):
 
 
 class StudyLog(Document):
-    """What happened in a study, or to one proposal of it.
+    """Events of a study, or of one of its proposals.
 
     Attributes:
         study: Name of the study.
@@ -73,7 +73,7 @@ class StudyLog(Document):
 
 
 class LogLine(Document, LogItem):
-    """A line of `--follow`: one thing that happened."""
+    """A line of `--follow`: one event."""
 
 
 class TrialLogLine(Document):
@@ -98,10 +98,10 @@ class ProposalDocument(Document, ProposalItem):
         priority: Larger is claimed first.
         fidelity: Fraction of the full training that is asked for.
         hyperparameters: Training settings that belong to it.
-        based_on: What the agent knew when it proposed.
+        based_on: Evaluations and proposals that the agent knew.
         created: When it was proposed.
         weights: Where its trained weights are, if they were kept.
-        entries: What happened to it, the oldest first.
+        entries: Its events, the oldest first.
     """
 
     study: str
@@ -127,7 +127,7 @@ class ChangedItem(JsonObject):
 
 
 class ChangedList(Document):
-    """Proposals that were cancelled, or put back into the queue.
+    """Proposals that were cancelled or put back into the queue.
 
     Attributes:
         proposals: In the order of the arguments.

@@ -42,7 +42,7 @@ class GainItem(JsonObject):
 
 
 class SearchDocument(Document):
-    """What a search has found.
+    """Result of a search.
 
     Attributes:
         study: Name of the study.

@@ -81,7 +81,7 @@ class ProposalItem(JsonObject):
     Attributes:
         proposal: Its id.
         number: Its number in the study.
-        state: Where it stands; the database writes the same words in capitals.
+        state: Its state; the database has the same words in capitals.
         cancelled: Whether it was cancelled, rather than failed or pruned.
         architecture: Key of the architecture.
         agent: Id of the agent that made it.
@@ -92,7 +92,7 @@ class ProposalItem(JsonObject):
         epochs: Epochs trained so far.
         value: The objective, once it is known.
         seconds: Wall-clock time of the training, once it is known.
-        attempts: How often a worker has lost it.
+        attempts: Number of attempts that were lost.
         worker: The worker that holds it, or held it last.
         metrics: The last epoch's metrics while it runs, the final ones afterwards.
         reason: Why it failed, or why it is tried again.
@@ -160,7 +160,7 @@ class StudyDocument(Document, StudyItem):
 
     Attributes:
         warm_started_from: Names of its sources.
-        sources: What each of them contributed.
+        sources: Contribution of each source.
         incumbent: Id of the best proposal so far.
         proposals: By number.
     """
@@ -198,14 +198,14 @@ class BestList(Document):
 
 
 class StudyDeletion(Document):
-    """What the deletion of a study removed.
+    """Result of the deletion of a study.
 
     Attributes:
         study: Its name.
-        proposals: How many proposals went.
-        evaluations: How many results went.
-        running: How many of the proposals were being trained.
-        repeated: Results of other studies that repeat one of this study; they stayed.
+        proposals: Number of deleted proposals.
+        evaluations: Number of deleted results.
+        running: Number of the deleted proposals that were in training.
+        repeated: Number of results of other studies that repeat one of these; they are kept.
         learners: Studies that started warm from it.
     """
 

@@ -8,11 +8,11 @@ from archive.cli.documents.base import Document, JsonObject
 
 
 class TallyDocument(Document):
-    """What a trainer did until it left.
+    """Tally of a trainer at its end.
 
     Attributes:
         complete: Trials with a result.
-        failed: Trials without one; exit code 3 where there are only such.
+        failed: Trials without one; with no others, the exit code is 3.
         returned: Trials that were handed back, or taken away.
     """
 

@@ -126,7 +126,7 @@ def test_what_cannot_be_asked(filled):
     with pytest.raises(UsageError, match="got 0"):
         similar(filled, cells(1)[0], 0)
     with pytest.raises(UnknownNameError, match="kernel"):
-        similar(filled, cells(1)[0], kind="otman")
+        similar(filled, cells(1)[0], kernel="otman")
     with pytest.raises(UnknownNameError, match="architecture"):
         similar(filled, "0" * 32)
 
