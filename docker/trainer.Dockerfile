@@ -12,7 +12,7 @@ COPY . .
 RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM nvidia/cuda:13.2.1-base-ubuntu24.04
-# Security updates of Ubuntu must come in when the image is built anew: its packages are not pinned.
+# Security updates of Ubuntu arrive when the image is rebuilt: its packages are not pinned.
 # hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends python3 python3-venv \
