@@ -13,14 +13,17 @@ from archive.agents.bayesopt import bananas
 from archive.agents.bayesopt.portfolio_members import defaults
 from archive.architecture.genotypes.codec import from_genotype
 from archive.spaces.darts.published import PUBLISHED
-from tests.agents.test_contract import CHEAP, ONLY_ON, check, made, propose
+from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS, check, made, propose
 from tests.support import examples
 from tests.support.genotypes import genotypes
 from tests.support.histories import grown, observed
 
 DARTS = spaces.get("darts")
-KINDS = [kind for kind in agents.names() if kind not in ONLY_ON]
+# The variants share all code but their kernels, whose contract runs on this space.
+KINDS = [kind for kind in agents.names() if kind not in ONLY_ON and kind not in VARIANTS]
 FAST = ("bfs", "evolution", "hill-climbing", "local-search", "random", "regularized-evolution", "reinforce", "tpe")
+
+pytestmark = pytest.mark.usefixtures("few_candidates")
 
 
 @pytest.mark.parametrize("kind", KINDS)

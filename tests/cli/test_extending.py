@@ -68,6 +68,14 @@ seen = [Observation(one, float(score), str(at)) for at, (one, score) in enumerat
 print([layer.op for layer in found.architecture.layers].count("conv"))
 """
 
+TRAINED = """
+from archive.trainer.fit.train import train
+from archive.trainer.tasks import registry
+from archive_example.space import chain
+digits = registry.get("digits")
+print(digits.search_space("chains").name, train(chain(["conv", "pool", "conv", "skip", "conv"]), digits).value > 0.5)
+"""
+
 SEARCH = ["search", "--agent", "best-mutant", "--task", "two-moons", "--budget", "1", "--device", "cpu"]
 OBSERVED = [*SEARCH, "--observe", "json-lines"]
 
@@ -94,6 +102,7 @@ if __name__ == "__main__":
         "search": json.loads(printed(main, [*{OBSERVED!r}, "--json"])),
         "scripts": [printed(script, agent) for agent in {AGENTS!r}],
         "kernel": printed(exec, {KERNEL!r}, {{}}),
+        "trained": printed(exec, {TRAINED!r}, {{}}),
     }}))
 """
 
@@ -135,8 +144,13 @@ def test_a_gaussian_process_learns_with_the_kernel(printed):
     assert printed["kernel"].split() == ["10.0", "members", "4"]
 
 
+def test_the_default_recipe_trains_what_the_builder_builds(printed):
+    assert printed["trained"].split() == ["chains", "True"]
+
+
 def test_the_contract_suites_hold(environment, tmp_path):
-    suites = [f"tests/{part}/test_contract.py" for part in ("agents", "kernels", "spaces", "trainer/observers")]
+    parts = ("agents", "kernels", "spaces", "trainer/nn", "trainer/observers")
+    suites = [f"tests/{part}/test_contract.py" for part in parts]
     chosen = ("-k", "best-mutant or operation-counts or chains or json-lines", "-p", "no:cacheprovider", "-q")
     printed = ran(environment, sys.executable, "-m", "pytest", *suites, *chosen, cwd=ROOT)
     passed = int(re.search(r"(\d+) passed", printed)[1])

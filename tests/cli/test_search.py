@@ -36,6 +36,19 @@ def test_a_search_a_resumption_and_a_warm_start(archive, user):
     _check_what_is_shown(user, best["architecture"])
 
 
+@pytest.mark.lasts(6)
+def test_cells_are_trained_without_a_table(archive, user):
+    with serving(archive):
+        for space in ("darts", "nasbench101", "nasbench201"):
+            options = ("--task", "digits", "--space", space, "--agent", "random", "--budget", "1", "--trainers", "0")
+            found = document(user, "search", *options)
+            assert (found["evaluations"], found["failed"], found["space"]) == (1, 0, space)
+            assert found["protocol"] == "digits/cells-small"
+            assert found["best"]["value"] > 0.05
+    costs = rows(user, "MATCH (e:Evaluation) RETURN e.metric_params AS params, e.metric_flops AS flops")
+    assert len(costs) == 3 and all(1e3 < row["params"] < 1e6 and 1e4 < row["flops"] < 1e7 for row in costs)
+
+
 def _check_searches(user):
     def search(study, budget, *more):
         options = ("--task", "diabetes", "--agent", "nasbot", "--study", study, "--trainers", "0")

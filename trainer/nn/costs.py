@@ -6,8 +6,9 @@
 | `flops`  | multiply-adds of convolutions, matrix products and attention, for one input in evaluation mode, and one |
 |          | addition for each output of a convolution or a linear layer with a bias                                 |
 
-A multiply-add counts once, as in NAS-Bench-201 and most papers of the field. Normalisations, activations, pools and
-sums do not count. The column `flops` of NAS-Bench-201 has this definition; `flops` has it everywhere in the archive.
+A multiply-add counts once, as in the files of NAS-Bench-201 and most papers of the field. Normalisations, activations,
+pools and sums do not count. Every evaluation that the archive trains has this definition; imported tables have their
+own, which may count the latter, too.
 
 `torch.utils.flop_counter` counts a multiply-add twice, and no bias. Its first use loads torch's compiler, which takes
 seconds and no trial needs.

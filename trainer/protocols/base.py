@@ -57,8 +57,8 @@ class TrainingProtocol:
         augmentation: Augmentation of training images: `none`; `shift`, by up to 4 pixels a side; `shift-flip`, mirrored
             half of the time as well.
         data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a user's file.
-        network: Options of the network around the architecture, by name (`archive.trainer.nn`): JSON values, which
-            nobody changes. A builder has a default for each of its options.
+        network: Options of the network around the architecture, by name (`archive.trainer.nn.cells`), as JSON
+            values that must not be changed. A builder has a default for each of its options.
         inherited_epochs: Largest number of epochs of a network with inherited weights; None: no network inherits.
     """
 

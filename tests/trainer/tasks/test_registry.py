@@ -30,7 +30,9 @@ def test_names_and_tasks_need_neither_torch_nor_sklearn():
     code = (
         "import sys; from archive.trainer.daemon import trainer; from archive.trainer.tasks import registry as tasks;"
         "tasks.get(tasks.names()[0]).protocol().as_dict();"
-        "assert not {'torch', 'sklearn', 'numpy'} & set(sys.modules), 'heavy'"
+        "assert not {'torch', 'sklearn', 'numpy'} & set(sys.modules), 'heavy';"
+        "assert 'nasbench201' in tasks.get('digits').suitable_spaces();"
+        "assert not {'torch', 'sklearn'} & set(sys.modules), 'heavy'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
