@@ -1,4 +1,4 @@
-"""The loop's effects, on each server: budget, distances, restarts, failures, other loops at the same time."""
+"""The loop's effects: budget, distances, restarts, failures, other loops at the same time."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,8 +12,6 @@ from archive.agents.study_setup import open_study
 from archive.errors import SearchError, StudyConflictError, UnknownNameError, UsageError
 from archive.queue.proposals import Result, State
 from archive.store.records import Study
-
-pytestmark = pytest.mark.every_server
 
 SPACE = spaces.get("mlp")
 
@@ -37,6 +35,7 @@ def search(archive, study, kind="random", batch=1, **options):
     )
 
 
+@pytest.mark.every_server
 def test_the_budget_is_spent_and_every_distance_stored(archive):
     study = open_study(archive, asked(), budget=5)
     last = search(archive, study)[-1]
@@ -93,6 +92,7 @@ def test_an_agent_that_had_no_proposal_is_asked_again_once_more_is_known(archive
     assert list(looks)[-1].counts[State.COMPLETE] == 6
 
 
+@pytest.mark.every_server
 def test_two_loops_share_one_budget(archive):
     study = open_study(archive, asked(), budget=6)
     with ThreadPoolExecutor(2) as pool:

@@ -1,4 +1,4 @@
-"""Data frames on each server, compared with the records."""
+"""Data frames, compared with the records."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from archive import frames
 from archive.errors import SettingsError, UnknownNameError
 from tests.support.dumped import fill
 
-pytestmark = pytest.mark.every_server
 
-
+@pytest.mark.every_server
 def test_evaluations_are_rows(archive):
     fill(archive)
     frame = frames.evaluations(archive, "one")

@@ -1,4 +1,4 @@
-"""Dumps on each server: a load restores the archive, in any order, repeatedly, on either server."""
+"""Dumps: a load restores the archive, in any order, repeatedly, on either server."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from archive.store.records import Result, State
 from tests.conftest import wipe
 from tests.support.dumped import dumped, fill, forged, records
 from tests.support.stores import Forgetful, cells, count, evaluate, propose
-
-pytestmark = pytest.mark.every_server
 
 
 @pytest.fixture
@@ -41,6 +39,7 @@ def whole(archive):
     }  # fmt: skip
 
 
+@pytest.mark.every_server
 def test_a_load_restores_what_was_dumped(archive, connection, file):
     networks = fill(archive)
     archive.studies.warm_start("one", ["one-source"])
@@ -67,6 +66,7 @@ def test_a_load_restores_what_was_dumped(archive, connection, file):
     assert dumped(archive, file) == first
 
 
+@pytest.mark.every_server
 def test_a_dump_of_schema_6_is_loaded_with_its_weights(archive, connection, file):
     def as_of_schema_6(lines):
         lines[0].update(version=1, schema=6)
@@ -111,6 +111,7 @@ def test_loading_again_changes_nothing(archive, connection, file):
     assert dumped(archive, file) == first
 
 
+@pytest.mark.every_server
 def test_two_archives_make_one_in_either_order(archive, connection, tmp_path):
     files = {}
     for name, start in (("one", 0), ("two", 3)):
@@ -150,6 +151,7 @@ def test_an_older_dump_and_a_newer_one_in_either_order(archive, connection, tmp_
     assert archive.studies.get("one").budget == 2000
 
 
+@pytest.mark.every_server
 def test_from_one_server_to_the_other_and_back(archive, connection, home, tmp_path):
     fill(archive)
     first = dumped(archive, tmp_path / "first")
@@ -161,6 +163,7 @@ def test_from_one_server_to_the_other_and_back(archive, connection, home, tmp_pa
     assert dumped(archive, tmp_path / "third") == first
 
 
+@pytest.mark.every_server
 def test_a_study_brings_all_that_it_refers_to_and_no_more(archive, connection, file):
     fill(archive, "one", 0)
     fill(archive, "two", 3, agent="evolution")
@@ -201,6 +204,7 @@ class Dying:
         return self._connection.write(work, **how)
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize("writes", [1, 3, 5])
 def test_a_load_that_was_cut_off_is_healed_by_the_next(archive, connection, file, monkeypatch, writes):
     monkeypatch.setattr("archive.exchange.load.BATCH", 4)

@@ -1,4 +1,4 @@
-"""Migration of schema 6 to 7 on each server: weights keep all they have, however often the migration is interrupted."""
+"""Migration of schema 6 to 7: weights keep all they have, however often the migration is interrupted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archive.store import conversions, schema
 from archive.store.records import Result, Weights
 from tests.support.dumped import dumped, fill
 from tests.support.stores import cells, count, everywhere, propose
-
-pytestmark = pytest.mark.every_server
 
 TO_SCHEMA_6 = (
     "CREATE CONSTRAINT checkpoint_uri_unique IF NOT EXISTS FOR (c:Checkpoint) REQUIRE c.uri IS UNIQUE",
@@ -86,6 +84,7 @@ def check_migrated(connection, before):
     assert (["Weights"], ["uri"]) in indexed and (["Checkpoint"], ["uri"]) not in indexed
 
 
+@pytest.mark.every_server
 def test_weights_keep_their_properties_and_relationships(former, connection, tmp_path):
     before = graph(connection, "Checkpoint")
     schema.migrate(connection)
@@ -117,6 +116,7 @@ def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
     check_migrated(connection, before)
 
 
+@pytest.mark.every_server
 def test_a_killed_migration_goes_on(former, connection, store_settings):
     before = graph(connection, "Checkpoint")
     environment = {**os.environ, **settings.environment(store_settings)}

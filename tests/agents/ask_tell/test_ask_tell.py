@@ -1,4 +1,4 @@
-"""Ask and tell against both database servers: what is asked, told twice, lost, enqueued and interrupted."""
+"""Ask and tell: what is asked, told twice, lost, enqueued and interrupted."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from archive.spaces.darts.published import PUBLISHED
 from archive.store.records import State
 from tests.support.stores import cells, evaluate
 
-pytestmark = pytest.mark.every_server
-
 SPACE = spaces.get("nasbench201")
 
 
@@ -40,6 +38,7 @@ def keys(asked):
     return [each.architecture.functional_key for each in asked]
 
 
+@pytest.mark.every_server
 def test_the_first_told_result_is_kept(archive, study):
     first, second = study.ask("random", 2)
     assert [first.proposal.number, second.proposal.number] == [0, 1]
@@ -99,6 +98,7 @@ def test_a_told_result_needs_no_budget(archive):
     assert small.record.budget == 2
 
 
+@pytest.mark.every_server
 def test_what_is_enqueued_comes_first_by_priority(archive, study):
     low, high, raised = (cells(3)[at] for at in range(3))
     study.enqueue(low, 1)
@@ -144,6 +144,7 @@ def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
     assert len(archive.proposals.list("mine")) == 3
 
 
+@pytest.mark.every_server
 def test_a_lost_lease_is_asked_for_again_and_loses_no_result(archive, study):
     (first,) = study.ask("random", lease_seconds=0.001)
     (again,) = study.ask("random")

@@ -1,4 +1,4 @@
-"""The nearest architectures of an archive on each server: exact, up to date, and as good without the file."""
+"""The nearest architectures of an archive: exact, up to date, and as good without the file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from archive.agents.nearest.search import Nearest
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
 from tests.support.stores import cells, evaluate
-
-pytestmark = pytest.mark.every_server
 
 
 @pytest.fixture
@@ -64,6 +62,7 @@ def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
     assert similar(filled, key[:12], 3) == similar(filled, cells(1)[0], 3)
 
 
+@pytest.mark.every_server
 def test_what_is_added_is_found(filled):
     search = Nearest(filled)
     stranger = cells(41)[40]
@@ -74,6 +73,7 @@ def test_what_is_added_is_found(filled):
     assert {one.key for one in after.neighbours} - {one.key for one in before.neighbours} == {cells(60)[50].key}
 
 
+@pytest.mark.every_server
 def test_only_what_a_study_has_evaluated(filled):
     evaluate(filled, [0.5, 0.75, 0.25], "some")
     found = similar(filled, cells(40)[39], 9, study="some")
