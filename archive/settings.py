@@ -12,6 +12,7 @@
 | `patience`     | `ARCHIVE_PATIENCE`      | longest outage of the server to wait for, in seconds (60)        |
 | `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server ends after this time without clients (600)   |
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
+| `java_options` | `ARCHIVE_JAVA_OPTIONS`  | further options of the embedded server's Java runtime            |
 
 `HOME/config.toml` has the same names except `home`, and `password_file`. A file that contains a `password` must have
 the mode 0600. An empty variable counts as not set. A password is never taken from an address, so that it cannot reach a
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import stat
 import tomllib
 from collections.abc import Mapping
@@ -49,6 +51,7 @@ _ENVIRONMENT = {
     "patience": "ARCHIVE_PATIENCE",
     "idle_seconds": "ARCHIVE_IDLE_SECONDS",
     "heap_mb": "ARCHIVE_HEAP_MB",
+    "java_options": "ARCHIVE_JAVA_OPTIONS",
 }
 LOGIN = tuple(_ENVIRONMENT[name] for name in ("uri", "database", "user", "password", "password_file"))
 """Variables of the database's address and login; processes that do not use the database are started without them."""
@@ -69,6 +72,7 @@ class Settings:
         idle_seconds: The embedded server ends after this many seconds without clients.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
+        java_options: Further options of the embedded server's Java runtime, quoted as in a shell.
     """
 
     home: Path
@@ -80,6 +84,7 @@ class Settings:
     idle_seconds: float = 600.0
     heap_mb: int = 512
     weights: str | None = None
+    java_options: str = ""
 
     def __post_init__(self) -> None:
         """Validate address and numbers."""
@@ -95,6 +100,10 @@ class Settings:
             raise SettingsError(f"idle_seconds must be > 0, got {self.idle_seconds:g}")
         if self.heap_mb < 64:
             raise SettingsError(f"heap_mb must be >= 64, got {self.heap_mb}")
+        try:
+            shlex.split(self.java_options)
+        except ValueError as error:
+            raise SettingsError(f"cannot read java_options {self.java_options!r}: {error}") from None
 
     @property
     def place_of_weights(self) -> Path | str:
@@ -120,6 +129,7 @@ def load(
     idle_seconds: float | None = None,
     heap_mb: int | None = None,
     weights: str | os.PathLike[str] | None = None,
+    java_options: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
     """Return the settings: arguments, then variables of the environment, then `config.toml`, then defaults.
@@ -135,6 +145,7 @@ def load(
         idle_seconds: Seconds without clients after which the embedded server ends.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights.
+        java_options: Further options of the embedded server's Java runtime.
         environment: Variables instead of those of `os.environ`.
 
     Raises:
@@ -143,7 +154,7 @@ def load(
     arguments: dict[str, Any] = {
         "home": home, "uri": uri, "database": database, "user": user, "password": password,
         "password_file": password_file, "patience": patience, "idle_seconds": idle_seconds, "heap_mb": heap_mb,
-        "weights": weights and str(weights),
+        "weights": weights and str(weights), "java_options": java_options,
     }  # fmt: skip
     layers = [_set_values(arguments), _from_environment(os.environ if environment is None else environment)]
     folder = Path(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).expanduser().absolute()

@@ -10,6 +10,7 @@ the first test asks for them and hold no data when a test begins. Environment:
     ARCHIVE_TEST_PROFILE                  how hypothesis draws examples: `dev`, `ci` (the same ones in every run, for
                                           builds that never fail by chance) or `thorough` (ten times as many)
     ARCHIVE_TEST_CACHE                    where the Neo4j jars are kept
+    ARCHIVE_JAVA_OPTIONS                  further options of the embedded servers' Java runtime
     ARCHIVE_DATA_DIR                      the reference data
 """
 
@@ -132,8 +133,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(autouse=True)
 def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep a test away from the archive and the credentials of the user who runs it."""
+    kept = ("ARCHIVE_DATA_DIR", "ARCHIVE_JAVA_OPTIONS")
     for name in os.environ:
-        if name.startswith("ARCHIVE_") and not name.startswith("ARCHIVE_TEST_") and name != "ARCHIVE_DATA_DIR":
+        if name.startswith("ARCHIVE_") and not name.startswith("ARCHIVE_TEST_") and name not in kept:
             monkeypatch.delenv(name)
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "default-home"))
 
@@ -207,7 +209,8 @@ def wipe(connection: Connection) -> None:
 
 
 def _embedded(folder: Path) -> Iterator[Settings]:
-    own = settings.load(home=folder, environment={})
+    options = os.environ.get("ARCHIVE_JAVA_OPTIONS")
+    own = settings.load(home=folder, java_options=options, environment={})
     yield own
     embedded.stop(own)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from archive.server.run_file import DATABASE, HOST, Folder, write_private
@@ -39,7 +40,7 @@ def write_configuration(folder: Folder) -> None:
     write_private(folder.logging, _LOGGING)
 
 
-def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
+def java_command(folder: Folder, port: int, heap_mb: int, java_options: Sequence[str] = ()) -> list[str]:
     """Return the database's command line. It contains no secret: ArcadeDB reads the password from its file.
 
     Only Bolt and the mandatory HTTP listener are open, both on the loopback interface and with the password, the latter
@@ -53,6 +54,7 @@ def java_command(folder: Folder, port: int, heap_mb: int) -> list[str]:
         f"-Xmx{heap_mb}m",
         *_JAVA_OPTIONS,
         f"-XX:ErrorFile={folder.log}/crash.log",
+        *java_options,
         f"-Djava.util.logging.config.file={folder.logging}",
         *(f"-Darcadedb.{name}={value}" for name, value in _database_options(folder, port).items()),
         "-cp",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import socket
 import sys
 import time
@@ -33,6 +34,7 @@ def spawn(folder: Folder, settings: Settings) -> int:
     environment["PYTHONPATH"] = os.pathsep.join(paths)
     command = [sys.executable, "-P", "-m", "archive.server.supervisor"]
     command += [str(folder.home), str(settings.heap_mb), str(settings.idle_seconds)]
+    command += shlex.split(settings.java_options)
     console = os.open(folder.console, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     with holding(console):
         actions = [

@@ -1,4 +1,6 @@
-"""The supervisor of the embedded server: `python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS`.
+"""The supervisor of the embedded server.
+
+    python -m archive.server.supervisor HOME HEAP_MB IDLE_SECONDS [JAVA_OPTION ...]
 
 One small process per folder. It holds the folder's lock, runs the database (ArcadeDB, on the Java runtime inside the
 wheel `arcadedb_embedded`) as its child, writes the run file, restarts a dead child on the same port, and ends both
@@ -22,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,7 +62,7 @@ def main(arguments: list[str]) -> int:
     lock = _take_lock(folder)
     if lock is None:
         return ALREADY_RUNNING
-    supervisor = Supervisor(folder, lock, heap_mb, idle_seconds)
+    supervisor = Supervisor(folder, lock, heap_mb, idle_seconds, arguments[3:])
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, supervisor.request_stop)
@@ -83,11 +85,15 @@ class Supervisor:
         lock: Descriptor of its lock, held by this process.
         heap_mb: Bound on the database's heap, in MiB.
         idle_seconds: End after this long without clients.
+        java_options: Further options of the Java runtime.
     """
 
-    def __init__(self, folder: Folder, lock: int, heap_mb: int, idle_seconds: float) -> None:
+    def __init__(
+        self, folder: Folder, lock: int, heap_mb: int, idle_seconds: float, java_options: Sequence[str] = ()
+    ) -> None:
         """Take over the port of the last server, which its clients still know."""
         self.folder, self.lock, self.heap_mb, self.idle_seconds = folder, lock, heap_mb, idle_seconds
+        self.java_options = java_options
         self.stopping = False
         last = read_run(folder)
         self.run_file = ServerRun(
@@ -149,7 +155,7 @@ class Supervisor:
     def _launch(self, port: int) -> subprocess.Popen[bytes]:
         self.output.clear()
         return subprocess.Popen(
-            java_command(self.folder, port, self.heap_mb),
+            java_command(self.folder, port, self.heap_mb, self.java_options),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -227,7 +233,8 @@ class Supervisor:
             write_run(self.folder, self.run_file)
 
     def _tail(self) -> str:
-        telling = [line for line in self.output if re.search("SEVER|WARN|[Ee]rror|[Ee]xception", line)]
+        told = "SEVER|WARN|[Ee]rror|[Ee]xception|Unrecognized|Invalid"
+        telling = [line for line in self.output if re.search(told, line)]
         return "\n".join((telling or list(self.output))[-8:])
 
     def _say(self, message: str) -> None:

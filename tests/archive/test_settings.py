@@ -7,9 +7,7 @@ import math
 import pytest
 
 from archive.errors import SettingsError
-from archive.settings import Settings, load, read_secret
-
-pytestmark = pytest.mark.every_server
+from archive.settings import Settings, environment, load, read_secret
 
 SERVER = "neo4j://host:7687"
 
@@ -60,6 +58,13 @@ def test_numbers_from_the_environment(tmp_path):
     environment = {"ARCHIVE_PATIENCE": "1.5", "ARCHIVE_IDLE_SECONDS": "9", "ARCHIVE_HEAP_MB": "256"}
     found = load(home=tmp_path, environment=environment)
     assert (found.patience, found.idle_seconds, found.heap_mb) == (1.5, 9.0, 256)
+
+
+def test_options_of_java(tmp_path):
+    found = load(home=tmp_path, environment={"ARCHIVE_JAVA_OPTIONS": "-Xlog:gc"})
+    assert environment(found)["ARCHIVE_JAVA_OPTIONS"] == "-Xlog:gc"
+    with pytest.raises(SettingsError, match='cannot read java_options "-Da=\'b": No closing quotation'):
+        load(home=tmp_path, java_options="-Da='b", environment={})
 
 
 @pytest.mark.parametrize("name", ["ARCHIVE_PATIENCE", "ARCHIVE_IDLE_SECONDS", "ARCHIVE_HEAP_MB"])

@@ -386,10 +386,16 @@ def test_only_the_loopback_interface_listens(standing):
     assert {connection.laddr.ip.removeprefix("::ffff:") for connection in listening} == {"127.0.0.1"}
 
 
+def test_an_option_that_java_does_not_know_is_named(home):
+    with pytest.raises(ServerStartError, match="Unrecognized VM option 'Nonsense'"):
+        embedded.start(replace(home, java_options="-XX:Nonsense"))
+
+
 def test_variables_for_java_and_of_the_archive_stay_out(home, monkeypatch):
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dnonsense=1")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "of-another-server")
-    status = embedded.start(home)
+    status = embedded.start(replace(home, java_options="-Dgreeting='good day' -Xlog:gc"))
+    assert {"-Dgreeting=good day", "-Xlog:gc"} < set(psutil.Process(status.java_pid).cmdline())
     for pid in (status.pid, status.java_pid):
         assert "of-another-server" not in json.dumps(psutil.Process(pid).environ())
     assert "JAVA_TOOL_OPTIONS" not in psutil.Process(status.java_pid).environ()
