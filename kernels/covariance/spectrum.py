@@ -43,7 +43,8 @@ class Repair:
         smallest: Smallest eigenvalue of the original.
         negative: Number of eigenvalues of the original that are negative beyond rounding.
         amount: Frobenius norm of the change, relative to that of the original.
-        projection: (n, n) float64 projection onto the kept eigenvectors; None where nothing changed.
+        projection: (n, n) float64, projection onto the kept eigenvectors; None where nothing changed. Covariances with
+            other networks must be projected, too: predictions would be inconsistent with the repaired matrix.
     """
 
     matrix: Floats
@@ -51,13 +52,6 @@ class Repair:
     negative: int
     amount: float
     projection: Floats | None = None
-
-    def project(self, cross: Floats) -> Floats:
-        """Return (n, m) covariances with other networks, projected onto the kept eigenvectors.
-
-        Predictions from unprojected covariances would be inconsistent with training on the repaired matrix.
-        """
-        return cross if self.projection is None else np.asarray(self.projection @ cross)
 
 
 def repair(matrix: Floats, *, warn: bool = True) -> Repair:
@@ -86,53 +80,12 @@ def repair(matrix: Floats, *, warn: bool = True) -> Repair:
     return repaired
 
 
-@dataclass(frozen=True)
-class Definiteness:
-    """Extreme eigenvalues of a symmetric matrix.
-
-    Attributes:
-        smallest: Smallest eigenvalue; 0 for an empty matrix.
-        largest: Largest absolute eigenvalue.
-        tolerance: Share of the largest eigenvalue by which the smallest may be below 0.
-    """
-
-    smallest: float
-    largest: float
-    tolerance: float
-
-    @property
-    def sound(self) -> bool:
-        """Whether no eigenvalue is below -tolerance * largest."""
-        return self.smallest >= -self.tolerance * self.largest
-
-
-def definiteness(matrix: Floats, tolerance: float | None = None) -> Definiteness:
-    """Return the extreme eigenvalues of a symmetric matrix, which show whether it is a covariance; O(n^3).
-
-    Args:
-        matrix: (n, n) float64.
-        tolerance: Share of the largest eigenvalue that counts as zero; by default `TOLERANCE * n`, which is rounding.
-
-    Raises:
-        NumericalError: The matrix is not square, not symmetric or not finite.
-    """
-    _check(matrix)
-    tolerance = TOLERANCE * len(matrix) if tolerance is None else tolerance
-    values = np.linalg.eigvalsh(matrix) if len(matrix) else np.zeros(1)
-    return Definiteness(float(values[0]), float(np.abs(values).max()), tolerance)
-
-
-def is_positive_semidefinite(matrix: Floats, tolerance: float | None = None) -> bool:
-    """Return whether no eigenvalue is negative beyond the tolerance; arguments as in `definiteness`."""
-    return definiteness(matrix, tolerance).sound
-
-
 def surely_positive_semidefinite(matrix: Floats) -> bool:
-    """Return True only where `is_positive_semidefinite` is true, at a tenth of its cost or less.
+    """Return True only where `repair` would change nothing, at a tenth of its cost or less.
 
     A Cholesky factor of K + t I exists where no eigenvalue is below -t; t is `TOLERANCE` n times 1^T K 1 / n, a lower
     bound of the largest eigenvalue that is close for covariances with positive elements. False is undecided: use
-    `definiteness` or `repair`.
+    `repair`.
 
     Args:
         matrix: (n, n) float64, symmetric.

@@ -16,6 +16,13 @@ RECTIFIERS = GROUPS["mlp"][0]
 SIZES = {0: 0.0, 2: 0.2, 4: 0.3}
 
 
+def is_positive_semidefinite(matrix: np.ndarray, tolerance: float | None = None) -> bool:
+    """Whether no eigenvalue is below minus a share of the largest, by default that of rounding."""
+    values = np.linalg.eigvalsh(matrix)
+    share = 1e-14 * len(matrix) if tolerance is None else tolerance
+    return bool(values[0] >= -share * np.abs(values).max())
+
+
 def label_penalty(x: str, y: str) -> float:
     """Tables 4 and 5 and the rule for res layers, read off the paper."""
     if x == y:

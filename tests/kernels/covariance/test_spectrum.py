@@ -1,4 +1,4 @@
-"""Repair of indefinite matrices: exact, visible, and nothing where nothing is wrong."""
+"""Repair of indefinite matrices: exact, reported, and without effect on semi-definite ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from archive.errors import NumericalError
 from archive.kernels.covariance.spectrum import (
     IndefiniteKernelWarning,
-    definiteness,
-    is_positive_semidefinite,
     repair,
     surely_positive_semidefinite,
 )
+from tests.support import kernel_oracle
 
 
 def with_spectrum(values: list[float], seed: int = 0) -> np.ndarray:
@@ -27,49 +26,32 @@ def with_spectrum(values: list[float], seed: int = 0) -> np.ndarray:
 def test_clips_negative_eigenvalues_and_says_so():
     matrix = with_spectrum([3.0, 4.0, -2.0, 1.0, -0.5])
     with pytest.warns(IndefiniteKernelWarning, match="2 of 5 eigenvalues .* down to -2") as caught:
-        found = repair(matrix)
-    np.testing.assert_allclose(np.linalg.eigvalsh(found.matrix), [0, 0, 1, 3, 4], atol=1e-12)
-    np.testing.assert_array_equal(found.matrix, found.matrix.T)
-    assert found.negative == 2
-    assert found.smallest == pytest.approx(-2.0)
-    assert found.amount == pytest.approx(np.sqrt(4.25 / 30.25))
-    assert found.amount == pytest.approx(np.linalg.norm(found.matrix - matrix) / np.linalg.norm(matrix))
+        repaired = repair(matrix)
+    np.testing.assert_allclose(np.linalg.eigvalsh(repaired.matrix), [0, 0, 1, 3, 4], atol=1e-12)
+    np.testing.assert_array_equal(repaired.matrix, repaired.matrix.T)
+    assert repaired.negative == 2
+    assert repaired.smallest == pytest.approx(-2.0)
+    assert repaired.amount == pytest.approx(np.sqrt(4.25 / 30.25))
+    assert repaired.amount == pytest.approx(np.linalg.norm(repaired.matrix - matrix) / np.linalg.norm(matrix))
     assert caught[0].message.repair.negative == 2
     # Projecting the matrix itself gives the repaired one: training and prediction agree.
-    np.testing.assert_allclose(found.project(matrix), found.matrix, atol=1e-12)
+    np.testing.assert_allclose(repaired.projection @ matrix, repaired.matrix, atol=1e-12)
 
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=8), st.integers(0, 99))
 def test_sound_matrices_stay_as_they_are(values, seed):
     matrix = with_spectrum(values, seed)
-    found = repair(matrix)
-    assert found.matrix is matrix
-    assert found.amount == 0
-    cross = np.ones((len(values), 2))
-    assert found.project(cross) is cross
-    assert is_positive_semidefinite(matrix)
+    repaired = repair(matrix)
+    assert repaired.matrix is matrix
+    assert repaired.amount == 0
+    assert repaired.projection is None
 
 
 def test_rounding_is_not_indefiniteness():
     points = np.random.default_rng(0).standard_normal((40, 3))
-    assert is_positive_semidefinite(points @ points.T)
-    assert is_positive_semidefinite(np.zeros((3, 3)))
-    assert is_positive_semidefinite(np.zeros((0, 0)))
-    assert not is_positive_semidefinite(np.array([[1.0, 2.0], [2.0, 1.0]]))
-
-
-def test_extreme_eigenvalues_are_reported():
-    found = definiteness(with_spectrum([3.0, -4.0, 1.0]))
-    assert (found.smallest, found.largest) == (pytest.approx(-4.0), pytest.approx(4.0))
-    assert not found.sound
-    assert definiteness(np.zeros((0, 0))).sound
-
-
-def test_the_tolerance_is_a_share_of_the_largest_eigenvalue():
-    matrix = with_spectrum([100.0, 1.0, -1e-3])
-    assert not is_positive_semidefinite(matrix)
-    assert not is_positive_semidefinite(matrix, 0.9e-5)
-    assert is_positive_semidefinite(matrix, 1.1e-5)
+    for matrix in (points @ points.T, np.zeros((3, 3)), np.zeros((0, 0))):
+        assert repair(matrix).matrix is matrix
+    assert repair(np.array([[1.0, 2.0], [2.0, 1.0]]), warn=False).negative == 1
 
 
 @given(st.lists(st.floats(-1.0, 1e3), min_size=1, max_size=8), st.integers(0, 99))
@@ -77,7 +59,7 @@ def test_the_quick_check_is_never_wrong_when_it_says_yes(values, seed):
     matrix = with_spectrum(values, seed)
     if surely_positive_semidefinite(matrix):
         # A hair more than the tolerance, which is at the level of rounding itself.
-        assert is_positive_semidefinite(matrix, 2e-14 * len(matrix))
+        assert kernel_oracle.is_positive_semidefinite(matrix, 2e-14 * len(matrix))
     if min(values) > 1e-9 * max(values):
         assert matrix.sum() <= 0 or surely_positive_semidefinite(matrix)
 
