@@ -256,11 +256,11 @@ def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: n
 
 def distinct(architectures: Iterable[Architecture], taken: Collection[str] = ()) -> list[Architecture]:
     """Return the architectures whose functional key is neither taken nor that of an earlier one, in order."""
-    found: dict[str, Architecture] = {}
+    by_key: dict[str, Architecture] = {}
     for architecture in architectures:
         if architecture.functional_key not in taken:
-            found.setdefault(architecture.functional_key, architecture)
-    return list(found.values())
+            by_key.setdefault(architecture.functional_key, architecture)
+    return list(by_key.values())
 
 
 def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]) -> list[Suggestion]:
@@ -272,16 +272,16 @@ def draw_new(make: Callable[[], Suggestion | None], n: int, taken: Iterable[str]
         taken: Functional keys that must not be suggested.
     """
     seen = set(taken)
-    found: list[Suggestion] = []
+    suggestions: list[Suggestion] = []
     # m random draws from a space of N networks, k of them new, find no new one with probability (1 - k/N)^m. After 200
     # draws without a new one, less than 5 % of the space is left, with 99.99 % certainty.
     misses = 0
-    while len(found) < n and misses < 200:
+    while len(suggestions) < n and misses < 200:
         suggestion = make()
         if suggestion is None or suggestion.architecture.functional_key in seen:
             misses += 1
             continue
         misses = 0
         seen.add(suggestion.architecture.functional_key)
-        found.append(suggestion)
-    return found
+        suggestions.append(suggestion)
+    return suggestions

@@ -73,15 +73,15 @@ class DistanceSync:
 
     def _distances(self, space: str) -> list[tuple[PairDistance[Any], list[Gram[Any]]]]:
         """Return each distance to store with the caches that use it."""
-        found: dict[str, tuple[PairDistance[Any], list[Gram[Any]]]] = {}
+        by_name: dict[str, tuple[PairDistance[Any], list[Gram[Any]]]] = {}
         for distance, grams in [
             (kernels.get("otmann"), []),
             *((gram.distance, [gram]) for gram in self._grams),
         ]:
             if worth_storing(distance, space):
                 assert isinstance(distance, PairDistance)
-                found.setdefault(next(iter(kinds(distance))), (distance, []))[1].extend(grams)
-        return list(found.values())
+                by_name.setdefault(next(iter(kinds(distance))), (distance, []))[1].extend(grams)
+        return list(by_name.values())
 
     def _keep(self, distance: PairDistance[Any], grams: Sequence[Gram[Any]]) -> int:
         many = len(self._networks) > ALL_PAIRS
@@ -120,8 +120,8 @@ class DistanceSync:
 def _unordered(new: Sequence[str], keys: Sequence[str], stack: NDArray[np.float64]) -> Pairs:
     """Return the missing pairs of a (c, m, n) block, each once, smaller key first."""
     missing = np.isnan(stack).any(axis=0)
-    found = {(min(new[i], keys[j]), max(new[i], keys[j])) for i, j in np.argwhere(missing) if new[i] != keys[j]}
-    return sorted(found)
+    pairs = {(min(new[i], keys[j]), max(new[i], keys[j])) for i, j in np.argwhere(missing) if new[i] != keys[j]}
+    return sorted(pairs)
 
 
 def _compute(

@@ -103,13 +103,13 @@ def _complete(snapshot: Snapshot) -> Iterable[ProposalView]:
 
 def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, int]:
     """Return the size of the initial design of each agent that has one, by the agent's id."""
-    found: dict[str, int] = {}
+    by_agent: dict[str, int] = {}
     for id_, config in archive.query(_AGENTS, {"ids": sorted(agents)}).rows:
         settings: Mapping[str, Any] = from_json(config) or {}
         sizes = [settings[name] for name in SETTINGS if isinstance(settings.get(name), int)]
         if sizes:
-            found[id_] = sizes[0]
-    return found
+            by_agent[id_] = sizes[0]
+    return by_agent
 
 
 def _known(basis: Mapping[str, Any] | None) -> int | None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 PAUSE = 0.2
 """Polling interval in seconds: far below the time of a training, and at most five reads a second."""
 
-LATE = 8
-"""Shorter intervals grow up to `PAUSE` while nothing changes: a change is seen late by an eighth of the wait."""
+IDLE_SHARE = 8
+"""Intervals shorter than `PAUSE` grow to an eighth of the idle time: a change is then noticed at most that late."""
 
 FAILURES = 20
 """Failed proposals at which a search gives up, if they also outnumber the evaluations."""
@@ -96,7 +96,7 @@ def run(
             exhausted = None if proposed.made or proposed.lost else known
         if proposed is None or not proposed.made:
             # Nothing to propose, or another loop was faster: no change is due for a moment.
-            seconds = max(pause, min(idle / LATE, PAUSE))
+            seconds = max(pause, min(idle / IDLE_SHARE, PAUSE))
             wait(seconds)
             idle += seconds
 

@@ -55,27 +55,27 @@ def settings_of(maker: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     Args:
         maker: The class; its first argument is no setting.
     """
-    found: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     takes_others = False
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
-            found |= {field.name: getattr(parameter.default, field.name) for field in fields(parameter.default)}
+            defaults |= {field.name: getattr(parameter.default, field.name) for field in fields(parameter.default)}
         elif parameter.kind is parameter.VAR_KEYWORD:
             takes_others = True
         elif parameter.kind is not parameter.VAR_POSITIONAL:
-            found[parameter.name] = parameter.default
-    return found, takes_others
+            defaults[parameter.name] = parameter.default
+    return defaults, takes_others
 
 
 def keywords(maker: Callable[..., Any], settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments that settings by name stand for: those of a dataclass are put together."""
-    found = dict(settings)
+    grouped = dict(settings)
     for parameter in _parameters(maker):
         if is_dataclass(parameter.default):
-            own = {field.name: found.pop(field.name) for field in fields(parameter.default) if field.name in found}
+            own = {field.name: grouped.pop(field.name) for field in fields(parameter.default) if field.name in grouped}
             default: Any = parameter.default
-            found[parameter.name] = replace(default, **own)
-    return found
+            grouped[parameter.name] = replace(default, **own)
+    return grouped
 
 
 def record(made: Recorded, **arguments: Any) -> None:
@@ -95,21 +95,21 @@ def arguments(made: Recorded, title: str) -> dict[str, Any]:
     """
     if _KEPT not in made.__dict__:
         raise UsageError(f"{title} cannot be recorded: its __new__ must pass its arguments on to super().__new__")
-    found: dict[str, Any] = {}
+    recorded: dict[str, Any] = {}
     for parameter in _parameters(type(made)):
         name = parameter.name
         value = _plain(made.__dict__[_KEPT][name])
         if is_dataclass(parameter.default):
-            found |= {field.name: _plain(getattr(value, field.name)) for field in fields(parameter.default)}
+            recorded |= {field.name: _plain(getattr(value, field.name)) for field in fields(parameter.default)}
         elif parameter.kind is parameter.VAR_KEYWORD:
-            found |= value
+            recorded |= value
         elif parameter.kind is not parameter.VAR_POSITIONAL:
-            found[name] = value
+            recorded[name] = value
         elif value:
             raise UsageError(f"{title} cannot be recorded: settings need names, got {value!r} by position")
-    for name, value in found.items():
+    for name, value in recorded.items():
         _check(title, name, value)
-    return found
+    return recorded
 
 
 def _parameters(maker: Callable[..., Any]) -> Iterable[inspect.Parameter]:

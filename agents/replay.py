@@ -69,9 +69,9 @@ def recheck(archive: Archive, study: str) -> ReplayReport:
         again = replay.ask(proposals[0])
         for proposal in proposals:
             # Some suggestions of a call may have been dropped, for the budget or another search; the order is kept.
-            found = proposal.architecture_key in again
-            (same if found else differing).append(proposal.id)
-            again = again[again.index(proposal.architecture_key) + 1 :] if found else again
+            reproduced = proposal.architecture_key in again
+            (same if reproduced else differing).append(proposal.id)
+            again = again[again.index(proposal.architecture_key) + 1 :] if reproduced else again
     return ReplayReport(tuple(same), tuple(differing), tuple(unexplained))
 
 
@@ -161,8 +161,8 @@ class StudyReplay:
     def _evaluations(self) -> Sequence[Evaluation]:
         """Evaluations of every study that a basis names, this one's first, in the order of `Studies.history`."""
         named = {name for proposal in self.proposals.values() for name in proposal.based_on.get("observations", ())}
-        found = self._archive.studies.evaluations(sorted(named)) if named else []
-        return sorted(found, key=lambda one: one.study != self.study.name)
+        evaluations = self._archive.studies.evaluations(sorted(named)) if named else []
+        return sorted(evaluations, key=lambda one: one.study != self.study.name)
 
     def _networks(self, numbers: str) -> Sequence[Architecture]:
         return networks_of(self._archive, [self.proposals[number] for number in numbers_in(numbers)])

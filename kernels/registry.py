@@ -26,7 +26,7 @@ _KERNELS = Registry(
         "hamming": "archive.kernels.features.hamming:Hamming",
         "otmann": "archive.kernels.distances.otmann:OTMANN",
         "path": "archive.kernels.features.paths:PathEncoding",
-        "profile": "archive.kernels.features.topology:TopologyFeatures",
+        "topology": "archive.kernels.features.topology:TopologyFeatures",
         "tree-wasserstein": "archive.kernels.distances.tree_wasserstein.distance:TreeWasserstein",
         "wasserstein": "archive.kernels.distances.wasserstein:Wasserstein",
         "weisfeiler-lehman": "archive.kernels.features.weisfeiler_lehman:WeisfeilerLehman",

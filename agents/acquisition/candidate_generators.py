@@ -156,26 +156,26 @@ class EvolvedCandidates(CandidateGenerator):
 
     def climbed(self, ranked: Sequence[Ranked], history: History, rank: Rank, rng: np.random.Generator) -> list[Ranked]:
         """Add the results of local search from the best candidates; returns unknown networks, best first."""
-        found = {one.candidate.architecture.functional_key: one for one in ranked}
+        by_key = {one.candidate.architecture.functional_key: one for one in ranked}
         for one in self._fresh(ranked, history.known)[: self.climbs]:
-            self._climb(one, rank, found, history.known, rng)
-        return self._fresh(list(found.values()), history.known)
+            self._climb(one, rank, by_key, history.known, rng)
+        return self._fresh(list(by_key.values()), history.known)
 
     def _climb(
         self,
         top: Ranked,
         rank: Rank,
-        found: dict[str, Ranked],
+        by_key: dict[str, Ranked],
         known: Mapping[str, Architecture],
         rng: np.random.Generator,
     ) -> None:
         for _ in range(self.steps):
-            near = distinct_candidates(self._near(top.candidate, rng), found)
+            near = distinct_candidates(self._near(top.candidate, rng), by_key)
             if not near:
                 return
             ranks = rank([one.architecture for one in near])
             valued = [Ranked(one, float(value)) for one, value in zip(near, ranks, strict=True)]
-            found.update((one.candidate.architecture.functional_key, one) for one in valued)
+            by_key.update((one.candidate.architecture.functional_key, one) for one in valued)
             fresh = self._fresh(valued, known)
             if not fresh or fresh[0].rank <= top.rank:
                 return

@@ -46,7 +46,7 @@ class KDPP:
 
     Args:
         similarity: (n, n) float64, symmetric positive semi-definite: K. See
-        `archive.kernels.covariance.spectrum.repair`.
+            `archive.kernels.covariance.spectrum.repair`.
         k: Size of the subsets, 0 to n.
 
     Attributes:

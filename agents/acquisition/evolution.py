@@ -120,7 +120,7 @@ def evolve(
 
 def best_new(ranked: Sequence[Ranked], taken: Collection[str]) -> Ranked | None:
     """Return the best candidate of a functional key not in `taken`; None if there is none."""
-    return next((found for found in ranked if found.candidate.architecture.functional_key not in taken), None)
+    return next((one for one in ranked if one.candidate.architecture.functional_key not in taken), None)
 
 
 def selection_probabilities(scores: Array) -> Array:
@@ -157,5 +157,5 @@ def mutate(space: Space, candidate: Candidate, rng: np.random.Generator) -> Cand
 
 def distinct_candidates(candidates: Sequence[Candidate], seen: Collection[str]) -> list[Candidate]:
     """Return the candidates in order, without those of seen functional keys and without duplicates."""
-    found = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
-    return [candidate for key, candidate in reversed(found.items()) if key not in seen]
+    by_key = {candidate.architecture.functional_key: candidate for candidate in reversed(candidates)}
+    return [candidate for key, candidate in reversed(by_key.items()) if key not in seen]

@@ -9,8 +9,8 @@
 |--------|------------------------------------------------------------------------------|---------------------|
 | M      | members                                                                      | scalar              |
 | p      | names of features of a component                                             | scalar              |
-| y      | the members' vectors of a component, whichever is smaller:                   |                     |
-|        | transposed and dense, or their entries (`archive.kernels.features.l1.parts.Entries`)  | (p, M) or (entries) |
+| y      | the members' vectors of a component, whichever is smaller: transposed and    |                     |
+|        | dense, or their entries (`archive.kernels.features.l1.parts.Entries`)        | (p, M) or (entries) |
 
 Measured memory: the process of a `portfolio` takes 0.35 GB for 20,000 cells of NAS-Bench-101 and 0.43 GB for 50,000, of
 which 0.15 GB is code. Rows of distances come on top, at 4 bytes a member, component and known network
@@ -90,10 +90,10 @@ class Listing:
         """Return the features of all members."""
         with self._lock:
             identity = _identity(kind)
-            found = self._features.get(identity or kind)
-            if found is None:
-                found = self._features[identity or kind] = self._kept(kind, identity)
-            return found
+            features = self._features.get(identity or kind)
+            if features is None:
+                features = self._features[identity or kind] = self._read_or_prepared(kind, identity)
+            return features
 
     def vectors(self, kind: FeatureDistance) -> list[Vectors]:
         """Return the members' vectors of each component of `kind`, see `features`."""
@@ -104,7 +104,7 @@ class Listing:
                 self._vectors[identity] = list(features.vectors(kind))
             return self._vectors[identity]
 
-    def _kept(self, kind: FeatureDistance, identity: str | None) -> Features:
+    def _read_or_prepared(self, kind: FeatureDistance, identity: str | None) -> Features:
         """Read the features of all members from the cache, or prepare and cache them."""
         if identity is None or len(self.members) < cache.WORTH:
             return Features(self.members, _prepared(kind, self.members))
@@ -138,7 +138,7 @@ class Features:
 
     def vectors(self, kind: FeatureDistance) -> Sequence[Vectors]:
         """Return the vectors of each part."""
-        # Of no members, nothing is known of the parts.
+        # Without members there are no arrays, hence no parts.
         compared = list(enumerate(kind.comparisons))[: len(self._names)]
         return [self._areas(c) if how == "line" else self._laid_out(c, how == "l2") for c, how in compared]
 
@@ -233,10 +233,10 @@ def _prepared(kind: FeatureDistance, members: Sequence[Architecture]) -> Arrays:
 
 
 def _identity(kind: FeatureDistance) -> str | None:
-    """Return what tells features of two distances apart, None where nothing does.
+    """Return a text that is equal for two distances exactly when their features are; None where there is none.
 
-    It is class and settings, of the classes of this package, whose code the cache stands for; they keep memories, not
-    settings, under names that begin with an underscore.
+    It consists of class and settings, and only classes of this package have one: the cache depends on the code of this
+    package alone. Attributes with a leading underscore are memories, not settings.
     """
     made = type(kind)
     settings = {name: value for name, value in sorted(vars(kind).items()) if not name.startswith("_")}

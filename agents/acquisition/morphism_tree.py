@@ -17,11 +17,9 @@ The paper minimises; signs are reversed here. Choices that the paper leaves open
 
 - Scores have no common unit: T is in standard deviations of the values in H.
 - Networks of H enter with their acquisition, which equals their score without noise. Noise therefore does not affect
-the
-  expansion, and any acquisition can be used, logarithmic ones included.
+  the expansion, and any acquisition can be used, logarithmic ones included.
 - Omega(f) is a random choice of `children` operations, as in the authors' code, with its values r = 0.9, T_low = 1e-4
-and
-  8 as defaults: 88 expansions, 700 networks. A network of `cnn` has several hundred operations.
+  and 8 as defaults: 88 expansions, 700 networks. A network of `cnn` has several hundred operations.
 - The best child is returned even when its acquisition does not exceed all of H, as in the authors' code.
 """
 
@@ -82,15 +80,15 @@ class MorphismMoves(Moves):
     ) -> list[Mutation]:
         """See `Moves.of`."""
         left = {name: list(rng.permutation(np.array(calls))) for name, calls in morphism.choices(architecture).items()}
-        found: dict[str, Mutation] = {}
-        while left and len(found) < n:
+        children: dict[str, Mutation] = {}
+        while left and len(children) < n:
             name = list(left)[rng.integers(len(left))]
             child = self._member(left[name].pop())
             if not left[name]:
                 del left[name]
             if child is not None and child.functional_key not in taken:
-                found.setdefault(child.functional_key, Mutation(child, (name,)))
-        return list(found.values())
+                children.setdefault(child.functional_key, Mutation(child, (name,)))
+        return list(children.values())
 
     def _member(self, call: morphism.Choice) -> Architecture | None:
         try:
@@ -159,16 +157,16 @@ class MorphismTree(CandidateGenerator):
         unit, best, temperature = _unit(values), float(values.max()), 1.0
         queue = [(-value, at, Candidate(root)) for at, (value, root) in enumerate(zip(values, roots, strict=True))]
         heapq.heapify(queue)
-        found: list[Ranked] = []
+        expanded: list[Ranked] = []
         taken = set(history.known)
         while queue and temperature > self.lowest:
             temperature *= self.decay
             for child in self._expanded(heapq.heappop(queue)[2], rank, taken, rng):
-                found.append(child)
+                expanded.append(child)
                 if accepted(child.rank, best, temperature * unit, rng):
-                    heapq.heappush(queue, (-child.rank, len(roots) + len(found), child.candidate))
+                    heapq.heappush(queue, (-child.rank, len(roots) + len(expanded), child.candidate))
                 best = max(best, child.rank)
-        return sorted(found, key=lambda one: -one.rank)[:count]
+        return sorted(expanded, key=lambda one: -one.rank)[:count]
 
     def _expanded(self, parent: Candidate, rank: Rank, taken: set[str], rng: np.random.Generator) -> list[Ranked]:
         children = [parent.after(move) for move in self.moves.of(parent.architecture, self.children, taken, rng)]

@@ -35,9 +35,8 @@ def study(
         name: Its name; an existing study is opened.
         space: The space to search, or its name; required for a new study.
         task: The task to learn [the name of the study].
-        protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one protocol are comparable:
-        the
-            name of a task's own protocol claims that its trainer would find the same values.
+        protocol: The protocol of training and measuring [TASK/own]. Only evaluations of one protocol are
+            comparable: the name of a task's own protocol claims that its trainer would find the same values.
         objective: Name of the value that is told [value].
         direction: Whether larger or smaller values are better [maximise].
         budget: Most evaluations [no limit].

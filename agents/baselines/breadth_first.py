@@ -64,8 +64,8 @@ class BreadthFirst(Agent):
             if node.functional_key in expanded or not self.space.contains(node):
                 continue
             expanded.add(node.functional_key)
-            found = self._neighbourhood.fresh(node, n - len(suggestions), taken, rng)
-            suggestions += found
-            taken.update(child.architecture.functional_key for child in found)
-            queue += [child.architecture for child in found]
+            neighbours = self._neighbourhood.fresh(node, n - len(suggestions), taken, rng)
+            suggestions += neighbours
+            taken.update(child.architecture.functional_key for child in neighbours)
+            queue += [child.architecture for child in neighbours]
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]

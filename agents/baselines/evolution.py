@@ -28,7 +28,7 @@ class Evolution(Pooled):
 
     kind = "evolution"
     info = AgentInfo(
-        summary="NASBOT's optimiser on real scores: mutations of networks, the better the likelier",
+        summary="NASBOT's optimiser on real scores: mutations of evaluated networks, good ones more often",
         paper="Kandasamy et al., 2018 (NASBOT)",
         cost="milliseconds",
         when="baseline; cheap evaluations, many at once",
@@ -46,9 +46,9 @@ class Evolution(Pooled):
             mutation = self.space.mutate(parent, rng)
             return Suggestion(mutation.child, parent=parent, operations=mutation.operations)
 
-        found = draw_new(mutant, n, taken)
-        seen = {*taken, *(suggestion.architecture.functional_key for suggestion in found)}
-        return [*found, *samples(self.space, n - len(found), seen, rng)]
+        mutants = draw_new(mutant, n, taken)
+        known = {*taken, *(suggestion.architecture.functional_key for suggestion in mutants)}
+        return [*mutants, *samples(self.space, n - len(mutants), known, rng)]
 
     def _parents(self, history: History, rng: np.random.Generator) -> tuple[list[Architecture], Array]:
         finished = [seen for seen in history.usable if self.space.contains(seen.architecture)]

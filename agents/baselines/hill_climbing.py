@@ -58,18 +58,18 @@ class HillClimbing(Agent):
         taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
         issued = len(history.usable) + len(history.pending) + len(suggestions)
         while len(suggestions) < n:
-            generation, born = divmod(max(issued - self.n_initial, 0), self.children)
-            count = min(self.children - born, n - len(suggestions))
+            generation, issued_children = divmod(max(issued - self.n_initial, 0), self.children)
+            count = min(self.children - issued_children, n - len(suggestions))
             parent = self._parent(history, self.n_initial + generation * self.children)
-            found = [] if parent is None else self._offspring(parent, count, taken, rng)
-            if len(found) < count:
+            children = [] if parent is None else self._offspring(parent, count, taken, rng)
+            if len(children) < count:
                 # No evaluation is finished, or all neighbours of the parent are known: SEAS would end.
-                rest = {*taken, *(child.architecture.functional_key for child in found)}
-                found += samples(self.space, count - len(found), rest, rng)
-            suggestions += found
-            taken.update(child.architecture.functional_key for child in found)
-            issued += len(found)
-            if len(found) < count:
+                rest = {*taken, *(child.architecture.functional_key for child in children)}
+                children += samples(self.space, count - len(children), rest, rng)
+            suggestions += children
+            taken.update(child.architecture.functional_key for child in children)
+            issued += len(children)
+            if len(children) < count:
                 break
         return suggestions
 

@@ -1,7 +1,7 @@
 """Local search, a strong baseline on small spaces (White et al., 2020; Ottelander et al., 2020).
 
     symbol   meaning                                                              here
-    v_i      current network of the climb                                         `_stand`
+    v_i      current network of the climb                                         `current`
     N(v_i)   all networks one modification away                                   `Neighbourhood`
 
 A climb starts at the best of some random networks. In the paper's Algorithm 1 all of N(v_i) is evaluated, then v_{i+1}
@@ -65,9 +65,9 @@ class LocalSearch(Agent):
             climb = seen[begin:]
             if begin and len(climb) + len(history.pending) < self.n_initial:
                 break
-            found, end = self._climb(climb, n - len(suggestions), taken, rng)
-            suggestions += found
-            taken.update(child.architecture.functional_key for child in found)
+            neighbours, end = self._climb(climb, n - len(suggestions), taken, rng)
+            suggestions += neighbours
+            taken.update(child.architecture.functional_key for child in neighbours)
             begin += end
         # A new climb, or no evaluation is finished, or all reachable networks are known.
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
@@ -77,15 +77,15 @@ class LocalSearch(Agent):
     ) -> tuple[list[Suggestion], int]:
         """Return up to n unknown neighbours; if they are fewer, also the number of evaluations of the climb."""
         starts = climb[: max(self.n_initial, 1)] if self.full else climb
-        stand = max(starts, key=lambda one: one.score)
+        current = max(starts, key=lambda one: one.score)
         while True:
-            found = self._neighbourhood.fresh(stand.architecture, n, taken, rng)
-            if len(found) == n:
-                return found, 0
-            around = {m.child.functional_key for m in self._neighbourhood.all(stand.architecture)}
-            around.add(stand.architecture.functional_key)
+            neighbours = self._neighbourhood.fresh(current.architecture, n, taken, rng)
+            if len(neighbours) == n:
+                return neighbours, 0
+            around = {m.child.functional_key for m in self._neighbourhood.all(current.architecture)}
+            around.add(current.architecture.functional_key)
             end = 1 + max(at for at, one in enumerate(climb) if one.architecture.functional_key in around)
             best = max((one for one in climb if one.architecture.functional_key in around), key=lambda one: one.score)
-            if found or best.score <= stand.score:
-                return found, max(end, len(starts) if self.full else end)
-            stand = best
+            if neighbours or best.score <= current.score:
+                return neighbours, max(end, len(starts) if self.full else end)
+            current = best

@@ -54,22 +54,22 @@ class Neighbourhood:
         Returns:
             n neighbours; fewer only where no more exist.
         """
-        found: dict[str, Suggestion] = {}
+        suggestions: dict[str, Suggestion] = {}
         if len(architecture.layers) > _LAYERS and architecture not in self._listed:
             for _ in range(_DRAWS + 4 * n):
-                _add(found, self.space.mutate(architecture, rng), architecture, taken)
-                if len(found) == n:
-                    return list(found.values())
+                _add(suggestions, self.space.mutate(architecture, rng), architecture, taken)
+                if len(suggestions) == n:
+                    return list(suggestions.values())
         every = self.all(architecture)
         for at in rng.permutation(len(every)):
-            if len(found) >= n:
+            if len(suggestions) >= n:
                 break
-            _add(found, every[at], architecture, taken)
-        return list(found.values())
+            _add(suggestions, every[at], architecture, taken)
+        return list(suggestions.values())
 
 
-def _add(found: dict[str, Suggestion], mutation: Mutation, parent: Architecture, taken: Collection[str]) -> None:
+def _add(suggestions: dict[str, Suggestion], mutation: Mutation, parent: Architecture, taken: Collection[str]) -> None:
     key = mutation.child.functional_key
     # A table without a neighbour draws another network, which is none.
     if len(mutation.operations) == 1 and mutation.operations != ("draw",) and key not in taken:
-        found.setdefault(key, Suggestion(mutation.child, parent=parent, operations=mutation.operations))
+        suggestions.setdefault(key, Suggestion(mutation.child, parent=parent, operations=mutation.operations))

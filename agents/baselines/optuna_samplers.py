@@ -30,7 +30,7 @@ _MISSES = 30
 
 
 class OptunaAgent(Agent):
-    """An Optuna study in memory: `tell` for the whole history, then `ask`.
+    """An Optuna study in memory, filled with the whole history at every call, and asked for new trials.
 
     Every decision is a categorical parameter, pending proposals are running trials. A draw that is no member, or is
     known, is rejected and repeated. Networks without decisions, the branched ones of `cnn` and `mlp`, are left out.
@@ -61,25 +61,26 @@ class OptunaAgent(Agent):
         """See `Agent.propose`."""
         check_count(n)
         with _quiet(self._optuna):
-            found = self._asked(self._told(history, int(rng.integers(2**31))), history, n)
-        taken = {*history.known, *found}
-        suggestions = [Suggestion(architecture) for architecture in found.values()]
-        return [*suggestions, *samples(self.space, n - len(found), taken, rng)]
+            networks = self._draws(self._study(history, int(rng.integers(2**31))), history, n)
+        taken = {*history.known, *networks}
+        suggestions = [Suggestion(architecture) for architecture in networks.values()]
+        return [*suggestions, *samples(self.space, n - len(networks), taken, rng)]
 
     @abstractmethod
     def _sampler(self, seed: int) -> optuna.samplers.BaseSampler:
         """Return the sampler."""
 
-    def _told(self, history: History, seed: int) -> optuna.Study:
+    def _study(self, history: History, seed: int) -> optuna.Study:
+        """Return a study in memory with the history as its trials."""
         study: optuna.Study = self._optuna.create_study(direction="maximize", sampler=self._sampler(seed))
         state = self._optuna.trial.TrialState
         for seen in history.usable:
-            self._tell(study, seen.architecture, state=state.COMPLETE, value=seen.score)
+            self._add_trial(study, seen.architecture, state=state.COMPLETE, value=seen.score)
         for pending in history.pending:
-            self._tell(study, pending.architecture, state=state.RUNNING)
+            self._add_trial(study, pending.architecture, state=state.RUNNING)
         return study
 
-    def _tell(self, study: optuna.Study, architecture: Architecture, **result: Any) -> None:
+    def _add_trial(self, study: optuna.Study, architecture: Architecture, **result: Any) -> None:
         made = self._decisions.encode(architecture)
         if made is None:
             return
@@ -94,19 +95,20 @@ class OptunaAgent(Agent):
         pairs = zip(self._decisions.decisions, full, strict=True)
         return {decision.name: decision.choices[at] for decision, at in pairs if at != ABSENT}
 
-    def _asked(self, study: optuna.Study, history: History, n: int) -> dict[str, Architecture]:
-        found: dict[str, Architecture] = {}
+    def _draws(self, study: optuna.Study, history: History, n: int) -> dict[str, Architecture]:
+        """Return up to n new networks that the sampler draws, by functional key."""
+        networks: dict[str, Architecture] = {}
         misses = 0
-        while len(found) < n and misses < _MISSES:
+        while len(networks) < n and misses < _MISSES:
             trial = study.ask()
             drawn = self._decisions.decode(self._drawn(trial))
-            if drawn is None or drawn.functional_key in history.known or drawn.functional_key in found:
+            if drawn is None or drawn.functional_key in history.known or drawn.functional_key in networks:
                 # A rejected draw stays a running trial, which counts as a bad one: the densities of a few decisions
                 # have so sharp a maximum that the sampler would otherwise repeat the draw.
                 misses += 1
                 continue
-            found[drawn.functional_key] = drawn
-        return found
+            networks[drawn.functional_key] = drawn
+        return networks
 
     def _drawn(self, trial: optuna.Trial) -> Vector:
         made: list[int] = []

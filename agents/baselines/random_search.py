@@ -56,11 +56,11 @@ class Rand(Pooled):
         suggestions: list[Suggestion] = []
         known = dict(taken)
         while len(suggestions) < n:
-            found = best_new(wander(self.space, list(known.values()), rng), known)
-            if found is None:
+            best = best_new(wander(self.space, list(known.values()), rng), known)
+            if best is None:
                 # All chains of mutations end in known networks; those that remain, if any, are farther away.
                 return [*suggestions, *samples(self.space, n - len(suggestions), known, rng)]
-            child = found.candidate
+            child = best.candidate
             suggestions.append(Suggestion(child.architecture, parent=child.parent, operations=child.operations))
             known[child.architecture.functional_key] = child.architecture
         return suggestions

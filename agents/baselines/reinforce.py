@@ -75,20 +75,20 @@ class Reinforce(Agent):
         probabilities = [softmax(logits) for logits in self.policy(history)]
 
         def draw() -> Suggestion | None:
-            found = self._decisions.decode(self._drawn(probabilities, rng))
-            return None if found is None else Suggestion(found)
+            network = self._decisions.decode(self._drawn(probabilities, rng))
+            return None if network is None else Suggestion(network)
 
-        found = draw_new(draw, n, history.known)
-        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in found)}
-        return [*found, *samples(self.space, n - len(found), taken, rng)]
+        suggestions = draw_new(draw, n, history.known)
+        taken = {*history.known, *(suggestion.architecture.functional_key for suggestion in suggestions)}
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def policy(self, history: History) -> list[Array]:
         """Return the logits of every decision after all finished evaluations, (choices,) float64 each."""
         scores = np.array([seen.score for seen in history.usable], dtype=np.float64)
         scale = float(scores.std()) if self.standardise and len(scores) else 1.0
-        told = [(self._decisions.encode(seen.architecture), seen.score / (scale or 1.0)) for seen in history.usable]
-        known = ((made, reward) for made, reward in told if made is not None)
-        return replayed(self._decisions.decisions, known, self.learning_rate, self.momentum)
+        draws = [(self._decisions.encode(seen.architecture), seen.score / (scale or 1.0)) for seen in history.usable]
+        rewarded = ((made, reward) for made, reward in draws if made is not None)
+        return replayed(self._decisions.decisions, rewarded, self.learning_rate, self.momentum)
 
     def _drawn(self, probabilities: Sequence[Array], rng: np.random.Generator) -> Vector:
         made: list[int] = []
@@ -98,12 +98,12 @@ class Reinforce(Agent):
 
 
 def replayed(
-    decisions: Sequence[Decision], told: Iterable[tuple[Vector, float]], learning_rate: float, momentum: float
+    decisions: Sequence[Decision], rewarded: Iterable[tuple[Vector, float]], learning_rate: float, momentum: float
 ) -> list[Array]:
     """Return the logits after one update for each pair of decisions made and reward, in order."""
     logits = [np.zeros(len(decision.choices)) for decision in decisions]
     numerator = denominator = 0.0
-    for made, reward in told:
+    for made, reward in rewarded:
         numerator = momentum * numerator + (1.0 - momentum) * reward
         denominator = momentum * denominator + 1.0 - momentum
         advantage = reward - numerator / denominator

@@ -79,10 +79,10 @@ class TreeBO(Agent):
         pending = [*history.pending, *(Pending(suggestion.architecture) for suggestion in suggestions)]
         model = self._learn(history, pending, rng) if len(suggestions) < n else None
         while model is not None and len(suggestions) < n:
-            found = self._choose(model, taken, rng)
-            if found is None:
+            chosen = self._choose(model, taken, rng)
+            if chosen is None:
                 break
-            made, suggestion = found
+            made, suggestion = chosen
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
             model = model.hallucinate([made])
@@ -90,14 +90,14 @@ class TreeBO(Agent):
         return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
 
     def _learn(self, history: History, pending: Sequence[Pending], rng: np.random.Generator) -> FittedTree | None:
-        told = [(self._decisions.encode(seen.architecture), seen.score) for seen in history.usable]
-        known = [(made, score) for made, score in told if made is not None]
+        encoded = [(self._decisions.encode(seen.architecture), seen.score) for seen in history.usable]
+        known = [(made, score) for made, score in encoded if made is not None]
         if not known:
             return None
         scores = np.array([score for _, score in known], dtype=np.float64)
-        believed = [self._decisions.encode(one.architecture) for one in pending]
+        fantasies = [self._decisions.encode(one.architecture) for one in pending]
         fitted = fit(self._features, [made for made, _ in known], scores, rng)
-        return fitted.hallucinate([made for made in believed if made is not None])
+        return fitted.hallucinate([made for made in fantasies if made is not None])
 
     def _choose(
         self, model: FittedTree, taken: Collection[str], rng: np.random.Generator
@@ -107,11 +107,11 @@ class TreeBO(Agent):
         for leaf in list(dict.fromkeys(made[: self._decisions.roots] for made in valued))[:_LEAVES]:
             inside = {made: rank for made, rank in valued.items() if made[: self._decisions.roots] == leaf}
             for made, rank in list(self._climbed(model, inside, rng).items())[:_DECODED]:
-                found = self._decisions.decode(made)
-                if found is not None and found.functional_key not in taken:
-                    belief = model.posterior([made])
-                    value, mean, std = self._acquisition.value(rank), float(belief.mean[0]), float(belief.std[0])
-                    return made, Suggestion(found, acquisition=value, mean=mean, std=std)
+                network = self._decisions.decode(made)
+                if network is not None and network.functional_key not in taken:
+                    posterior = model.posterior([made])
+                    value, mean, std = self._acquisition.value(rank), float(posterior.mean[0]), float(posterior.std[0])
+                    return made, Suggestion(network, acquisition=value, mean=mean, std=std)
         return None
 
     def _candidates(self, model: FittedTree, rng: np.random.Generator) -> list[Vector]:
@@ -130,14 +130,14 @@ class TreeBO(Agent):
     def _climbed(self, model: FittedTree, inside: dict[Vector, float], rng: np.random.Generator) -> dict[Vector, float]:
         """Return all decisions of one leaf that the local search ranked, best first."""
         for start in list(inside)[: self.climbs]:
-            stand = start
+            current = start
             for _ in range(_ROUNDS):
-                around = self._valued(model, [made for made in self._changes(stand, rng) if made not in inside], rng)
+                around = self._valued(model, [made for made in self._changes(current, rng) if made not in inside], rng)
                 inside = {**inside, **around}
-                best = next(iter(around), stand)
-                if inside[best] <= inside[stand]:
+                best = next(iter(around), current)
+                if inside[best] <= inside[current]:
                     break
-                stand = best
+                current = best
         return _best_first(inside)
 
     def _changes(self, made: Vector, rng: np.random.Generator) -> list[Vector]:

@@ -41,7 +41,7 @@ MODELS = ("arc", "separate", "padded", "linear")
 _RANDOM, _BEST, _VARIATIONS = 1000, 8, 25
 _SCALES = (0.3, 0.2, 0.1, 0.1, 0.05, 0.05, 0.03, 0.02)
 # Number of ranked configurations checked for a new one within the limits of the space.
-_LOOKED_AT = 60
+_CHECKED = 60
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Arc(Agent):
     known network, one layer gets a few more or fewer units.
 
     Args:
-        space: `mlp`; depth 0 is left out where the space wants a hidden layer.
+        space: `mlp`; depth 0 is left out where the space requires a hidden layer.
         n_random: Number of usable evaluations before the first of the model.
         preset: `default` or `paper`; the following settings have its values where they are None.
         model: `arc`, or a baseline of the poster: `separate` (a Gaussian process for each depth), `padded` (absent
@@ -136,10 +136,10 @@ class Arc(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        told = [(self._domain.encode(one.architecture, one.hyperparameters), one.score) for one in history.usable]
-        seen = [(codes, score) for codes, score in told if codes is not None]
-        open_ = [self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending]
-        pending = [codes for codes in open_ if codes is not None]
+        finished = [(self._domain.encode(one.architecture, one.hyperparameters), one.score) for one in history.usable]
+        seen = [(codes, score) for codes, score in finished if codes is not None]
+        unfinished = [self._domain.encode(one.architecture, one.hyperparameters) for one in history.pending]
+        pending = [codes for codes in unfinished if codes is not None]
         taken = set(history.known)
         missing = self.n_random - len(seen) - len(pending)
         suggestions = self._random(min(n, max(missing, 0) if seen else n), taken, rng)
@@ -152,15 +152,15 @@ class Arc(Agent):
         return [*suggestions, *draw_samples(self.space, n - len(suggestions), taken, rng)]
 
     def _random(self, n: int, taken: Collection[str], rng: np.random.Generator) -> list[Suggestion]:
-        found: dict[str, Suggestion] = {}
-        drawn = self._domain.sample(n + _LOOKED_AT, rng) if n else ()
+        suggestions: dict[str, Suggestion] = {}
+        drawn = self._domain.sample(n + _CHECKED, rng) if n else ()
         for codes in drawn:
-            if len(found) == n:
+            if len(suggestions) == n:
                 break
-            suggestion = self._new(codes, {*taken, *found})
+            suggestion = self._new(codes, {*taken, *suggestions})
             if suggestion is not None:
-                found[suggestion.architecture.functional_key] = suggestion
-        return list(found.values())
+                suggestions[suggestion.architecture.functional_key] = suggestion
+        return list(suggestions.values())
 
     def _modelled(
         self,
@@ -172,19 +172,19 @@ class Arc(Agent):
     ) -> list[Suggestion]:
         codes, scores = np.array([codes for codes, _ in seen]), np.array([score for _, score in seen])
         scale = self._transform.learn(scores)
-        belief = self._learn(codes, scale.standardise(scores), rng)
+        model = self._learn(codes, scale.standardise(scores), rng)
         if pending:
-            belief = belief.hallucinate(np.array(pending))
+            model = model.hallucinate(np.array(pending))
         starts = codes[np.argsort(-scores, kind="stable")[:_BEST]]
         suggestions: list[Suggestion] = []
         taken = set(taken)
         while len(suggestions) < n:
-            suggestion = self._best(partial(_posterior, belief, scale), starts, taken, rng)
+            suggestion = self._best(partial(_posterior, model, scale), starts, taken, rng)
             if suggestion is None:
                 break
             suggestions.append(suggestion)
             taken.add(suggestion.architecture.functional_key)
-            belief = belief.hallucinate(self._encoded(suggestion)[None])
+            model = model.hallucinate(self._encoded(suggestion)[None])
         return suggestions
 
     def _learn(self, codes: Array, values: Array, rng: np.random.Generator) -> FittedConditional:
@@ -212,7 +212,7 @@ class Arc(Agent):
             made = self._domain.vary(np.repeat(pool[order], _VARIATIONS, axis=0), step, rng)
             pool = np.vstack([pool, made])
             ranks = np.concatenate([ranks, self._acquisition.rank(posterior(made), rng)])
-        for at in np.argsort(-ranks, kind="stable")[:_LOOKED_AT]:
+        for at in np.argsort(-ranks, kind="stable")[:_CHECKED]:
             suggestion = self._new(pool[at], taken)
             if suggestion is not None:
                 return self._valued(suggestion, posterior, rng)
@@ -220,14 +220,17 @@ class Arc(Agent):
 
     def _valued(self, made: Suggestion, posterior: Posteriors, rng: np.random.Generator) -> Suggestion:
         """Return the suggestion with the posterior of exactly its network and hyperparameters."""
-        believed = posterior(self._encoded(made)[None])
-        rank = float(self._acquisition.rank(believed, rng)[0])
-        expected = believed.in_scores()
+        own = posterior(self._encoded(made)[None])
+        rank = float(self._acquisition.rank(own, rng)[0])
+        expected = own.in_scores()
         mean, std = float(expected.mean[0]), float(expected.std[0])
         return replace(made, acquisition=self._acquisition.value(rank), mean=mean, std=std)
 
     def _new(self, codes: Array, taken: Collection[str]) -> Suggestion | None:
-        """Return the configuration as a suggestion, with other units where its network is known; None if none fits."""
+        """Return the configuration as a suggestion, with other units where its network is known.
+
+        None where it exceeds the limits of the space, or all its neighbours are known.
+        """
         for other in self._domain.renewed(codes):
             architecture, hyperparameters = self._domain.decode(other)
             if not self.space.contains(architecture):
@@ -238,16 +241,16 @@ class Arc(Agent):
 
     def _encoded(self, suggestion: Suggestion) -> Array:
         codes = self._domain.encode(suggestion.architecture, suggestion.hyperparameters)
-        assert codes is not None, "what the domain makes it can read"
+        assert codes is not None, "a suggestion outside the domain"
         return codes
 
 
-def _posterior(belief: FittedConditional, scale: Scale, codes: Array) -> Posterior:
+def _posterior(model: FittedConditional, scale: Scale, codes: Array) -> Posterior:
     """Return the posterior of the transformed scores of (m, D) codes."""
-    found, centre, spread = belief.posterior(codes), scale.centre, scale.spread
+    standardised, centre, spread = model.posterior(codes), scale.centre, scale.spread
     return Posterior(
-        means=centre + spread * found.means,
-        variances=spread**2 * found.variances,
-        best=centre + spread * found.best,
-        scales=(scale,) * len(found.means),
+        means=centre + spread * standardised.means,
+        variances=spread**2 * standardised.variances,
+        best=centre + spread * standardised.best,
+        scales=(scale,) * len(standardised.means),
     )

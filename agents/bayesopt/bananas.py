@@ -90,7 +90,7 @@ class Bananas(ModelBased):
 
     kind = "bananas"
     info = AgentInfo(
-        summary="ensemble of five networks on paths, neighbourhoods and cell profiles; UCB over the whole space",
+        summary="ensemble of five networks on paths, neighbourhoods and topology features; UCB over the whole space",
         preset="path encoding, mutations of the best, one ranking for a batch",
         paper="White et al., 2021 (BANANAS)",
         cost="O(n), one training of the ensemble a batch",
@@ -111,8 +111,9 @@ class Bananas(ModelBased):
         ensemble = Ensemble(encoding(space, options.preset), choices.members, choices.layers, choices.width)
         ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
         source = candidate_generators.get(choices.candidates, space)
-        found = Method(OutcomeTransformed(ensemble, outcome_transforms.get(choices.transform)), ranked_by, source, rule)
-        super().__init__(space, options.n_initial, with_transfer(space, options.preset, found))
+        surrogate = OutcomeTransformed(ensemble, outcome_transforms.get(choices.transform))
+        method = Method(surrogate, ranked_by, source, rule)
+        super().__init__(space, options.n_initial, with_transfer(space, options.preset, method))
 
 
 def encoding(space: Space, preset: str) -> EmbeddedDistance:

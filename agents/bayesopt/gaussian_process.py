@@ -124,13 +124,13 @@ def ranking(acquisition: str, kappa: float, rule: str, **settings: Any) -> tuple
     """Return the acquisition that ranks candidates, and the batch rule with its settings."""
     if acquisition == "ts":
         acquisition, rule = "ucb", "thompson"
-    found = acquisitions.get(acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
-    given: dict[str, Any] = {
-        "top": {"acquisition": found},
-        "believer": {"acquisition": found},
+    ranked_by = acquisitions.get(acquisition, **({"kappa": kappa} if acquisition == "ucb" else {}))
+    of_rule: dict[str, Any] = {
+        "top": {"acquisition": ranked_by},
+        "believer": {"acquisition": ranked_by},
         "bucb": {"kappa": kappa},
     }
-    return found, batch.get(rule, **given.get(rule, {}), **settings)
+    return ranked_by, batch.get(rule, **of_rule.get(rule, {}), **settings)
 
 
 @final
@@ -148,7 +148,7 @@ class KernelSearch(ModelBased):
     info = AgentInfo(
         summary="Gaussian process on any kernel, with any acquisition and batch rule",
         preset="UCB, maximum likelihood, a pool of 100 candidates; the same for all gp-*",
-        paper="all of them",
+        paper="White et al., 2021; Nguyen et al., 2021",
         cost="O(n^3)",
         when="a kernel of your own, or another acquisition or batch rule",
     )

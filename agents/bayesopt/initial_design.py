@@ -48,23 +48,24 @@ def alc_design(
     Returns:
         At most `count` positions in R, by descending reduction of variance; fewer where R has no more.
     """
-    left = _left(reference, known, pairwise, covariance)
-    noise = NOISE * float(left.diagonal().mean()) or NOISE
+    remaining = _conditional_covariance(reference, known, pairwise, covariance)
+    noise = NOISE * float(remaining.diagonal().mean()) or NOISE
     free = np.ones(len(reference), bool)
     chosen: list[int] = []
     while len(chosen) < min(count, len(reference)):
-        gains = np.square(left).sum(axis=0) / (np.maximum(left.diagonal(), 0.0) + noise)
+        gains = np.square(remaining).sum(axis=0) / (np.maximum(remaining.diagonal(), 0.0) + noise)
         best = int(np.argmax(np.where(free, gains, -np.inf)))
         chosen.append(best)
         free[best] = False
-        column = left[:, best].copy()
-        left = left - np.outer(column, column) / (max(column[best], 0.0) + noise)
+        column = remaining[:, best].copy()
+        remaining = remaining - np.outer(column, column) / (max(column[best], 0.0) + noise)
     return chosen
 
 
-def _left(
+def _conditional_covariance(
     reference: Sequence[Architecture], known: Sequence[Architecture], pairwise: Pairwise, covariance: Covariance
 ) -> Array:
+    """Return C: (r, r) float64."""
     inner = pairwise.distances(reference).stack
     theta = covariance.bounds(inner).mean(axis=1)
     prior: Array = covariance.value(inner, theta)

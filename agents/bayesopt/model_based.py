@@ -105,11 +105,11 @@ class ModelBased(Agent):
         return [*suggestions, *samples(self.space, missing, history.known, rng)] if missing else suggestions
 
     def _first(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
-        transfer, found, initial = self.method.transfer, list[Suggestion](), None
+        transfer, opening, initial = self.method.transfer, list[Suggestion](), None
         if transfer is not None:
-            found, initial = transfer.first(history, self.method.source, n, rng)
+            opening, initial = transfer.first(history, self.method.source, n, rng)
         initial = self.n_initial if initial is None else min(self.n_initial, initial)
-        return [*found, *first_of_pool(self.space, history.with_pending(found), initial, n - len(found), rng)]
+        return [*opening, *first_of_pool(self.space, history.with_pending(opening), initial, n - len(opening), rng)]
 
     def _choose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         model = self._learn(history, rng)
@@ -137,11 +137,11 @@ class ModelBased(Agent):
     def _suggest(self, chosen: Sequence[Ranked], model: Fitted) -> list[Suggestion]:
         expected = model.posterior([one.candidate.architecture.functional for one in chosen]).in_scores()
         means, stds = expected.mean, expected.std
-        followed = model.task_correlations()
+        correlations = model.task_correlations()
         return [
             Suggestion(
                 one.candidate.architecture,
-                coupling=followed,
+                coupling=correlations,
                 acquisition=self.method.acquisition.value(one.rank),
                 mean=float(means[at]),
                 std=float(stds[at]),

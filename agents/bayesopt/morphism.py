@@ -4,8 +4,8 @@
 |-------------------------|-------------------------|----------------------------------|-----------------------|
 | kernel                  | `edit`: exp(-gamma d)   | `bourgain`: exp(-rho^2), eq. (2) | ranks cells better    |
 | layers                  | `attributes`            | `width`, eq. (5)                 | conv3 is near conv5   |
-| alpha, gamma            | fitted, with the noise  | 1, 1, noise variance 1e-4        | the paper has no unit |
-| transform               | `compress-below-median` | `standardise`                    | outliers are bad ones |
+| alpha, gamma            | fitted, with the noise  | 1, 1, noise variance 1e-4        | no unit in the paper  |
+| transform               | `compress-below-median` | `standardise`                    | outliers score badly  |
 | lam                     | 1, eq. (3)              | the same                         | the authors' code     |
 | kappa                   | 2.576, eq. (9)          | the same                         | the authors' code     |
 | decay, lowest, children | 0.9, 1e-4, 8            | the same                         | the authors' code     |

@@ -2,9 +2,10 @@
 
 | kernel     | covariance                       | validity                                                      |
 |------------|----------------------------------|---------------------------------------------------------------|
-| `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean (`kernels.bourgain`) |
-| `edit`     | alpha exp(-gamma d)              | indefinite: repaired by `kernels.spectrum` at every fit       |
+| `bourgain` | alpha exp(-gamma rho^2), eq. (2) | positive semi-definite: rho is Euclidean                      |
+| `edit`     | alpha exp(-gamma d)              | indefinite: repaired at every fit                             |
 
+The embedding is that of `archive.kernels.distances.bourgain`, the repair that of `archive.kernels.covariance.spectrum`.
 The reference sets of the Bourgain embedding are fitted networks; others are embedded by their distances to these.
 """
 
@@ -69,7 +70,7 @@ class EmbeddedMetric:
         distances = pairwise.distances(self.rows).stack[0]
         self.embedding = Bourgain.fit(distances, repeats=repeats)
         coordinates = zip(self.rows, self.embedding.coordinates, strict=True)
-        self._coordinates = {row.key: found for row, found in coordinates}
+        self._coordinates = {row.key: point for row, point in coordinates}
 
     def distances(self, first: Sequence[Architecture], second: Sequence[Architecture] | None = None) -> Components:
         """Return rho of all pairs: Components of shape (1, m, n), without a normalised form."""

@@ -34,12 +34,11 @@ from archive.agents.acquisition import batch, candidate_generators
 from archive.agents.acquisition.functions import UpperConfidenceBound
 from archive.agents.base import Agent, AgentInfo, History, Suggestion, check_count, distinct
 from archive.agents.baselines.random_search import samples
-from archive.agents.bayesopt.gaussian_process import PRESETS, ranking
+from archive.agents.bayesopt.gaussian_process import ranking
 from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.model_based import Method, ModelBased
-from archive.agents.bayesopt.portfolio_members import Model, defaults, is_cheap, model
+from archive.agents.bayesopt.portfolio_members import defaults, is_cheap, member_model
 from archive.agents.recorded import record
-from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.stacking import StackedGP
 from archive.agents.transfer.coordinator import Transfer
 from archive.architecture.graph import Architecture
@@ -79,8 +78,8 @@ class Portfolio(Agent):
 
     kind = "portfolio"
     info = AgentInfo(
-        summary="several surrogates on one history, weighted by how well each has predicted it",
-        paper="this archive's own",
+        summary="stacked Gaussian processes on several kernels, weighted by leave-one-out density; log EI",
+        paper="this archive; stacking: Yao et al., 2018",
         cost="the sum of its members",
         when="spaces of which no surrogate is known to be the best",
         transfers=True,
@@ -112,15 +111,15 @@ class Portfolio(Agent):
         names = self.members or defaults(space)
         source = candidate_generators.get(candidates, space, cheap=all(is_cheap(name, space) for name in names))
         listing = candidate_generators.listing_of(source)
-        models = [model(name, space, listing) for name in names]
+        models = [member_model(name, space, listing) for name in names]
         # A design needs distances of hundreds of networks that are never evaluated: those of `structure` are cheap.
-        self._drawing = model("structure", space, listing)
-        committee = StackedGP(
-            [_member(one, transform) for one in models for transform in self.transforms or TRANSFORMS], prior
+        self._design_model = member_model("structure", space, listing)
+        stacked = StackedGP(
+            [model.surrogate(transform) for model in models for transform in self.transforms or TRANSFORMS], prior
         )
         ranked_by, rule = ranking(acquisition, kappa, batch_rule)
         self._transfer = Transfer(space, dict(zip(names, models, strict=True)), listing)
-        method = Method(committee, ranked_by, source, rule, transfer=self._transfer)
+        method = Method(stacked, ranked_by, source, rule, transfer=self._transfer)
         greedy = replace(method, acquisition=EXPECTATION, rule=batch.get("believer", acquisition=EXPECTATION))
         self._search, self._greedy = ModelBased(space, 0, method), ModelBased(space, 0, greedy)
 
@@ -169,7 +168,11 @@ class Portfolio(Agent):
             return []
         known = [one.functional for one in history.known.values()]
         chosen = alc_design(
-            [one.functional for one in reference], known, count, self._drawing.pairwise, self._drawing.covariance
+            [one.functional for one in reference],
+            known,
+            count,
+            self._design_model.pairwise,
+            self._design_model.covariance,
         )
         return [Suggestion(reference[at]) for at in chosen]
 
@@ -182,12 +185,6 @@ class Portfolio(Agent):
         return distinct([*self.space.initial_pool(rng), *drawn_networks], taken)
 
 
-def _member(model: Model, transform: str) -> DistanceGP:
-    learnt = PRESETS["default"]
-    learning = replace(learnt.learning, prior=model.prior)
-    return DistanceGP(model.pairwise, model.covariance, learning, noise=learnt.noise, transform=transform)
-
-
 def _listed(names: Sequence[str] | str | None) -> list[str] | None:
-    # A text is a sequence of letters too, which no caller means.
+    # A string is a sequence, too: of letters.
     return None if names is None else [names] if isinstance(names, str) else list(names)

@@ -1,17 +1,17 @@
 """Members of a portfolio: the distances of each model, and their covariance.
 
-| member     | distances                                                      | covariance             | on          |
-|------------|----------------------------------------------------------------|------------------------|-------------|
-| `features` | Weisfeiler-Lehman squared, counts of paths and of operations   | exp(-sum_i beta_i d_i) | cells       |
-| `sums`     | the same                                                       | a sum, one term each   | cells       |
-| `subtrees` | Weisfeiler-Lehman squared: a Gaussian kernel of neighbourhoods | exp(-beta d)           | all spaces  |
-| `paths`    | counts of paths and of operations                              | exp(-sum_i beta_i d_i) | cells       |
-| `ngrams`   | tree-Wasserstein: 1-, 2- and 3-grams, degrees, sizes           | exp(-sum_i beta_i d_i) | all spaces  |
-| `outline`  | topology: depths and number of paths, size                     | exp(-sum_i beta_i d_i) | all spaces  |
-| `structure`| Weisfeiler-Lehman squared and topology                         | exp(-sum_i beta_i d_i) | all spaces  |
-| `otmann`   | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
+| member      | distances                                                      | covariance             | on          |
+|-------------|----------------------------------------------------------------|------------------------|-------------|
+| `features`  | Weisfeiler-Lehman squared, counts of paths and of operations   | exp(-sum_i beta_i d_i) | cells       |
+| `sums`      | the same                                                       | a sum, one term each   | cells       |
+| `subtrees`  | Weisfeiler-Lehman squared: a Gaussian kernel of neighbourhoods | exp(-beta d)           | all spaces  |
+| `paths`     | counts of paths and of operations                              | exp(-sum_i beta_i d_i) | cells       |
+| `ngrams`    | tree-Wasserstein: 1-, 2- and 3-grams, degrees, sizes           | exp(-sum_i beta_i d_i) | all spaces  |
+| `topology`  | topology features: depths and number of paths, size            | exp(-sum_i beta_i d_i) | all spaces  |
+| `structure` | Weisfeiler-Lehman squared and topology features                | exp(-sum_i beta_i d_i) | all spaces  |
+| `otmann`    | OTMANN                                                         | NASBOT, eq. (4)        | cnn and mlp |
 
-On cells the default is `subtrees`, `outline` and `structure`: local patterns, depth with width and size, and both. A
+On cells the default is `subtrees`, `topology` and `structure`: local patterns, depth with width and size, and both. A
 mixture averages their disagreements, whereas a single model of all distances was overconfident. With `ngrams` as a
 fourth member, twenty searches of NAS-Bench-101 had a regret of 0.10 points after 50 evaluations instead of 0.20; on
 NAS-Bench-201 they found the best cell after 38 and 40 evaluations instead of 34 and 33.
@@ -23,14 +23,16 @@ to cells of promising operations with another wiring.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, final
 
 import numpy as np
 
 from archive.agents.acquisition.listing import Listing
+from archive.agents.bayesopt.gaussian_process import PRESETS
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
+from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.length_scale_prior import DimensionScaledPrior
 from archive.architecture.graph import Architecture
 from archive.errors import UnknownNameError
@@ -45,8 +47,8 @@ from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.spaces.base import Space
 
-CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "outline", "structure")
-NETWORK_MEMBERS = ("subtrees", "ngrams", "outline", "structure", "otmann")
+CELL_MEMBERS = ("features", "sums", "subtrees", "paths", "ngrams", "topology", "structure")
+NETWORK_MEMBERS = ("subtrees", "ngrams", "topology", "structure", "otmann")
 """Names of the members, for cells and for networks whose layers have units."""
 
 WIDE, NARROW = 0.25, 0.12
@@ -55,7 +57,7 @@ information about the relative weights of several distances, and searches with t
 
 
 @dataclass(frozen=True)
-class Model:
+class MemberModel:
     """Distances, covariance and prior of a member.
 
     Attributes:
@@ -70,10 +72,20 @@ class Model:
     cheap: bool
     prior: float
 
+    def surrogate(self, transform: str) -> DistanceGP:
+        """Return the Gaussian process of the member, with the inference of the preset `default` of `gp`.
+
+        Args:
+            transform: A name of `archive.agents.surrogates.outcome_transforms`.
+        """
+        preset = PRESETS["default"]
+        learning = replace(preset.learning, prior=self.prior)
+        return DistanceGP(self.pairwise, self.covariance, learning, noise=preset.noise, transform=transform)
+
 
 def defaults(space: Space) -> tuple[str, ...]:
     """Return the names of a portfolio's default members."""
-    return ("subtrees", "outline", "structure") if space.is_cell else ("subtrees", "ngrams", "otmann")
+    return ("subtrees", "topology", "structure") if space.is_cell else ("subtrees", "ngrams", "otmann")
 
 
 def is_cheap(member: str, space: Space) -> bool:
@@ -85,13 +97,13 @@ def is_cheap(member: str, space: Space) -> bool:
     return all(kind.cheap_rows for kind in _distances(member, space))
 
 
-def model(member: str, space: Space, listing: Listing | None = None) -> Model:
-    """Return a member's model.
+def member_model(member: str, space: Space, listing: Listing | None = None) -> MemberModel:
+    """Return the model of a member.
 
     Args:
         member: Its name.
         space: The search space.
-        listing: The networks of a listed space; models share it.
+        listing: The networks of a listed space; the models of an agent share it.
 
     Raises:
         UnknownNameError: The space has no such member.
@@ -104,8 +116,8 @@ def model(member: str, space: Space, listing: Listing | None = None) -> Model:
     else:
         covariance = kinds[0].default_covariance() if len(kinds) == 1 else PowerExponentialARD(powers)
         covariance = DimensionScaledPrior(covariance, len(powers))
-    prior = NARROW if member in ("outline", "structure") else WIDE
-    return Model(CachedDistances(kinds, listing if cheap else None), covariance, cheap, prior)
+    prior = NARROW if member in ("topology", "structure") else WIDE
+    return MemberModel(CachedDistances(kinds, listing if cheap else None), covariance, cheap, prior)
 
 
 def _distances(member: str, space: Space) -> list[Distance[Any]]:
@@ -116,7 +128,7 @@ def _distances(member: str, space: Space) -> list[Distance[Any]]:
         return [TreeWasserstein((1, 2, 3), sizes=True, functional=True)]
     if member == "otmann":
         return [OTMANN()]
-    if member == "outline":
+    if member == "topology":
         return [TopologyFeatures()]
     subtrees: list[Distance[Any]] = [WeisfeilerLehman(attributes=not space.is_cell)]
     if member == "subtrees":

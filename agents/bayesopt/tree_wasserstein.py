@@ -27,7 +27,7 @@ The defaults of both agents were chosen on NAS-Bench-201: comparisons with the p
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 from archive.agents.base import AgentInfo
 from archive.agents.bayesopt.gaussian_process import PRESETS, method
@@ -42,6 +42,17 @@ from archive.kernels.features.topology import TopologyFeatures
 from archive.spaces.base import Space
 
 
+class QualityPreset(NamedTuple):
+    """Values of a preset of `tw-kdpp`; a setting that is None keeps them. See `TreeWassersteinKdpp`."""
+
+    quality: str
+    weight: float
+    shortlist: int
+
+
+QUALITY = {"default": QualityPreset("ei", 5.0, 30), "paper": QualityPreset("mean", 1.0, 100)}
+
+
 @final
 class TreeWassersteinSearch(ModelBased):
     """Bayesian optimisation with the tree-Wasserstein distance (algorithm 1, sequential).
@@ -54,7 +65,7 @@ class TreeWassersteinSearch(ModelBased):
 
     kind = "tw"
     info = AgentInfo(
-        summary="Gaussian process on tree-Wasserstein distances and sizes, of cells on paths and profiles too; EI",
+        summary="Gaussian process on tree-Wasserstein distances and sizes, of cells also on path counts and topology; EI",
         preset="tree-Wasserstein distance of 2-grams alone; UCB",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3)",
@@ -66,8 +77,8 @@ class TreeWassersteinSearch(ModelBased):
         """Look the names up."""
         lengths = list(n) if isinstance(n, Iterable) else n
         record(self, n=lengths)
-        found = method(space, distances(space, options.preset, lengths), choose(PRESETS, options))
-        super().__init__(space, options.n_initial, with_transfer(space, options.preset, found))
+        search = method(space, distances(space, options.preset, lengths), choose(PRESETS, options))
+        super().__init__(space, options.n_initial, with_transfer(space, options.preset, search))
 
 
 @final
@@ -109,20 +120,16 @@ class TreeWassersteinKdpp(ModelBased):
         """Look the names up."""
         lengths = list(n) if isinstance(n, Iterable) else n
         record(self, n=lengths)
-        ours = QUALITY["paper" if options.preset == "paper" else "default"]
-        found = method(
+        batch = QUALITY["paper" if options.preset == "paper" else "default"]
+        search = method(
             space,
             distances(space, options.preset, lengths),
             choose(PRESETS, options, batch_rule="quality-kdpp"),
-            shortlist=ours[2] if shortlist is None else shortlist,
-            quality=quality or ours[0],
-            weight=ours[1] if weight is None else weight,
+            shortlist=batch.shortlist if shortlist is None else shortlist,
+            quality=quality or batch.quality,
+            weight=batch.weight if weight is None else weight,
         )
-        super().__init__(space, options.n_initial, with_transfer(space, options.preset, found))
-
-
-QUALITY = {"default": ("ei", 5.0, 30), "paper": ("mean", 1.0, 100)}
-"""Quality, its weight and the length of the short list, by preset."""
+        super().__init__(space, options.n_initial, with_transfer(space, options.preset, search))
 
 
 def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[Distance[Any]]:

@@ -81,5 +81,5 @@ def _largest_error(rng: np.random.Generator) -> float:
     process = KDPP(similarity, 3)
     subsets = list(itertools.combinations(range(7), 3))
     determinants = np.array([np.linalg.det(similarity[np.ix_(subset, subset)]) for subset in subsets])
-    found = np.exp([process.log_probability(subset) for subset in subsets])
-    return float(np.abs(found - determinants / determinants.sum()).max())
+    probabilities = np.exp([process.log_probability(subset) for subset in subsets])
+    return float(np.abs(probabilities - determinants / determinants.sum()).max())

@@ -79,12 +79,12 @@ class Medians:
 
 
 def jobs(
-    who: Contestant, study: Study, answer: Callable[..., Result], *, seeds: int, budget: int, run: str
+    contestant: Contestant, study: Study, answer: Callable[..., Result], *, seeds: int, budget: int, run: str
 ) -> list[StudyJob]:
     """Return a search for each seed.
 
     Args:
-        who: The contestant.
+        contestant: The agent of all searches.
         study: Task, protocol, space, objective and direction of all searches.
         answer: Evaluation of a network, from its architecture and the study's seed as `seed`; it can be pickled.
         seeds: Number of seeds.
@@ -92,7 +92,7 @@ def jobs(
         run: Name of the run.
     """
     return [
-        StudyJob(who, _problem(study, partial(answer, seed=seed)), seed, budget, batch=1, starts=0, run=run)
+        StudyJob(contestant, _problem(study, partial(answer, seed=seed)), seed, budget, batch=1, starts=0, run=run)
         for seed in range(seeds)
     ]
 
@@ -131,17 +131,17 @@ def _problem(study: Study, answer: Callable[..., Result]) -> Problem:
 
 def _row(archive: Archive, job: StudyJob) -> SeedGain | None:
     snapshot = archive.studies.snapshot(job.study.name)
-    found = gain(archive, snapshot)
-    if found is None:
+    own = gain(archive, snapshot)
+    if own is None:
         return None
     evaluated = [view for view in snapshot.proposals if view.state.evaluated]
     return SeedGain(
         seed=job.seed,
-        initial=found.initial,
-        initial_best=found.initial_best,
-        best=found.best,
-        gain=found.gain,
-        found_at=found.found_at,
+        initial=own.initial,
+        initial_best=own.initial_best,
+        best=own.best,
+        gain=own.gain,
+        found_at=own.found_at,
         evaluations=len(evaluated),
         seconds=sum(view.seconds or 0.0 for view in evaluated),
     )

@@ -49,18 +49,18 @@ def measure(
         seed: Seed of the points, the scores and the starts.
     """
     points = Points(observations + candidates + 1, seed)
-    seen, asked = points.networks[:observations], points.networks[observations:-1]
+    seen, queries = points.networks[:observations], points.networks[observations:-1]
     scores, rng = points.scores[:observations], np.random.default_rng(seed)
     surrogate = DistanceGP(points, exponential(len(COORDINATES)), MarginalLikelihood(STARTS))
     fit_seconds, fitted = _median(lambda: surrogate.fit(seen, scores, rng), repeats)
-    posterior_seconds, _ = _median(lambda: fitted.posterior(asked), repeats)
+    posterior_seconds, _ = _median(lambda: fitted.posterior(queries), repeats)
     last, score = points.networks[-1:], points.scores[-1:]
     observe_seconds, _ = _median(lambda: fitted.observe(last, score).processes[0].weights, repeats)
     naive = _Naive(points, fitted)
     everything = np.arange(observations)
     size = f"{observations} observations, {len(COORDINATES)} components"
-    found = [
-        *_agreement(points, fitted, seen, asked[:100]),
+    figures = [
+        *_agreement(points, fitted, seen, queries[:100]),
         Figure(f"fit, {size}", fit_seconds, "s", "<= 2", _scikit_seconds(points, everything, scores, seed)),
         Figure(
             f"posterior of {candidates} after {observations}",
@@ -77,18 +77,18 @@ def measure(
             1e3 * _reference(lambda: naive.weights(np.append(everything, len(points.networks) - 1))),
         ),
     ]
-    return found + (_many(many, seed) if many else [])
+    return figures + (_many(many, seed) if many else [])
 
 
 class Points:
     """Random points as architectures, with their distances and noisy scores.
 
     Args:
-        count: How many.
-        seed: Of all that is random.
+        count: Number of points.
+        seed: Seed of points and scores.
 
     Attributes:
-        networks: One a point, all different.
+        networks: One network for each point, all different.
         scores: (count,) float64.
     """
 
@@ -140,31 +140,31 @@ class _Naive:
     def weights(self, rows: NDArray[np.int64]) -> Array:
         return self.inverse(rows) @ self.values[rows]
 
-    def posterior(self, rows: NDArray[np.int64], asked: NDArray[np.int64]) -> list[tuple[float, float]]:
-        inverse, found = self.inverse(rows), []
-        for at in asked:
+    def posterior(self, rows: NDArray[np.int64], queries: NDArray[np.int64]) -> list[tuple[float, float]]:
+        inverse, moments = self.inverse(rows), []
+        for at in queries:
             cross = self.covariance(rows, np.array([at]))[:, 0]
             mean = float(cross @ inverse @ self.values[rows])
-            found.append((mean, float(self.theta[0] - cross @ inverse @ cross)))
-        return found
+            moments.append((mean, float(self.theta[0] - cross @ inverse @ cross)))
+        return moments
 
 
 def _agreement(
-    points: Points, fitted: FittedGP, seen: Sequence[Architecture], asked: Sequence[Architecture]
+    points: Points, fitted: FittedGP, seen: Sequence[Architecture], queries: Sequence[Architecture]
 ) -> list[Figure]:
-    rows, columns = points.positions(seen).astype(float)[:, None], points.positions(asked).astype(float)[:, None]
+    rows, columns = points.positions(seen).astype(float)[:, None], points.positions(queries).astype(float)[:, None]
     theta, values = fitted.thetas[0], fitted.scale.standardise(points.scores[: len(seen)])
-    theirs = _scikit(points, theta, optimizer=None).fit(rows, values)
-    mean, std = theirs.predict(columns, return_std=True)
+    reference = _scikit(points, theta, optimizer=None).fit(rows, values)
+    mean, std = reference.predict(columns, return_std=True)
     # scikit-learn's is the deviation of a noisy value.
     std = np.sqrt(np.clip(std**2 - np.exp(theta[-1]), 0.0, None))
-    posterior = fitted.posterior(asked)
-    ours = fitted.scale.standardise(posterior.mean), posterior.std / fitted.scale.spread
-    likelihood = abs(fitted.log_likelihoods[0] - theirs.log_marginal_likelihood_value_)
+    posterior = fitted.posterior(queries)
+    own_mean, own_std = fitted.scale.standardise(posterior.mean), posterior.std / fitted.scale.spread
+    likelihood = abs(fitted.log_likelihoods[0] - reference.log_marginal_likelihood_value_)
     named = f"difference from scikit-learn, {len(seen)} observations"
     return [
-        Figure(f"mean, largest {named}", float(np.abs(ours[0] - mean).max()), "", "<= 1e-6"),
-        Figure(f"standard deviation, largest {named}", float(np.abs(ours[1] - std).max()), "", "<= 1e-6"),
+        Figure(f"mean, largest {named}", float(np.abs(own_mean - mean).max()), "", "<= 1e-6"),
+        Figure(f"standard deviation, largest {named}", float(np.abs(own_std - std).max()), "", "<= 1e-6"),
         Figure(f"log likelihood, {named}", float(likelihood), "", "<= 1e-6"),
     ]
 
@@ -224,13 +224,13 @@ def _scikit(points: Points, theta: Array, bounds: Array | None = None, **setting
 def _many(count: int, seed: int) -> list[Figure]:
     command = f"from archive.agents.benchmarks.gp import fit_alone; fit_alone({count}, {seed})"
     answer = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, text=True)
-    found = json.loads(answer.stdout.splitlines()[-1])
+    measured = json.loads(answer.stdout.splitlines()[-1])
     size = f"{count} observations, {len(COORDINATES)} components"
     # A likelihood that stores its derivatives needs distances, derivatives, K, its factor and its inverse.
     naive = (2 * len(COORDINATES) + 5) * count**2 * 8 / 2**20
     return [
-        Figure(f"fit, {size}, distances included", found["seconds"], "s"),
-        Figure(f"peak memory of a process that fits {size}", found["mebibytes"], "MiB", "<= 4096", naive),
+        Figure(f"fit, {size}, distances included", measured["seconds"], "s"),
+        Figure(f"peak memory of a process that fits {size}", measured["mebibytes"], "MiB", "<= 4096", naive),
     ]
 
 

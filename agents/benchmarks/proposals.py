@@ -1,8 +1,8 @@
 """Benchmark of the time of agents' proposals, for `archive bench agents`.
 
-A search keeps its agent, and its history grows by one evaluation between two proposals: so an agent is called
-repeatedly, and its cache of distances counts. The cost of the first proposal of a resumed search is measured for
-NASBOT, whose distances are expensive. All times are of one process with its default number of threads.
+As in a search, one agent is called repeatedly, and its history grows by one evaluation between two proposals: distances
+of earlier calls are cached. The first proposal of a resumed search, without a cache, is measured for NASBOT, whose
+distances are expensive. All times are of one process with its default number of threads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The timed cases."""
+        """Title of the case in a report."""
         what = "one proposal" if self.batch == 1 else f"{self.batch} proposals"
         when = ", just resumed" if self.resumed else ""
         return f"{self.kind}: {what} on {self.space}, {self.observations} observations{when}"
@@ -77,11 +77,11 @@ def measure(cases: Sequence[Case] = CASES, repeats: int = 5, seed: int = 0) -> l
     Returns:
         One figure a case, in seconds.
     """
-    found = []
+    figures = []
     for case in cases:
         goal = None if case.seconds is None else f"<= {case.seconds:g}"
-        found.append(Figure(case.name, _median_seconds(case, repeats, seed), "s", goal))
-    return found
+        figures.append(Figure(case.name, _median_seconds(case, repeats, seed), "s", goal))
+    return figures
 
 
 def walk(space: Space, observations: int, rng: np.random.Generator) -> History:
@@ -89,15 +89,15 @@ def walk(space: Space, observations: int, rng: np.random.Generator) -> History:
 
     Scores are noisy and highest for networks of medium mass, so that a surrogate can learn them.
     """
-    found = {network.functional_key: network for network in space.initial_pool()[:observations]}
-    while len(found) < observations:
-        parent = list(found.values())[rng.integers(len(found))]
+    networks = {network.functional_key: network for network in space.initial_pool()[:observations]}
+    while len(networks) < observations:
+        parent = list(networks.values())[rng.integers(len(networks))]
         child = space.mutate(parent, rng).child
-        found.setdefault(child.functional_key, child)
+        networks.setdefault(child.functional_key, child)
     # A cell may have no layer.
-    masses = np.log1p([total_mass(network) for network in found.values()])
+    masses = np.log1p([total_mass(network) for network in networks.values()])
     scores = 0.9 - 0.01 * np.square(masses - masses.mean()) + 0.005 * rng.standard_normal(len(masses))
-    pairs = enumerate(zip(found.values(), scores, strict=True))
+    pairs = enumerate(zip(networks.values(), scores, strict=True))
     return History(tuple(Observation(network, float(score), f"bench#{at:05d}") for at, (network, score) in pairs))
 
 

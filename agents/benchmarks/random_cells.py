@@ -55,9 +55,9 @@ class RandomCells:
 
     def __init__(self, table: Table) -> None:
         """List every order of every cell's vertices."""
-        found = [_orders(architecture) for architecture in table.architectures]
-        codes = np.concatenate(found)
-        positions = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
+        orders = [_orders(architecture) for architecture in table.architectures]
+        codes = np.concatenate(orders)
+        positions = np.repeat(np.arange(len(orders)), [len(codes) for codes in orders])
         self._codes, first = np.unique(codes, return_index=True)
         self._positions = positions[first]
 
@@ -65,14 +65,15 @@ class RandomCells:
         """Draw `count` distinct cells of the table, which must have that many."""
         positions, adjacency = np.zeros(0, np.int64), np.zeros((0, len(_UPPER[0]) + VERTICES - 2))
         while len(positions) < count:
-            more = self._some(rng)
+            more = self._batch(rng)
             positions = np.concatenate([positions, more.positions])
             adjacency = np.concatenate([adjacency, more.adjacency])
             first = np.sort(np.unique(positions, return_index=True)[1])
             positions, adjacency = positions[first], adjacency[first]
         return Drawn(positions[:count], adjacency[:count])
 
-    def _some(self, rng: np.random.Generator) -> Drawn:
+    def _batch(self, rng: np.random.Generator) -> Drawn:
+        """Draw `_DRAWS` matrices; return those that are cells of the table, repeats included."""
         A = np.triu(rng.integers(0, 2, (_DRAWS, VERTICES, VERTICES)), 1)
         O = rng.integers(0, len(_LABELS), (_DRAWS, VERTICES))  # noqa: E741  beside A, as in the table above
         alive = _alive(A)
@@ -87,7 +88,7 @@ class RandomCells:
 
 
 def _alive(A: Integers) -> NDArray[np.bool_]:
-    """Return which vertices lie on a path from input to output; neither end does where there is none: (m, 7)."""
+    """Return whether each vertex lies on a path from input to output: (m, 7); without a path, no vertex does."""
     fed, feeding = np.zeros((2, len(A), VERTICES), bool)
     fed[:, 0] = feeding[:, -1] = True
     for v in range(1, VERTICES):
@@ -103,8 +104,8 @@ def _codes(live: Integers, O: Integers, alive: NDArray[np.bool_]) -> Integers:  
     edges = live[rows, order[:, :, None], order[:, None]][:, *_UPPER] @ (1 << np.arange(len(_UPPER[0])))
     inner = alive & (np.arange(VERTICES) > 0) & (np.arange(VERTICES) < VERTICES - 1)
     labels = np.take_along_axis(O * inner, order, axis=1) @ len(_LABELS) ** np.arange(VERTICES)
-    found: Integers = (edges * len(_LABELS) ** VERTICES + labels) * (VERTICES + 1) + alive.sum(axis=1)
-    return found
+    codes: Integers = (edges * len(_LABELS) ** VERTICES + labels) * (VERTICES + 1) + alive.sum(axis=1)
+    return codes
 
 
 def _orders(architecture: Architecture) -> Integers:

@@ -5,7 +5,7 @@ ranked. Distances within the sample are computed once a kernel, in `Block`, and 
 fit and of a prediction are those of the surrogate alone.
 
     rho   Spearman's rank correlation of the predicted means with the table's values
-    tau   Kendall's
+    tau   Kendall's rank correlation of the same
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def measure(
 
     Args:
         tasks: Names in `TASKS`.
-        chosen: Names of the surrogates; None means all.
+        chosen: Surrogates with their kernels; None means `contestants()`.
         sizes: Numbers of training networks.
         seeds: Repetitions, each with another split.
         ranked: Number of networks to rank; the sample has this number plus the largest size.
@@ -206,7 +206,7 @@ def _measured(
 
 
 def _jobs(tasks: Sequence[str], chosen: Sequence[RankedSurrogate]) -> list[Job]:
-    """Return groups that share one block of distances: tasks of one table, contestants of one kernel."""
+    """Group the measurements that share one block of distances: tasks of one table, contestants of one kernel."""
     jobs: dict[tuple[str, str], Job] = {}
     for task in tasks:
         for contestant in chosen:
@@ -218,14 +218,14 @@ def _standings(job: Job, sizes: tuple[int, ...], seeds: int, ranked: int) -> lis
     first_task, first = job[0]
     architectures, _ = sample(first_task, max(sizes) + ranked)
     block = Block(kernel_registry.get(first.kernel, **dict(first.settings)), architectures)
-    found = []
+    results = []
     for task, contestant in job:
         surrogate = surrogate_registry.get(contestant.surrogate, block.distance, block)
         scores = sample(task, max(sizes) + ranked)[1]
         for n in sizes:
             trials = [_trial(surrogate, architectures, scores, n, ranked, seed) for seed in range(seeds)]
-            found.append(_standing(task, contestant, n, trials, block.pair_microseconds))
-    return found
+            results.append(_standing(task, contestant, n, trials, block.pair_microseconds))
+    return results
 
 
 Trial = tuple[float, float, float, float]

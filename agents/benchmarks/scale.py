@@ -46,7 +46,7 @@ CURVE = {"valid_accuracy": [0.25, 0.5, 0.75, 0.875]}
 OPERATIONS = ("conv1x1-bn-relu", "conv3x3-bn-relu", "maxpool3x3")
 LAYERS = 10
 AGENT = "random"
-KINDS = ("otmann", "tree-wasserstein")
+KERNELS = ("otmann", "tree-wasserstein")
 
 # Goals in seconds: for a hundred thousand evaluations on two cores, and for one query of any size.
 LOAD, ARRAYS, QUESTION = 900.0, 5.0, 0.5
@@ -56,7 +56,7 @@ PATIENCE = 60.0
 
 
 def measure(count: int, own: Settings | None = None, notify: Callable[[str], None] = print) -> list[Figure]:
-    """Fill an archive and measure it; 100,000 take minutes.
+    """Fill an archive and measure it; 100,000 evaluations take minutes.
 
     Args:
         count: Architectures, each evaluated once.
@@ -125,8 +125,8 @@ def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[st
     names = archive.studies.names()
     share = f"<= {ARRAYS * max(count / GOAL_SIZE, 0.1):g}"
     notify("reading histories")
-    found = watch(lambda: archive.studies.observed(names))
-    yield Figure(f"history of {len(found.scores):,} evaluations into arrays", watch.seconds, "s", share)
+    observed = watch(lambda: archive.studies.observed(names))
+    yield Figure(f"history of {len(observed.scores):,} evaluations into arrays", watch.seconds, "s", share)
     new = archive.studies.create(Study("new", TASK, PROTOCOL, SPACE, budget=1_000_000))
     archive.studies.warm_start(new.name, [name for name in archive.studies.names() if name != new.name])
     watch(lambda: loop.history_of(archive, new))
@@ -140,25 +140,25 @@ def _histories(archive: Archive, count: int, watch: _Watch, notify: Callable[[st
 
 
 def _near(archive: Archive, network: Architecture, watch: _Watch, notify: Callable[[str], None]) -> Iterator[Figure]:
-    for kind in KINDS:
+    for kernel in KERNELS:
         search = Nearest(archive, notify)
-        watch(partial(search.similar, network, 10, kind))
-        yield Figure(f"ten nearest by {kind}, all prepared first", watch.seconds, "s")
-        watch(partial(search.similar, network, 10, kind))
-        yield Figure(f"ten nearest by {kind}", watch.seconds, "s", "<= 2")
+        watch(partial(search.similar, network, 10, kernel))
+        yield Figure(f"ten nearest by {kernel}, all prepared first", watch.seconds, "s")
+        watch(partial(search.similar, network, 10, kernel))
+        yield Figure(f"ten nearest by {kernel}", watch.seconds, "s", "<= 2")
 
 
 def _networks(count: int) -> list[Architecture]:
-    """Return that many different cells: chains with three shortcuts, which are numerous enough."""
+    """Return `count` different cells: chains with three shortcuts, of which there are enough."""
     rng = np.random.default_rng(0)
     chain = {(at, at + 1) for at in range(LAYERS - 1)}
-    found: dict[str, Architecture] = {}
-    while len(found) < count:
+    networks: dict[str, Architecture] = {}
+    while len(networks) < count:
         inner = [Layer(OPERATIONS[at]) for at in rng.integers(len(OPERATIONS), size=LAYERS - 2)]
         shortcuts = {tuple(sorted(rng.choice(LAYERS, 2, replace=False).tolist())) for _ in range(3)}
         network = Architecture(SPACE, [Layer("ip"), *inner, Layer("op")], sorted(chain | shortcuts))
-        found.setdefault(network.functional_key, network)
-    return list(found.values())
+        networks.setdefault(network.functional_key, network)
+    return list(networks.values())
 
 
 def _load(archive: Archive, networks: list[Architecture], notify: Callable[[str], None]) -> None:
@@ -191,8 +191,8 @@ def _ask(connection: Connection, question: str) -> bool:
 
 
 def _parameters(question: str) -> dict[str, Any]:
-    given = {"study": "scale-0", "task": TASK}
-    return {name: given[name] for name in catalogue.get(question).parameters if name in given}
+    values = {"study": "scale-0", "task": TASK}
+    return {name: values[name] for name in catalogue.get(question).parameters if name in values}
 
 
 def _bytes(folder: Path) -> int:

@@ -47,7 +47,7 @@ PAPER = {
 
 COLUMN = "val_acc_108ep"
 UNSEEN = 500
-# Later cells of the authors' code are likely larger, so that no more are drawn than needed.
+# Later cells of the authors' code are likely larger: only as many as necessary are drawn.
 UNSEEN_PUBLISHED = 100
 MEMBERS, EPOCHS, BATCH, RATE = 5, 200, 32, 0.01
 

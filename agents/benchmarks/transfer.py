@@ -1,11 +1,11 @@
 """Gain of a warm start: studies with sources from other tasks, compared with the same agent's cold starts.
 
-| scenario      | source of each study                                             | a help, or misleading |
+| scenario      | source of each study                                             | expected effect       |
 |---------------|------------------------------------------------------------------|-----------------------|
-| `searched`    | what the agent found on CIFAR-10 in 200 evaluations              | help                  |
-| `sampled`     | 50 random cells on CIFAR-10                                      | help                  |
-| `other-space` | 1,000 random cells of NAS-Bench-101                              | help                  |
-| `both`        | the last two together                                            | help                  |
+| `searched`    | a search of the agent on CIFAR-10, 200 evaluations               | helpful               |
+| `sampled`     | 50 random cells on CIFAR-10                                      | helpful               |
+| `other-space` | 1,000 random cells of NAS-Bench-101                              | helpful               |
+| `both`        | the last two together                                            | helpful               |
 | `reversed`    | as `searched`, every value with its sign changed                 | misleading            |
 | `shuffled`    | as `searched`, the values permuted among the cells               | misleading            |
 | `unrelated`   | as `other-space`, the values permuted among the cells            | misleading            |
@@ -47,7 +47,7 @@ class Recipe:
 
     Attributes:
         task: Task of its evaluations.
-        budget: How many evaluations.
+        budget: Number of evaluations.
         sampled: Whether its networks are drawn at random; else the agent searches.
         altered: `reversed` or `shuffled` values; empty for those of the table.
     """
@@ -86,20 +86,20 @@ class TransferPlan:
     """A whole comparison of warm starts.
 
     Attributes:
-        who: The agent of the targets and of searched sources.
-        problem: Gives the problem of a task, by its name.
-        scenarios: Names.
-        seeds: How often, with the seeds 0, 1, …: source and target of each have one.
-        budget: Evaluations of a target at most; it ends with the best network of the table.
+        contestant: The agent of the targets and of searched sources.
+        problem: Returns the problem of a task, by its name.
+        scenarios: Names of the scenarios.
+        seeds: Number of repetitions, with the seeds 0, 1, …, each with separate sources.
+        budget: Most evaluations of a target; it ends with the best network of the table.
         run: Name of the run.
-        shrink: What the budgets of sources are divided by, for a quick look.
+        shrink: Divisor of the budgets of sources, for a quick run.
 
     Raises:
         UnknownNameError: There is no such scenario.
         UsageError: The agent is a team, or does not learn from other tasks.
     """
 
-    who: Contestant
+    contestant: Contestant
     problem: Callable[[str], Problem]
     scenarios: Sequence[str]
     seeds: int
@@ -113,16 +113,16 @@ class TransferPlan:
             if name not in SCENARIOS:
                 raise UnknownNameError("scenario", name, SCENARIOS)
         space = self.problem(TARGET).search_space()
-        if self.who.is_team or not all(agent.transfers for agent in self.who.agents(space)):
-            raise UsageError(f"a warm start needs one agent that learns from other tasks, got {self.who.name!r}")
+        if self.contestant.is_team or not all(agent.transfers for agent in self.contestant.agents(space)):
+            raise UsageError(f"a warm start needs one agent that learns from other tasks, got {self.contestant.name!r}")
 
     def sources(self) -> list[StudyJob]:
-        """Return the source studies whose values are the tables', each once."""
-        wanted = {replace(recipe, altered=""): None for scenario in self.scenarios for recipe in SCENARIOS[scenario]}
-        return [self._source(recipe, seed) for seed in range(self.seeds) for recipe in wanted]
+        """Return the source studies with unaltered values, each once."""
+        recipes = {replace(recipe, altered=""): None for scenario in self.scenarios for recipe in SCENARIOS[scenario]}
+        return [self._source(recipe, seed) for seed in range(self.seeds) for recipe in recipes]
 
     def alterations(self) -> Iterator[tuple[StudyJob, StudyJob, str]]:
-        """Yield each source study whose values are altered, with the study it repeats, and how."""
+        """Yield each source study with altered values, the study that it repeats, and the alteration."""
         for seed in range(self.seeds):
             for scenario in self.scenarios:
                 for recipe in SCENARIOS[scenario]:
@@ -136,7 +136,7 @@ class TransferPlan:
         problem = self.problem(TARGET)
         return [
             StudyJob(
-                *(self.who, problem, seed, self.budget, 1, 0, self.run),
+                *(self.contestant, problem, seed, self.budget, 1, 0, self.run),
                 until_best=True,
                 warm="" if scenario == COLD else scenario,
                 sources=tuple(self._source(recipe, seed).study.name for recipe in recipes),
@@ -150,9 +150,9 @@ class TransferPlan:
             task = f"{problem.task}-{recipe.altered}"
             problem = replace(problem, task=task, label=f"{problem.label}-{recipe.altered}")
         budget = max(recipe.budget // self.shrink, 1)
-        who = contestant(STARTER) if recipe.sampled else self.who
+        searcher = contestant(STARTER) if recipe.sampled else self.contestant
         # Another seed than the target's, so that source and target have different initial networks.
-        return StudyJob(who, problem, 1000 + seed, budget, 1, budget if recipe.sampled else 0, self.run)
+        return StudyJob(searcher, problem, 1000 + seed, budget, 1, budget if recipe.sampled else 0, self.run)
 
 
 def alter(archive: Archive, plan: TransferPlan) -> None:
@@ -177,12 +177,12 @@ class Row(NamedTuple):
 
     Attributes:
         scenario: Its name, or `cold`.
-        seeds: How many there are.
+        seeds: Number of target studies.
         to_best: Median number of queries until the best network; None where half of them never found it.
-        slowest: The largest such number; None where one never found it.
+        slowest: The largest number of queries until the best network; None where a study never found it.
         regret: Mean regret after some numbers of queries, by number.
         excess: The largest amount by which the mean regret is above the cold one's, after 10 queries or more.
-        coupling: Mean of what the agents said last of how far the task follows the sources; None for cold ones.
+        coupling: Mean of the last estimates of the correlation with the sources; None without sources.
     """
 
     scenario: str
@@ -201,17 +201,19 @@ class Row(NamedTuple):
 def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
     """Return one row for the cold starts, then one a scenario; studies without evaluations are left out."""
     cold = _curves(archive, plan.targets(COLD))
-    found = [_row(archive, plan, COLD, cold, cold)]
+    rows = [_row(archive, plan, COLD, cold, cold)]
     for scenario in plan.scenarios:
         curves = _curves(archive, plan.targets(scenario))
         if len(curves):
-            found.append(_row(archive, plan, scenario, curves, cold))
-    return found
+            rows.append(_row(archive, plan, scenario, curves, cold))
+    return rows
 
 
 def _curves(archive: Archive, jobs: Sequence[StudyJob]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    found = [regrets(job, trace.values) for job, trace in zip(jobs, traces(archive, jobs), strict=True) if trace.values]
-    return np.array(found).reshape(len(found), -1)
+    curves = [
+        regrets(job, trace.values) for job, trace in zip(jobs, traces(archive, jobs), strict=True) if trace.values
+    ]
+    return np.array(curves).reshape(len(curves), -1)
 
 
 def _row(archive: Archive, plan: TransferPlan, scenario: str, curves: Any, cold: Any) -> Row:
@@ -230,5 +232,6 @@ def _row(archive: Archive, plan: TransferPlan, scenario: str, curves: Any, cold:
 
 
 def _coupling(archive: Archive, jobs: Sequence[StudyJob]) -> float | None:
-    found = [one.coupling for job in jobs for one in contributed(archive, job.study.name) if one.coupling is not None]
-    return float(np.mean(found)) if found else None
+    rows = (row for job in jobs for row in contributed(archive, job.study.name))
+    estimates = [row.coupling for row in rows if row.coupling is not None]
+    return float(np.mean(estimates)) if estimates else None

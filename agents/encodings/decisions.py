@@ -22,13 +22,13 @@ def decisions_of(space: Space, agent: str) -> Decisions:
     Raises:
         UsageError: The space has no decisions.
     """
-    found = space.decisions()
-    if found is None:
+    decisions = space.decisions()
+    if decisions is None:
         raise UsageError(
             f"agent {agent} needs networks made of decisions, which space {space.name} does not offer "
             "(its method decisions() returns none)"
         )
-    return found
+    return decisions
 
 
 def from_choices(decisions: Decisions, named: Mapping[str, object]) -> tuple[Architecture, dict[str, object]]:

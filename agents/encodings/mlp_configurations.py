@@ -96,11 +96,11 @@ class Perceptrons:
         values: dict[str, Any] = {"depth": len(hidden), "training": OWN if hyperparameters else PROTOCOL}
         for at, layer in enumerate(hidden, start=1):
             values |= {f"units_{at}": layer.units, f"activation_{at}": layer.op}
-        told = _by_parameter(hyperparameters, len(hidden))
-        if told is None:
+        trained_with = _by_parameter(hyperparameters, len(hidden))
+        if trained_with is None:
             return None
         codes = np.full(len(self._at), np.nan)
-        for name, value in {**values, **told}.items():
+        for name, value in {**values, **trained_with}.items():
             if name not in self._at:
                 continue
             parameter = self.parameters.parameters[self._at[name]]
@@ -235,7 +235,7 @@ def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, A
     """Return hyperparameters by parameter name; None for unknown ones, or where a layer has none."""
     places = [*map(str, range(1, depth + 1)), "output"]
     behind = ["input", *map(str, range(1, depth + 1))]
-    told: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for name, value in hyperparameters.items():
         if name not in ("learning_rate", "dropout", "max_norm"):
             return None
@@ -243,5 +243,5 @@ def _by_parameter(hyperparameters: Mapping[str, Any], depth: int) -> dict[str, A
         if len(each) != depth + 1:
             return None
         symbol = "norm" if name == "max_norm" else name
-        told |= {f"{symbol}_{at}": one for at, one in zip(behind if name == "dropout" else places, each, strict=True)}
-    return told
+        named |= {f"{symbol}_{at}": one for at, one in zip(behind if name == "dropout" else places, each, strict=True)}
+    return named

@@ -6,7 +6,7 @@
                                    a file for kernel, settings, space and archive (archive.cache)
 
 Preparing takes some hundred microseconds an architecture and is done once. The file is a cache of numbers and may be
-deleted at any time. Architectures are never removed from an archive, so that their number tells whether there are new
+deleted at any time. Architectures are never removed from an archive: their number changes exactly when there are new
 ones.
 """
 
@@ -35,7 +35,8 @@ KIND = "nearest"
 # Architectures read and prepared at a time.
 BLOCK = 5000
 
-BORN = "MATCH (m:SchemaMigration) RETURN min(m.applied) AS born"
+# Tells apart two archives that existed at one address at different times.
+CREATED = "MATCH (m:SchemaMigration) RETURN min(m.applied) AS created"
 
 # The only clause of its query: both servers then answer it without counting.
 COUNT = "MATCH (a:Architecture) RETURN count(a) AS architectures"
@@ -82,10 +83,10 @@ class IndexStore:
     def refresh(self) -> None:
         """Add the new architectures of the archive."""
         if self._count < 0:
-            born = self._archive.connection.read(lambda tx: tx.run(BORN).single(strict=True)["born"])
+            created = self._archive.connection.read(lambda tx: tx.run(CREATED).single(strict=True)["created"])
             settings = self._archive.connection.settings
             # Each user of a shared server has a separate file.
-            self._place = f"{self._identity} {settings.uri} {self._archive.connection.database} {born}"
+            self._place = f"{self._identity} {settings.uri} {self._archive.connection.database} {created}"
             self._load()
         count = self._archive.connection.read(lambda tx: int(tx.run(COUNT).single(strict=True)["architectures"]))
         if count != self._count:

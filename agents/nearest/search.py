@@ -44,10 +44,10 @@ class Neighbour:
 
     Attributes:
         key: Its key.
-        distance: How far it is.
-        layers: How many it has.
-        edges: How many it has.
-        evaluations: How many there are of it, in all studies.
+        distance: Distance from the other one.
+        layers: Number of its layers.
+        edges: Number of its edges.
+        evaluations: Number of its evaluations, in all studies.
     """
 
     key: str
@@ -84,7 +84,7 @@ def similar(
 ) -> Similar:
     """Return the architectures of an archive that are nearest to one; see `Nearest.similar` for the arguments.
 
-    The index of the archive that was asked last is kept.
+    The indexes of one archive are kept for further calls: those of the last call's.
     """
     return _nearest(archive).similar(architecture, k, kernel, **how)
 

@@ -6,7 +6,7 @@ Known networks are added one at a time, so their rows are cached: a proposal com
 | symbol | meaning                                                         | shape       |
 |--------|-----------------------------------------------------------------|-------------|
 | M      | members of the space                                            | scalar      |
-| c      | components of all distances together, in the order of the kinds | scalar      |
+| c      | components of all distances together, in their order            | scalar      |
 | rows   | distances of one known network from all members, in float32     | (c, M) each |
 """
 
@@ -42,7 +42,7 @@ class CachedDistances:
     """Distances for a Gaussian process, cached by row; threads may share one. The cache changes no result.
 
     Args:
-        distances: One or more kinds.
+        distances: One or more distances, whose components are concatenated.
         listing: All networks of the space, where they can be listed and rows are cheap.
         most_bytes: Memory for cached rows; rows of a call that needs more are not cached.
     """
@@ -60,7 +60,7 @@ class CachedDistances:
         # Room for all members, and for as many other networks.
         most = max(8192, 2 * len(self.listing))
         self.grams = [Gram(kind, max_networks=most, prepare=self._prepare(kind)) for kind in self.kinds]
-        # Rows of members are computed from laid out features if all kinds have features, else by the kinds themselves.
+        # Rows of members come from vectors of features if all distances have features, else from the distances.
         self._featured = tuple(kind for kind in self.kinds if isinstance(kind, FeatureDistance))
         self._laid_out = len(self._featured) == len(self.kinds)
         self._rows: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
@@ -129,7 +129,7 @@ class CachedDistances:
     def _inside(
         self, first: Sequence[Architecture], second: Sequence[Architecture] | None
     ) -> tuple[list[int], list[int] | None] | None:
-        """Return positions in the listing; None for small blocks, and where a network or kind is not listed."""
+        """Return positions in the listing; None for small blocks, and where a network or distance is not listed."""
         large = len(first) * len(first if second is None else second) >= LARGE
         if not large or not len(self.listing) or not all(isinstance(kind, EmbeddedDistance) for kind in self.kinds):
             return None

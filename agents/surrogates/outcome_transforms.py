@@ -45,7 +45,7 @@ SMALLEST = 1e-150
 
 
 class MonotoneMap(ABC):
-    """The function g of an outcome transform, increasing; immutable."""
+    """The function g of an outcome transform: increasing, with an inverse. Immutable."""
 
     @abstractmethod
     def __call__(self, scores: Array) -> Array:
@@ -66,7 +66,7 @@ class Scale:
     Attributes:
         centre: Mean of the transformed scores.
         spread: Their standard deviation; 1 where all scores are equal.
-        warp: g; None for the identity.
+        monotone_map: g; None for the identity.
     """
 
     centre: float

@@ -1,4 +1,4 @@
-"""Surrogates by name, with any kernel that they support: `surrogates.get("gp", "path")`."""
+"""The registry of surrogates, by name, with any kernel that they support: `registry.get("gp", "path")`."""
 
 from __future__ import annotations
 

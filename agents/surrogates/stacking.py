@@ -72,7 +72,9 @@ class StackedGP(Surrogate):
     def fit(self, architectures: Sequence[Architecture], scores: Array, rng: np.random.Generator) -> FittedStackedGP:
         """See `Surrogate.fit`."""
         fitted = tuple(member.fit(architectures, scores, rng) for member in self.members)
-        return FittedStackedGP.keep_weighty(fitted, stacking_weights(loo_log_densities(fitted, scores), self.prior))
+        return FittedStackedGP.without_negligible(
+            fitted, stacking_weights(loo_log_densities(fitted, scores), self.prior)
+        )
 
 
 @final
@@ -91,7 +93,7 @@ class FittedStackedGP(Fitted):
     stacking: Array
 
     @classmethod
-    def keep_weighty(cls, members: Sequence[FittedMember], stacking: Array) -> FittedStackedGP:
+    def without_negligible(cls, members: Sequence[FittedMember], stacking: Array) -> FittedStackedGP:
         """Drop members of negligible weight and renormalise the weights of the others."""
         kept = np.flatnonzero(stacking >= min(LEAST_WEIGHT, float(stacking.max()))).tolist()
         chosen = tuple(members[at] for at in kept)

@@ -144,7 +144,7 @@ class FittedSourceResidual(Fitted):
 
 def _expected(coupled: Sequence[FittedCoregionalisedGP], architectures: Sequence[Architecture]) -> Array:
     """Return e: (n,) float64."""
-    found: Array = np.mean(
+    expected: Array = np.mean(
         [one.output_scale * one.rho * one.source_model.means(architectures) for one in coupled], axis=0
     )
-    return found
+    return expected

@@ -31,7 +31,7 @@ from archive.agents.acquisition.candidate_generators import CandidateGenerator, 
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History, Suggestion
 from archive.agents.bayesopt.model_based import Method
-from archive.agents.bayesopt.portfolio_members import Model, model
+from archive.agents.bayesopt.portfolio_members import MemberModel, member_model
 from archive.agents.surrogates.base import Array, Surrogate
 from archive.agents.surrogates.gp.coregionalised import CoregionalisedGP
 from archive.agents.surrogates.gp.distance import DistanceGP
@@ -53,7 +53,7 @@ OTHER_SPACES = 12
 """Evaluations of a study after which it drops sources of other spaces. On NAS-Bench-201, with a thousand cells of
 NAS-Bench-101 as source, ten searches found the best cell after a median of 21.5; without dropping, after 33.5."""
 
-MEMBERS = ("subtrees", "outline", "structure")
+MEMBERS = ("subtrees", "topology", "structure")
 """Kernels of the source models, see `archive.agents.bayesopt.portfolio_members`: fast and positive definite on every
 space."""
 
@@ -74,7 +74,9 @@ class Transfer:
         listing: The networks of the space, where the agent already lists them.
     """
 
-    def __init__(self, space: Space, models: Mapping[str, Model] | None = None, listing: Listing | None = None) -> None:
+    def __init__(
+        self, space: Space, models: Mapping[str, MemberModel] | None = None, listing: Listing | None = None
+    ) -> None:
         """Start with an empty cache."""
         self.space = space
         self._own_models, self._listing = models or {}, listing
@@ -137,12 +139,13 @@ class Transfer:
         return [models for models in map(self._fitted, active) if models]
 
     @cached_property
-    def _models(self) -> list[Model]:
+    def _models(self) -> list[MemberModel]:
         listing = self._listing
         if listing is None and (members := members_of(self.space)) is not None:
             listing = Listing([member.functional for member in members])
         return [
-            self._own_models[name] if name in self._own_models else model(name, self.space, listing) for name in MEMBERS
+            self._own_models[name] if name in self._own_models else member_model(name, self.space, listing)
+            for name in MEMBERS
         ]
 
     def _fitted(self, group: SourceGroup) -> SourceModels:

@@ -36,9 +36,9 @@ def chosen(archive: Archive, study: Study, sources: Sources, agent: Agent | None
         agent: The agent of the search; None where it is not chosen yet: every comparable source is then eligible.
 
     Raises:
-        UnknownNameError: A source is no study of the archive. UsageError: A source is the study itself, its networks
-        cannot be compared with the study's, or the agent does not
-            transfer from other tasks.
+        UnknownNameError: A source is no study of the archive.
+        UsageError: A source is the study itself, its networks cannot be compared with the study's, or the agent does
+            not transfer from other tasks.
     """
     if sources == "all":
         others = [each for each in archive.studies.list() if each.study.name != study.name]

@@ -27,12 +27,10 @@ from numpy.typing import NDArray
 
 from archive.agents.acquisition.listing import Listing, members_of
 from archive.agents.base import History, Observation, SourceStudy
-from archive.agents.bayesopt.gaussian_process import PRESETS
-from archive.agents.bayesopt.portfolio_members import Model
+from archive.agents.bayesopt.portfolio_members import MemberModel
 from archive.agents.surrogates.base import Array
 from archive.agents.surrogates.distance_cache import CachedDistances
 from archive.agents.surrogates.gp.coregionalised import SourcePosterior
-from archive.agents.surrogates.gp.distance import DistanceGP
 from archive.agents.surrogates.gp.fitted import FittedGP
 from archive.agents.surrogates.stacking import loo_log_densities, stacking_weights
 from archive.agents.transfer.cell_vocabulary import translate
@@ -90,7 +88,7 @@ def grouped(sources: Sequence[SourceStudy]) -> list[SourceGroup]:
     return [SourceGroup(tuple(together)) for together in groups.values()]
 
 
-def learn(group: SourceGroup, space: Space, models: Sequence[Model]) -> list[SourceGP]:
+def learn(group: SourceGroup, space: Space, models: Sequence[MemberModel]) -> list[SourceGP]:
     """Fit each model to a group; returns none for too few networks or equal scores.
 
     Args:
@@ -111,7 +109,7 @@ def learn(group: SourceGroup, space: Space, models: Sequence[Model]) -> list[Sou
     fitted = []
     for one in models:
         try:
-            fitted.append(_surrogate(one).fit(networks, scores, np.random.default_rng(0)))
+            fitted.append(one.surrogate("log-regret").fit(networks, scores, np.random.default_rng(0)))
         except NumericalError:
             return []
     weights = stacking_weights(loo_log_densities(fitted, scores))
@@ -156,35 +154,37 @@ class SourceGP:
         stack = self.fitted.pairwise.distances(self._comparable(rows), self._comparable(networks)).stack
         prior: Array = self.fitted.covariance.bind(stack).value(self._theta)
         own, places = self._half(self._places(rows)), self._places(networks)
-        left = prior - own.T @ self._half(places)
+        covariances = prior - own.T @ self._half(places)
         variance = self.fitted.covariance.variance(self._theta)
         return SourcePosterior(
-            self._means(places), prior, left, variance, np.maximum(variance - self._explained(places), 0.0)
+            self._means(places), prior, covariances, variance, np.maximum(variance - self._explained(places), 0.0)
         )
 
     def _places(self, networks: Sequence[Architecture]) -> Places:
         """Return the positions of networks in the cache; the networks themselves where one is not cached."""
         known = self._position
-        found = np.array([known.get(one.key, -1) for one in networks], np.int64)
-        if (found < 0).any() or not len(found):
+        positions = np.array([known.get(one.key, -1) for one in networks], np.int64)
+        if (positions < 0).any() or not len(positions):
             return networks
         # A slice is copied several times as fast as an index array.
-        consecutive = len(found) > 1 and bool((np.diff(found) == 1).all())
-        return slice(int(found[0]), int(found[-1]) + 1) if consecutive else found
+        consecutive = len(positions) > 1 and bool((np.diff(positions) == 1).all())
+        return slice(int(positions[0]), int(positions[-1]) + 1) if consecutive else positions
 
     def _means(self, places: Places) -> Array:
         if isinstance(places, slice | np.ndarray):
             return self._all_means[places]
-        found: Array = self._half(places).T @ self._half_values
-        return found
+        means: Array = self._half(places).T @ self._half_values
+        return means
 
     def _explained(self, places: Places) -> Array:
+        """Return the reduction of the variance by the evaluations, the column sums of V^2: (m,) float64."""
         if isinstance(places, slice | np.ndarray):
             return self._all_explained[places]
-        found: Array = np.square(self._half(places)).sum(axis=0)
-        return found
+        explained: Array = np.square(self._half(places)).sum(axis=0)
+        return explained
 
     def _half(self, places: Places) -> NDArray[np.float32] | Array:
+        """Return V, from the cache where possible: (u, m)."""
         return self._all[:, places] if isinstance(places, slice | np.ndarray) else self._computed(places)
 
     @cached_property
@@ -204,13 +204,13 @@ class SourceGP:
 
     @cached_property
     def _all_means(self) -> Array:
-        found: Array = self._all.T.astype(np.float64) @ self._half_values
-        return found
+        means: Array = self._all.T.astype(np.float64) @ self._half_values
+        return means
 
     @cached_property
     def _all_explained(self) -> Array:
-        found: Array = np.square(self._all, dtype=np.float64).sum(axis=0)
-        return found
+        explained: Array = np.square(self._all, dtype=np.float64).sum(axis=0)
+        return explained
 
     def _computed(self, networks: Sequence[Architecture]) -> Array:
         stack = self.fitted.pairwise.distances(self.fitted.architectures, self._comparable(networks)).stack
@@ -225,7 +225,7 @@ class SourceGP:
         return [self._translated[one.key] for one in networks]
 
 
-def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) -> list[Model]:
+def _in_common(models: Sequence[MemberModel], members: Sequence[Architecture] | None) -> list[MemberModel]:
     """Return the models with the members of a space listed in the common vocabulary."""
     listing = None if members is None else Listing([_compared(each, True) for each in members])
     return [replace(one, pairwise=CachedDistances(one.pairwise.kinds, listing)) for one in models]
@@ -233,9 +233,3 @@ def _in_common(models: Sequence[Model], members: Sequence[Architecture] | None) 
 
 def _compared(network: Architecture, common: bool) -> Architecture:
     return (translate(network) if common else network).functional
-
-
-def _surrogate(one: Model) -> DistanceGP:
-    learnt = PRESETS["default"]
-    learning = replace(learnt.learning, prior=one.prior)
-    return DistanceGP(one.pairwise, one.covariance, learning, noise=learnt.noise, transform="log-regret")

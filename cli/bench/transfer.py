@@ -66,7 +66,7 @@ def transfer(
     from archive.api import connect
 
     plan = TransferPlan(
-        who=contestant(agent),
+        contestant=contestant(agent),
         problem=cache(table_problem),
         scenarios=list(dict.fromkeys(scenarios)) or list(SCENARIOS),
         seeds=seeds,
@@ -102,7 +102,7 @@ def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], proc
 
 def _show(plan: TransferPlan, found: Sequence[Row], as_json: bool) -> None:
     if as_json:
-        numbers = {"agent": plan.who.name, "run": plan.run, "seeds": plan.seeds, "budget": plan.budget}
+        numbers = {"agent": plan.contestant.name, "run": plan.run, "seeds": plan.seeds, "budget": plan.budget}
         print_json({**numbers, "scenarios": [row.as_dict() for row in found]})
         return
     queries = list(found[0].regret)
@@ -116,6 +116,6 @@ def _show(plan: TransferPlan, found: Sequence[Row], as_json: bool) -> None:
         ]
         for row in found
     ]
-    title = f"nb201-cifar100 by {plan.who.name}: regret (accuracy points) after queries, at most {plan.budget}"
+    title = f"nb201-cifar100 by {plan.contestant.name}: regret (accuracy points) after queries, at most {plan.budget}"
     print_table(columns, table, title=title)
     print_line()

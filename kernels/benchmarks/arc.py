@@ -13,14 +13,13 @@ import time
 import numpy as np
 
 from archive.architecture.graph import Architecture
-from archive.kernels.benchmarks.samples import best_seconds
+from archive.kernels.benchmarks.samples import SPACES, best_seconds, draw
 from archive.kernels.covariance.arc import ArcKernel
 from archive.kernels.features.arc import ArcFeatures, places
 from archive.measurement import Figure
 from archive.spaces.conditional import Categorical, Conditional, Configuration, Value, perceptrons
 
 DIFFERENCE = "<= 1e-9"
-SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 
 
 def measure(count: int = 200, seed: int = 0, pairs: int = 200) -> list[Figure]:
@@ -52,8 +51,8 @@ def _configurations(count: int, rng: np.random.Generator, pairs: int) -> list[Fi
     begin = time.thread_time()
     expected = [naive_covariance(space, sample[i], sample[j], omega.tolist(), rho.tolist()) for i, j in chosen]
     naive = (time.thread_time() - begin) / len(chosen)
-    found = kernel.value(theta, prepared)
-    difference = max(abs(found[i, j] - e) for (i, j), e in zip(chosen, expected, strict=True))
+    covariance = kernel.value(theta, prepared)
+    difference = max(abs(covariance[i, j] - e) for (i, j), e in zip(chosen, expected, strict=True))
     name = f"arc, {len(space.parameters)} hyperparameters"
     return [
         Figure(f"{name}: covariance of a pair", 1e6 * value / count**2, "us", None, 1e6 * naive),
@@ -62,18 +61,15 @@ def _configurations(count: int, rng: np.random.Generator, pairs: int) -> list[Fi
 
 
 def _architectures(name: str, count: int, rng: np.random.Generator, pairs: int) -> list[Figure]:
-    from archive import spaces
-
-    made, arc = spaces.get(name), ArcFeatures()
-    sample = [made.sample(rng) for _ in range(count)]
+    arc, sample = ArcFeatures(), draw(name, count, rng)
     prepared = [arc.prepare(network) for network in sample]
-    found = arc.distances(prepared).stack
+    stack = arc.distances(prepared).stack
     seconds = best_seconds(lambda: arc.distances(prepared))
     chosen = [tuple(int(at) for at in pair) for pair in rng.integers(count, size=(pairs, 2))]
     begin = time.thread_time()
     expected = [naive_architectures(arc, sample[i], sample[j]) for i, j in chosen]
     naive = (time.thread_time() - begin) / len(chosen)
-    difference = max(float(np.abs(found[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True))
+    difference = max(float(np.abs(stack[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True))
     return [
         Figure(f"arc, {name}: a pair", 1e6 * seconds / count**2, "us", None, 1e6 * naive),
         Figure(f"arc, {name}: largest difference from the reference", difference, "", DIFFERENCE),

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.architecture.graph import Architecture
-from archive.kernels.benchmarks.samples import best_seconds, walk
+from archive.kernels.benchmarks.samples import SPACES, best_seconds, walk
 from archive.kernels.distances.bourgain import Bourgain
 from archive.kernels.distances.edit.distance import EditDistance
 from archive.kernels.distances.edit.sequence import Sequenced
@@ -23,7 +23,6 @@ from archive.measurement import Figure
 
 Floats = NDArray[np.float64]
 
-SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 RELATIVE_ERROR = "<= 1e-9"
 
 
@@ -55,10 +54,10 @@ def reference_distance(first: Sequenced, second: Sequenced, lam: float) -> float
         above, row = row, [float(i)]
         for j, y in enumerate(two, 1):
             row.append(min(above[j] + 1, row[-1] + 1, above[j - 1] + _layer_distance(x, y)))
-    mine, others = first.skips.tolist(), second.skips.tolist()
-    cost = np.array([[_skip_distance(a, b) for b in others] for a in mine]).reshape(len(mine), len(others))
+    skips, other_skips = first.skips.tolist(), second.skips.tolist()
+    cost = np.array([[_skip_distance(a, b) for b in other_skips] for a in skips]).reshape(len(skips), len(other_skips))
     matched = float(cost[linear_sum_assignment(cost)].sum())
-    return row[-1] + lam * (matched + abs(len(mine) - len(others)))
+    return row[-1] + lam * (matched + abs(len(skips) - len(other_skips)))
 
 
 def _layers(network: Sequenced) -> list[tuple[int, float, list[float]]]:
@@ -104,20 +103,22 @@ def _naive(
     begin = time.thread_time()
     expected = np.array([reference_distance(prepared[i], prepared[j], edit.lam) for i, j in chosen])
     seconds = (time.thread_time() - begin) / len(chosen)
-    found = edit.distances(prepared).unnormalised[0]
-    ours = np.array([found[i, j] for i, j in chosen])
-    return seconds, float(np.max(np.abs(ours - expected) / np.where(expected > 0, expected, 1.0)))
+    distances = edit.distances(prepared).unnormalised[0]
+    actual = np.array([distances[i, j] for i, j in chosen])
+    return seconds, float(np.max(np.abs(actual - expected) / np.where(expected > 0, expected, 1.0)))
 
 
 def _embedding_rows(name: str, sample: Sequence[Architecture]) -> list[Figure]:
     distances = EditDistance(threads=1).distances(sample).unnormalised[0]
-    made = Bourgain.fit(distances)
+    embedding = Bourgain.fit(distances)
     seconds = best_seconds(lambda: Bourgain.fit(distances).kernel(), time.thread_time)
     title = f"bourgain, {len(sample)} {name} networks"
-    smallest = float(np.linalg.eigvalsh(made.kernel())[0])
+    smallest = float(np.linalg.eigvalsh(embedding.kernel())[0])
     raw = float(np.linalg.eigvalsh(np.exp(-(distances**2)))[0])
     return [
         Figure(f"{title}: fit and kernel", 1e3 * seconds, "ms"),
-        Figure(f"{title}: distortion, beside ln n", made.distortion(distances), "", None, float(np.log(len(sample)))),
+        Figure(
+            f"{title}: distortion, beside ln n", embedding.distortion(distances), "", None, float(np.log(len(sample)))
+        ),
         Figure(f"{title}: smallest eigenvalue, beside that of exp(-d^2)", smallest, "", ">= -1e-12", raw),
     ]

@@ -72,14 +72,14 @@ def _figures(
             expected[at] = compare(i, j)
 
     naive = best_seconds(one_by_one, repeats=3) / pairs * m * m
-    found = kernel.distances(prepared, prepared).stack[0][chosen[:, 0], chosen[:, 1]]
+    actual = kernel.distances(prepared, prepared).stack[0][chosen[:, 0], chosen[:, 1]]
     name = f"{kernel.name}, {space}"
     return [
         Figure(f"{name}: a block of {m} x {m}", block, "s", None, naive),
         Figure(f"{name}: preparing a network", 1e6 * preparing / m, "us"),
         Figure(
             f"{name}: largest difference from the reference",
-            float(np.max(np.abs(found - expected), initial=0.0)),
+            float(np.max(np.abs(actual - expected), initial=0.0)),
             "",
             f"<= {DIFFERENCE:g}",
         ),

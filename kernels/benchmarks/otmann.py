@@ -1,7 +1,8 @@
 """Benchmark of OTMANN's accuracy and speed, for `archive bench kernels`.
 
-Speeds are for one pair of networks, 4 values of nu_str and both kinds of distance at a time, amortised over a Gram
-matrix of prepared networks. Figures of one core are processor time, so that other load on the machine does not count.
+Speeds are for one pair of networks with all components (four nu_str, unnormalised and normalised), amortised over a
+Gram matrix of prepared networks. Figures of one core are processor time, so that other load on the machine does not
+count.
 The reference solves the papers' program pair by pair: numpy assembles the cost matrix of program (6), and POT's
 `ot.emd2` solves it for each nu_str.
 """
@@ -107,11 +108,13 @@ def _error_rows(known: dict[str, Architecture], distances: dict[str, Any]) -> li
             errors = []
             for space in ("cnn", "mlp"):
                 golden = distances[title][space]
-                ours = OTMANN(variant, golden["nu_str"]).distances([known[name] for name in golden["names"]])
+                golden_distances = OTMANN(variant, golden["nu_str"]).distances(
+                    [known[name] for name in golden["names"]]
+                )
                 expected = np.array([golden[kind][str(nu)] for nu in golden["nu_str"]])
                 slack = NORMALISED_DECIMALS if part else 0.0
-                found = ours.normalised if part else ours.unnormalised
-                gap = np.maximum(np.abs(found - expected) - slack, 0.0)
+                actual = golden_distances.normalised if part else golden_distances.unnormalised
+                gap = np.maximum(np.abs(actual - expected) - slack, 0.0)
                 errors.append(np.max(gap / np.where(expected > 0, expected, 1.0)))
             beyond = " beyond the nine decimals given" if part else ""
             name = f"otmann {variant}, {kind}: largest relative error{beyond}"
@@ -146,9 +149,9 @@ def _naive(
     begin = time.thread_time()
     expected = np.array([reference_distance(otmann, prepared[i], prepared[j]) for i, j in chosen])
     seconds = (time.thread_time() - begin) / len(chosen)
-    found = otmann.distances(prepared).unnormalised
-    ours = np.array([found[:, i, j] for i, j in chosen])
-    return seconds, float(np.max(np.abs(ours - expected) / np.where(expected > 0, expected, 1.0)))
+    unnormalised = otmann.distances(prepared).unnormalised
+    actual = np.array([unnormalised[:, i, j] for i, j in chosen])
+    return seconds, float(np.max(np.abs(actual - expected) / np.where(expected > 0, expected, 1.0)))
 
 
 def reference_distance(otmann: OTMANN, first: LayersWithMass, second: LayersWithMass) -> Floats:
@@ -166,9 +169,9 @@ def reference_distance(otmann: OTMANN, first: LayersWithMass, second: LayersWith
     demand = np.append(second.masses, first.masses.sum()) / total
     cost = np.ones((len(supply), len(demand)))
     cost[-1, -1] = 0.0
-    found = []
+    distances = []
     for nu in otmann.nu_str:
         # Costs of 2 and more never pay: leaving both units unmatched costs 2.
         cost[:-1, :-1] = np.minimum(label + nu * structure, 2.0)
-        found.append(total * float(ot.emd2(supply, demand, cost, numItermax=1_000_000)))
-    return np.array(found)
+        distances.append(total * float(ot.emd2(supply, demand, cost, numItermax=1_000_000)))
+    return np.array(distances)

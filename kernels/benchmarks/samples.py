@@ -13,19 +13,19 @@ from archive.architecture.graph import Architecture
 SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 
 
-def walk(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
+def walk(name: str, count: int, rng: np.random.Generator) -> list[Architecture]:
     """Return networks like those of a search: the space's initial pool, then mutations of earlier networks."""
-    made = spaces.get(space)
-    found = made.initial_pool()[:count]
-    while len(found) < count:
-        found.append(made.mutate(found[int(rng.integers(len(found)))], rng).child)
-    return found
+    space = spaces.get(name)
+    networks = space.initial_pool()[:count]
+    while len(networks) < count:
+        networks.append(space.mutate(networks[int(rng.integers(len(networks)))], rng).child)
+    return networks
 
 
-def draw(space: str, count: int, rng: np.random.Generator) -> list[Architecture]:
+def draw(name: str, count: int, rng: np.random.Generator) -> list[Architecture]:
     """Return independent draws from a space."""
-    made = spaces.get(space)
-    return [made.sample(rng) for _ in range(count)]
+    space = spaces.get(name)
+    return [space.sample(rng) for _ in range(count)]
 
 
 def relabelled(architecture: Architecture, rng: np.random.Generator) -> Architecture:

@@ -43,9 +43,9 @@ def measure(cells: int = CELLS, rows: int = 1000, pairs: int = 200, seed: int = 
     """Measure errors, seconds and memory.
 
     Args:
-        cells: How many of the 15,625 cells of NAS-Bench-201 the matrices are made of.
-        rows: Rows of the block of fewer networks against all.
-        pairs: Random pairs that the pairwise references are timed on.
+        cells: Number of cells, of the 15,625 of NAS-Bench-201.
+        rows: Number of rows of the rectangular block; its columns are all cells.
+        pairs: Number of random pairs that the pairwise references compute.
         seed: Seed of the pairs.
 
     Returns:
@@ -60,7 +60,7 @@ def measure(cells: int = CELLS, rows: int = 1000, pairs: int = 200, seed: int = 
     naive_seconds, _ = _timed(lambda i, j: _equation_2(networks[i], networks[j]), chosen)
     _transported(architectures[0], architectures[-1])  # loads the solver
     exact_seconds, exact = _timed(lambda i, j: _transported(architectures[i], architectures[j]), chosen)
-    ours = np.array([kernel.distances([networks[i]], [networks[j]]).stack[0, 0, 0] for i, j in chosen])
+    actual = np.array([kernel.distances([networks[i]], [networks[j]]).stack[0, 0, 0] for i, j in chosen])
     size = f"nasbench201, {cells:,}"
     gram = _whole_gram(cells)
     block, reference, difference = _block(kernel, networks, min(rows, cells))
@@ -68,7 +68,7 @@ def measure(cells: int = CELLS, rows: int = 1000, pairs: int = 200, seed: int = 
         Figure("tree-wasserstein, appendix F: largest error of 1, 2, 2/35, 3/35", _appendix_f(), "", ERROR),
         Figure(
             f"tree-wasserstein, nasbench201: largest error, {pairs} pairs beside linear programs",
-            _gap(ours, exact),
+            _gap(actual, exact),
             "",
             ERROR,
         ),
@@ -106,9 +106,9 @@ def measure(cells: int = CELLS, rows: int = 1000, pairs: int = 200, seed: int = 
 
 
 def nasbench201(cells: int = CELLS) -> list[Architecture]:
-    """Return the first cells of NAS-Bench-201, all of them by default."""
+    """Return evenly spaced cells of NAS-Bench-201, all of them by default."""
     texts = map("|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|".format, *zip(*product(CHOICES, repeat=6), strict=True))
-    # Evenly spaced, so that a few cells are as diverse as all.
+    # Neighbours in this order differ in one operation; evenly spaced cells are as diverse as all.
     return [from_nasbench201(text) for text in islice(texts, 0, None, max(CELLS // cells, 1))][:cells]
 
 
@@ -135,8 +135,8 @@ def _peak_bytes() -> int:
 def _whole_gram(cells: int) -> dict[str, float]:
     code = f"from {__name__} import report_whole_gram; report_whole_gram({cells})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
 
 
 def _block(kernel: TreeWasserstein, networks: Sequence[Embedded], rows: int) -> tuple[float, float, float]:
@@ -147,12 +147,12 @@ def _block(kernel: TreeWasserstein, networks: Sequence[Embedded], rows: int) -> 
     begin = time.perf_counter()
     expected = cdist(dense[:rows], dense, "cityblock")
     reference = time.perf_counter() - begin
-    best, found = np.inf, expected
+    best, actual = np.inf, expected
     for _ in range(3):
         begin = time.perf_counter()
-        found = kernel.combined(networks[:rows], networks)
+        actual = kernel.combined(networks[:rows], networks)
         best = min(best, time.perf_counter() - begin)
-    return best, reference, _gap(found, expected)
+    return best, reference, _gap(actual, expected)
 
 
 def _dense(kernel: TreeWasserstein, networks: Sequence[Embedded], at: int) -> Floats:
@@ -167,12 +167,12 @@ def _dense(kernel: TreeWasserstein, networks: Sequence[Embedded], at: int) -> Fl
 def _timed(compute: Callable[[int, int], float], pairs: NDArray[np.int64]) -> tuple[float, Floats]:
     """Return the seconds a pair and the distances."""
     begin = time.perf_counter()
-    found = [compute(i, j) for i, j in pairs.tolist()]
-    return (time.perf_counter() - begin) / len(pairs), np.array(found)
+    distances = [compute(i, j) for i, j in pairs.tolist()]
+    return (time.perf_counter() - begin) / len(pairs), np.array(distances)
 
 
-def _gap(found: Floats, expected: Floats) -> float:
-    return float(np.abs(found - expected).max(initial=0.0))
+def _gap(actual: Floats, expected: Floats) -> float:
+    return float(np.abs(actual - expected).max(initial=0.0))
 
 
 def _equation_2(x: Embedded, z: Embedded) -> float:
@@ -188,8 +188,8 @@ def _equation_2(x: Embedded, z: Embedded) -> float:
 
 def _on_a_chain(first: Mapping[str, float], second: Mapping[str, float]) -> float:
     gaps: dict[float, float] = {}
-    for sign, measure_ in ((1, first), (-1, second)):
-        for name, mass in measure_.items():
+    for sign, masses in ((1, first), (-1, second)):
+        for name, mass in masses.items():
             gaps[_place(name)] = gaps.get(_place(name), 0.0) + sign * mass
     total, level, before = 0.0, 0.0, 0.0
     for place in sorted(gaps):
@@ -242,5 +242,5 @@ def _appendix_f() -> float:
         Architecture("nasbench101", [Layer(names[letter]) for letter in word], edges)
         for word, edges in (("i1333o", x), ("i31mmo", z))
     )
-    found = TreeWasserstein().distances([first], [second]).stack[:, 0, 0]
-    return _gap(found, np.array([1, 2, 2 / 35, 3 / 35]))
+    distances = TreeWasserstein().distances([first], [second]).stack[:, 0, 0]
+    return _gap(distances, np.array([1, 2, 2 / 35, 3 / 35]))

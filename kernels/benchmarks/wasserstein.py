@@ -16,13 +16,12 @@ import numpy as np
 
 from archive.architecture.graph import Architecture
 from archive.kernels.base import Distance
-from archive.kernels.benchmarks.samples import best_seconds, draw
+from archive.kernels.benchmarks.samples import SPACES, best_seconds, draw
 from archive.kernels.distances.gromov_wasserstein import GromovWasserstein
 from archive.kernels.distances.pot import pot
 from archive.kernels.distances.wasserstein import Wasserstein
 from archive.measurement import Figure
 
-SPACES = ("cnn", "mlp", "nasbench101", "nasbench201")
 DIFFERENCE = "<= 1e-9"
 
 
@@ -51,10 +50,10 @@ def measure(networks: int = 30, seed: int = 0, pairs: int = 60) -> list[Figure]:
 def _wasserstein(space: str, sample: Sequence[Architecture], chosen: Sequence[tuple[int, int]]) -> list[Figure]:
     distance = Wasserstein(threads=1)
     prepared = [distance.prepare(network) for network in sample]
-    found = distance.distances(prepared).stack
+    stack = distance.distances(prepared).stack
     seconds = best_seconds(lambda: distance.distances(prepared), time.thread_time, repeats=5)
     reference, expected = _reference(Wasserstein(solver="pot"), sample, chosen)
-    difference = max(float(np.abs(found[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True))
+    difference = max(float(np.abs(stack[:, i, j] - e).max()) for (i, j), e in zip(chosen, expected, strict=True))
     count = len(sample) * (len(sample) - 1) / 2
     name = f"wasserstein, {space}: {len(distance.components)} nu_str"
     return [
@@ -82,5 +81,5 @@ def _reference(
 ) -> tuple[float, list[Any]]:
     """Return the mean seconds of a pair from the architectures, and the distances."""
     begin = time.thread_time()
-    found = [distance.distances([sample[i]], [sample[j]]).stack[:, 0, 0] for i, j in chosen]
-    return (time.thread_time() - begin) / len(chosen), found
+    distances = [distance.distances([sample[i]], [sample[j]]).stack[:, 0, 0] for i, j in chosen]
+    return (time.thread_time() - begin) / len(chosen), distances

@@ -15,7 +15,7 @@
 
 Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were never observed; these
 few numbers do: networks of equal depth, width and size are similar whatever their operations. They are the archive's
-own; no paper has them. The registry's name of this distance is `profile`.
+own; no paper has them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class TopologyFeatures(EmbeddedDistance):
     Preparing costs O(edges). Choose it together with a distance of local patterns: alone it distinguishes few networks.
     """
 
-    name: ClassVar[str] = "profile"
+    name: ClassVar[str] = "topology"
     norm: ClassVar[Literal["l1", "l2"]] = "l1"
 
     @property

@@ -1,4 +1,4 @@
-"""A space of cells that another package offers is searched like the built-in ones."""
+"""A space of cells from another package is searched like the built-in ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from archive import agents, spaces
 from archive.agents.base import History
 from archive.agents.bayesopt import bananas, tree_wasserstein
-from archive.agents.bayesopt.portfolio_members import defaults, model
+from archive.agents.bayesopt.portfolio_members import defaults, member_model
 from archive.agents.encodings.decisions import ABSENT, decisions_of
 from archive.agents.transfer.cell_vocabulary import comparable, translate
 from archive.architecture import codec
@@ -65,9 +65,9 @@ def test_it_is_taken_for_cells(space):
     ]
     assert defaults(space) == defaults(spaces.get("nasbench101")) != defaults(spaces.get("cnn"))
     for member in ("features", "paths", "sums"):
-        model(member, space)
+        member_model(member, space)
     with pytest.raises(UnknownNameError, match="otmann"):
-        model("otmann", space)
+        member_model("otmann", space)
     kinds = [type(one) for one in tree_wasserstein.distances(space, "default", None)]
     assert PathEncoding in kinds
     assert len(bananas.encoding(space, "default").parts) == 3
@@ -95,9 +95,9 @@ def test_cells_that_can_be_listed_need_not_say_more(space):
         def members(self):
             return some
 
-    found = Few().decisions()
-    assert found.vertices == max(len(cell.layers) for cell in some)
-    assert all(found.decode(found.encode(cell)).key == cell.key for cell in some)
+    derived = Few().decisions()
+    assert derived.vertices == max(len(cell.layers) for cell in some)
+    assert all(derived.decode(derived.encode(cell)).key == cell.key for cell in some)
     del Few.members
     assert Few().decisions() is None
 
@@ -108,8 +108,8 @@ def test_agents_learn_from_it_by_decisions(space):
     seen = {cell.functional_key: cell for cell in (space.sample(rng) for _ in range(120))}
     scores = [sum(layer.op == "pool" for layer in cell.layers) / len(cell.layers) for cell in seen.values()]
     history = History(observed(list(seen.values()), scores))
-    found = agents.get("reinforce", space).propose(history, 20, rng)
-    share = np.mean([layer.op == "pool" for one in found for layer in one.architecture.layers[1:-1]])
+    suggestions = agents.get("reinforce", space).propose(history, 20, rng)
+    share = np.mean([layer.op == "pool" for one in suggestions for layer in one.architecture.layers[1:-1]])
     assert share > 0.5
 
 
@@ -118,9 +118,9 @@ def test_its_own_tree_and_words_are_used(space):
     assert [node.name for node in paths["sep3"]] == ["convolution", "sep3"]
     assert comparable("motifs", "nasbench201")
     cell = motifs._cell(["sep3", "none-but-skip"], [(0, 1), (1, 2), (2, 3)])
-    found = translate(cell)
-    assert [layer.op for layer in found.layers] == ["ip", "conv3x3-bn-relu", "op"]
-    assert found.edges == ((0, 1), (1, 2))
+    translated = translate(cell)
+    assert [layer.op for layer in translated.layers] == ["ip", "conv3x3-bn-relu", "op"]
+    assert translated.edges == ((0, 1), (1, 2))
 
 
 SEARCH = """
@@ -146,7 +146,7 @@ except CodecError as error:
 
 
 def test_an_installed_package(tmp_path: Path):
-    """Its networks can be read before anybody has asked for the space: a trainer reads them from the archive."""
+    """Its networks can be read before the space is loaded: a trainer reads them from the archive."""
     shutil.copy(motifs.__file__, tmp_path / "some_motifs.py")
     info = tmp_path / "some_motifs-1.0.dist-info"
     info.mkdir()
@@ -155,9 +155,11 @@ def test_an_installed_package(tmp_path: Path):
     cell = Motifs().sample(np.random.default_rng(0))
     code = f"TEXT = {codec.to_json(cell)!r}\n{SEARCH}"
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert found.returncode == 0, found.stderr
-    lines = found.stdout.splitlines()
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    lines = completed.stdout.splitlines()
     assert lines[0] == f"motifs {[layer.op for layer in cell.layers]}"
     assert lines[1:4] == ["tpe motifs", "reinforce motifs", "treebo motifs"]
     assert lines[4].startswith("unknown space 'motif'")

@@ -1,8 +1,8 @@
 """Contestants of a comparison: an agent with settings, or several agents that take turns on one study.
 
-tw                                  an agent as it is
+tw                                  an agent with its defaults
 tw:preset=paper,n_initial=5         with settings
-tw+bananas:kappa=1.0+local-search   a team: one study, each learns from what all have found
+tw+bananas:kappa=1.0+local-search   a team: one study, all its evaluations in the history of each agent
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from archive.assignments import assignments
 from archive.spaces.base import Space
 
 PEERS = {"optuna-tpe": "tpe", "optuna-gp": "gp-optuna"}
-"""Further names of agents, after their authors."""
+"""Aliases of agents: the names of their libraries."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Contestant:
     """One or several agents that search a study.
 
     Attributes:
-        name: As it was asked for, with the settings.
+        name: The requested name, with the settings.
         members: One agent, or those of a team, in the order of their turns.
     """
 
@@ -65,10 +65,10 @@ class Contestant:
 def contestant(text: str) -> Contestant:
     """Return the contestant that a text `AGENT`, `AGENT:NAME=VALUE,NAME=VALUE` or `AGENT+AGENT` names.
 
-    A value that is no JSON is text as it stands. Equal settings in another order are the same contestant.
+    A value that is not JSON is a string. Equal settings in another order are the same contestant.
 
     Raises:
-        UsageError: A setting is not written so.
+        UsageError: A setting is not written `NAME=VALUE`.
         UnknownNameError: There is no such agent.
     """
     # A plus between two agents is followed by a name; others belong to a value, such as 1e+3.

@@ -22,7 +22,7 @@ def check(path: Path) -> None:
     """Check that the plot can be drawn, before hours of searches.
 
     Raises:
-        UsageError: The name of the file is none of a picture, or its folder is not there.
+        UsageError: The file name has no extension of a picture format, or its folder does not exist.
         SettingsError: matplotlib is not installed.
     """
     if path.suffix.lower() not in FORMATS:

@@ -76,7 +76,9 @@ def search_all(
         try:
             return _collect(futures, lambda ended: progress(Progress(added.value, ended)), check)
         except BrokenProcessPool:
-            raise SearchError("a process of the comparison was killed: the same command goes on") from None
+            raise SearchError(
+                "a process of the comparison was killed: run the same command again to continue"
+            ) from None
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)

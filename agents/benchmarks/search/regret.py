@@ -3,7 +3,7 @@
 | symbol | meaning                                                                                                |
 |--------|--------------------------------------------------------------------------------------------------------|
 | q      | queries: evaluations of a study so far, its random starts included                                     |
-| r(q)   | regret: how far the best of the first q values is from the best of the table, in the problem's unit    |
+| r(q)   | regret: difference of the best of the first q values from the best of the table, in the problem's unit |
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Trace(NamedTuple):
 
 
 class Regret(NamedTuple):
-    """Mean over seeds and its standard error, NaN of a single seed."""
+    """Mean over seeds and its standard error, NaN for a single seed."""
 
     mean: float
     error: float
@@ -107,7 +107,7 @@ class ContestantResult:
     @property
     def queries_to_best(self) -> float | None:
         """Median over seeds; None where half of them or more never found it."""
-        median = statistics.median(math.inf if found is None else found for found in self.to_best)
+        median = statistics.median(math.inf if queries is None else queries for queries in self.to_best)
         return median if math.isfinite(median) else None
 
     @property
@@ -144,10 +144,10 @@ def traces(archive: Archive, jobs: Sequence[StudyJob]) -> list[Trace]:
     return [_trace(job, rows[job.study.name]) for job in jobs]
 
 
-def standings(jobs: Sequence[StudyJob], found: Sequence[Trace]) -> list[ContestantResult]:
+def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[ContestantResult]:
     """Return one row a problem and contestant, in the order of the jobs; studies without evaluations are left out."""
     groups: dict[tuple[str, str, str], list[tuple[StudyJob, Trace]]] = {}
-    for job, trace in zip(jobs, found, strict=True):
+    for job, trace in zip(jobs, traces, strict=True):
         if trace.values:
             group = (job.problem.task, job.problem.protocol, job.contestant.name)
             groups.setdefault(group, []).append((job, trace))
@@ -202,13 +202,13 @@ def _standing(studies: Sequence[tuple[StudyJob, Trace]]) -> ContestantResult:
 
 
 def _regrets_by_maker(job: StudyJob, trace: Trace) -> list[tuple[str, float]]:
-    return [(who, job.problem.regret(value)) for who, value in zip(trace.makers, trace.values, strict=True)]
+    return [(maker, job.problem.regret(value)) for maker, value in zip(trace.makers, trace.values, strict=True)]
 
 
 def first_best(curve: Floats) -> int | None:
-    """Return the first query of no regret."""
-    found = np.flatnonzero(curve <= 0)
-    return int(found[0]) + 1 if len(found) else None
+    """Return the first query without regret, from 1; None where there is none."""
+    queries = np.flatnonzero(curve <= 0)
+    return int(queries[0]) + 1 if len(queries) else None
 
 
 def _median(values: Iterator[float]) -> float | None:
@@ -218,7 +218,7 @@ def _median(values: Iterator[float]) -> float | None:
 
 def by_problem(rows: Sequence[ContestantResult]) -> Mapping[tuple[str, str], list[ContestantResult]]:
     """Return the rows of each problem, by label and protocol."""
-    found: dict[tuple[str, str], list[ContestantResult]] = {}
+    problems: dict[tuple[str, str], list[ContestantResult]] = {}
     for row in rows:
-        found.setdefault((row.problem, row.protocol), []).append(row)
-    return found
+        problems.setdefault((row.problem, row.protocol), []).append(row)
+    return problems

@@ -55,15 +55,15 @@ def search(
     while not job.is_finished(past.values) and not stop():
         room = job.budget - past.evaluated
         first = not past.total and job.starts
-        who, wanted = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
+        agent, wanted = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
         began = time.process_time()
-        suggestions = who.propose(past.history, wanted, provenance.generator(study.seed, past.history))
+        suggestions = agent.propose(past.history, wanted, provenance.generator(study.seed, past.history))
         seconds = time.process_time() - began
         if not suggestions:
             return
         answered = [(suggestion, _answer(job, suggestion)) for suggestion in suggestions]
         made = archive.proposals.create(
-            *(study.name, ids[who], suggestions),
+            *(study.name, ids[agent], suggestions),
             outcomes=[outcome for _, outcome in answered],
             after=past.total,
             # Repeated proposals stay visible and are counted.
@@ -71,7 +71,7 @@ def search(
             basis={**past.basis, "wanted": wanted, **provenance.coupling(suggestions)},
             seconds=seconds,
         )
-        past.add([proposal.id for proposal in made], answered, ids[who])
+        past.add([proposal.id for proposal in made], answered, ids[agent])
         progress(len(made))
 
 

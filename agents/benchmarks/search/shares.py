@@ -19,12 +19,12 @@ class Share:
     """Counts of one agent over all studies of a contestant.
 
     Attributes:
-        agent: Its id, `starts` for the random networks that come first.
-        evaluations: Of networks that it proposed.
-        improvements: Those that were better than all before.
-        on_others: Improvements on a best that another had found.
-        bests: In how many studies it found the best of all, ties excluded: the first of equal ones counts.
-        known: Mean number of results of others that one of its proposals was made with.
+        agent: Its id; `starts` for the random networks that come first.
+        evaluations: Number of evaluations of its proposals.
+        improvements: Number of these that were better than all earlier evaluations of the study.
+        on_others: Number of improvements on the best network of another agent.
+        bests: Number of studies in which it proposed the best network, the first of equal ones.
+        known: Mean number of evaluations of other agents' proposals at its own proposals.
     """
 
     agent: str
@@ -45,13 +45,13 @@ def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
     Args:
         studies: For each study, proposer and regret of each network, in the order of evaluation.
     """
-    found: dict[str, Share] = {}
+    by_agent: dict[str, Share] = {}
     for study in studies:
         best, holder = float("inf"), None
         of_agent: dict[str, int] = {}
         for at, (agent, regret) in enumerate(study):
-            share = found.setdefault(agent, Share(agent))
-            # A running mean of what others had found by then.
+            share = by_agent.setdefault(agent, Share(agent))
+            # A running mean of the evaluations of others until then.
             others = at - of_agent.get(agent, 0)
             share.known += (others - share.known) / (share.evaluations + 1)
             share.evaluations += 1
@@ -61,8 +61,8 @@ def shares(studies: Sequence[Sequence[tuple[str, float]]]) -> tuple[Share, ...]:
                 share.on_others += holder is not None and holder != agent
                 best, holder = regret, agent
         if holder is not None:
-            found[holder].bests += 1
-    return tuple(found.values())
+            by_agent[holder].bests += 1
+    return tuple(by_agent.values())
 
 
 def maker(agent: str, number: int, starts: int) -> str:

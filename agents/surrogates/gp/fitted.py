@@ -71,10 +71,9 @@ class FittedGP(Fitted):
 
     def loo_log_densities(self) -> Array:
         """Return log p(y_i | the others) of every row, of the mixture of all sets: (u,) float64."""
-        found: Array = logsumexp([process.loo_log_densities() for process in self.processes], axis=0) - np.log(
-            self.sets
-        )
-        return found
+        summed = logsumexp([process.loo_log_densities() for process in self.processes], axis=0)
+        densities: Array = summed - np.log(self.sets)
+        return densities
 
     def posterior(self, architectures: Sequence[Architecture], *, joint: bool = False) -> Posterior:
         """See `Fitted.posterior`."""

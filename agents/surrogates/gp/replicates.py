@@ -127,8 +127,8 @@ class Replicates:
         variances = self.known + noise
         values, merged = self.merged(noise)
         gaps = self.values - (values - merged * weights)[self.rows]
-        left = (merged - merged**2 * diagonal)[self.rows]
-        return 0.5 * float(((gaps**2 + left) / variances**2 - 1.0 / variances).sum())
+        posterior = (merged - merged**2 * diagonal)[self.rows]
+        return 0.5 * float(((gaps**2 + posterior) / variances**2 - 1.0 / variances).sum())
 
     def _per_row(self, numbers: Array) -> Array:
         sums: Array = np.bincount(self.rows, numbers, len(self.keys)).astype(np.float64)

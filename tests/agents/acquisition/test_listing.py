@@ -1,4 +1,4 @@
-"""Listed members: features and distances are those that are computed without a list, from memory and from a file."""
+"""Listed members: their features and distances equal those computed without a list, from memory and from a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.listed import known, score, small_table
 KINDS = {
     "wl": lambda: kernels.get("weisfeiler-lehman"),
     "wl-normalised": lambda: kernels.get("weisfeiler-lehman", normalised=True),
-    "profile": lambda: kernels.get("profile"),
+    "topology": lambda: kernels.get("topology"),
     "path": lambda: kernels.get("path", counts=True),
     "operations": OperationCounts,
     "ngrams": lambda: TreeWasserstein((1, 2, 3), sizes=True, functional=True),
@@ -55,14 +55,14 @@ def test_features_are_those_that_are_prepared(members, name, monkeypatch):
     kind = KINDS[name]()
     prepared = [kind.prepare(member) for member in members]
     first = Listing(members)
-    # The first reads nothing, the second nothing but the file.
+    # The first listing prepares and writes, the second reads the file alone.
     one = [first.prepare(kind, member) for member in members]
     again = KINDS[name]()
     monkeypatch.setattr(type(again), "prepare", None)
     second = Listing(members)
     other = [second.prepare(again, member) for member in members]
-    for expected, *found in zip(prepared, one, other, strict=True):
-        for each in found:
+    for expected, *actual in zip(prepared, one, other, strict=True):
+        for each in actual:
             assert (each.key, each.space) == (expected.key, expected.space)
             assert [list(part.items()) for part in each.features] == [list(part.items()) for part in expected.features]
 
@@ -74,20 +74,20 @@ def test_rows_of_distances_are_those_of_the_kind_to_the_last_bit(members, name, 
     rows = [3, 17, 3, 40]
     expected = kind.distances([members[at] for at in rows], members).stack
     monkeypatch.setattr(parts, "is_dense", lambda p, entries: dense)
-    found = np.zeros_like(expected)
-    for out, vectors in zip(found, Listing(members).vectors(kind), strict=True):
+    actual = np.zeros_like(expected)
+    for out, vectors in zip(actual, Listing(members).vectors(kind), strict=True):
         vectors.rows(rows).add(1.0, False, 0, len(rows), out)
     if name == "ngrams":
         # Areas below steps on a line are summed over the places of all members, rather than of two.
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-15)
     else:
-        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(actual, expected)
 
 
 def test_networks_outside_are_prepared_one_by_one(members):
-    found = Listing(members[:30])
-    kind = kernels.get("profile")
-    assert found.prepare(kind, members[45]).features == kind.prepare(members[45]).features
+    listed = Listing(members[:30])
+    kind = kernels.get("topology")
+    assert listed.prepare(kind, members[45]).features == kind.prepare(members[45]).features
     assert not files()
 
 
@@ -127,8 +127,8 @@ def test_proposals_are_the_same_without_a_file_with_one_and_with_a_home_that_tak
     history = known(space.members()[:15])
 
     def proposed():
-        found = agents.get(name, space).propose(history, 3, np.random.default_rng(0))
-        return [(one.architecture.key, one.mean, one.std, one.acquisition) for one in found]
+        suggestions = agents.get(name, space).propose(history, 3, np.random.default_rng(0))
+        return [(one.architecture.key, one.mean, one.std, one.acquisition) for one in suggestions]
 
     first = proposed()
     assert files()
@@ -168,7 +168,7 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     assert drawn == members_of(space) and drawn != list(members[:20]) and set(drawn) <= set(members)
     assert isinstance(candidate_generators.get("auto", space), candidate_generators.SampledCandidates)
     assert isinstance(candidate_generators.get("auto", space, cheap=False), candidate_generators.EvolvedCandidates)
-    # The whole list is there for the asking.
+    # `members` by name is the whole list.
     every = candidate_generators.listing_of(candidate_generators.get("members", space))
     assert every is not None and len(every) == len(members)
     assert members_of(Chains()) is None
@@ -181,9 +181,9 @@ def test_beyond_the_limit_agents_prepare_the_draw_alone(tmp_path, name, monkeypa
     monkeypatch.setattr(Listing, "__init__", _noting(listed, Listing.__init__))
     space = small_table(tmp_path, 400)
     history = known(space.members()[:15])
-    found = agents.get(name, space).propose(history, 2, np.random.default_rng(0))
-    assert len({one.architecture.functional_key for one in found} - set(history.known)) == 2
-    assert all(space.contains(one.architecture) for one in found)
+    suggestions = agents.get(name, space).propose(history, 2, np.random.default_rng(0))
+    assert len({one.architecture.functional_key for one in suggestions} - set(history.known)) == 2
+    assert all(space.contains(one.architecture) for one in suggestions)
     assert max(listed) == 50
 
 
@@ -203,10 +203,10 @@ def test_local_search_leaves_the_draw(monkeypatch):
         return np.array([score(one) for one in networks])
 
     drawn = members_of(space)
-    found = candidate_generators.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
-    ranks = [one.rank for one in found]
+    candidates = candidate_generators.get("auto", space).candidates(History(), rank, 5, np.random.default_rng(0))
+    ranks = [one.rank for one in candidates]
     assert ranks == sorted(ranks, reverse=True)
-    assert ranks[0] > max(map(score, drawn)) and space.contains(found[0].candidate.architecture)
+    assert ranks[0] > max(map(score, drawn)) and space.contains(candidates[0].candidate.architecture)
 
 
 def test_rows_of_the_kinds_of_this_test_are_cheap():
@@ -223,7 +223,7 @@ def test_blocks_between_members_are_those_of_the_kinds_to_the_last_bit(symmetric
     plain = CachedDistances(kinds).distances(first, other).stack
     listed = CachedDistances(kinds, Listing(members))
     with monkeypatch.context() as patch:
-        # Laid out already: no network is prepared by itself.
+        # The vectors exist already: no network is prepared individually.
         patch.setattr(Gram, "distances", None)
         assert listed.distances(first, other).stack.tobytes() == plain.tobytes()
     stranger = a_stranger_to(members)
@@ -238,7 +238,7 @@ def a_stranger_to(members):
 
 
 class Sizes(Distance):
-    """How many layers two networks differ by: a kernel of another package, with rows of its own making."""
+    """Difference of the numbers of layers: a kernel of another package, without features but with cheap rows."""
 
     name = "sizes"
     cheap_rows = True

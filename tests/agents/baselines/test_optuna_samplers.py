@@ -1,4 +1,4 @@
-"""Optuna as an agent: what it is told, what it is asked, and that nothing is left behind."""
+"""Optuna's samplers as agents: the trials they receive, the draws that are kept, and no state left behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def space():
     return spaces.get("nasbench201")
 
 
-def told(space, count, seed=0):
+def cells_with_scores(space, count, seed=0):
     rng = np.random.default_rng(seed)
     every = list({cell.functional_key: cell for cell in (space.sample(rng) for _ in range(2 * count))}.values())[:count]
     return every, [sum(layer.op == "nor_conv_3x3" for layer in cell.layers) / 6 for cell in every]
@@ -33,11 +33,11 @@ def keys(suggestions):
 
 
 def test_the_study_holds_the_history(space):
-    every, scores = told(space, 6)
+    every, scores = cells_with_scores(space, 6)
     history = History(observed(every[:4], scores[:4]), tuple(Pending(cell) for cell in every[4:]))
     agent = Tpe(space)
     with _quiet(optuna):
-        study = agent._told(history, 0)
+        study = agent._study(history, 0)
     states = [trial.state.name for trial in study.get_trials()]
     assert states == ["COMPLETE"] * 4 + ["RUNNING"] * 2
     assert [trial.value for trial in study.get_trials()[:4]] == scores[:4]
@@ -47,7 +47,7 @@ def test_the_study_holds_the_history(space):
 
 
 def test_it_is_a_replay_of_the_history(space):
-    every, scores = told(space, 40)
+    every, scores = cells_with_scores(space, 40)
     history = History(observed(every, scores))
     agent = Tpe(space)
     first = agent.propose(history, 3, np.random.default_rng(5))
@@ -60,19 +60,24 @@ def test_it_is_a_replay_of_the_history(space):
 
 @pytest.mark.parametrize("config", [{}, {"multivariate": False}])
 def test_larger_scores_are_better(space, config):
-    every, scores = told(space, 60)
-    found = Tpe(space, **config).propose(History(observed(every, scores)), 8, np.random.default_rng(0))
-    mean = np.mean([sum(layer.op == "nor_conv_3x3" for layer in s.architecture.layers) / 6 for s in found])
+    every, scores = cells_with_scores(space, 60)
+    suggestions = Tpe(space, **config).propose(History(observed(every, scores)), 8, np.random.default_rng(0))
+    mean = np.mean([sum(layer.op == "nor_conv_3x3" for layer in s.architecture.layers) / 6 for s in suggestions])
     assert mean > np.mean(scores) + 0.15
 
 
 def test_samplers_are_those_of_their_names(space):
-    # The process itself is Optuna's; to run it would load torch here for nothing.
+    # The process itself is Optuna's; a run of it would load torch.
     with _quiet(optuna):
         assert type(GpOptuna(space)._sampler(0)) is optuna.samplers.GPSampler
         assert type(Tpe(space)._sampler(0)) is optuna.samplers.TPESampler
     assert (
-        len(GpOptuna(space, startup=50).propose(History(observed(*told(space, 9))), 2, np.random.default_rng(0))) == 2
+        len(
+            GpOptuna(space, startup=50).propose(
+                History(observed(*cells_with_scores(space, 9))), 2, np.random.default_rng(0)
+            )
+        )
+        == 2
     )
 
 
@@ -82,7 +87,7 @@ def test_all_trials_of_a_cell_have_all_parameters():
     agent = Tpe(space)
     history = History(observed([space.sample(rng) for _ in range(9)], np.linspace(0, 1, 9)))
     with _quiet(optuna):
-        study = agent._told(history, 0)
+        study = agent._study(history, 0)
     assert {len(trial.params) for trial in study.get_trials()} == {26}
 
 

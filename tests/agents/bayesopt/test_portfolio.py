@@ -1,4 +1,4 @@
-"""The portfolio: its members, its first networks, its units."""
+"""The portfolio: its members, its initial design, its units, its greedy proposals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archive import spaces
 from archive.agents.base import History, Pending
 from archive.agents.bayesopt.initial_design import alc_design
 from archive.agents.bayesopt.portfolio import Portfolio
-from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, model
+from archive.agents.bayesopt.portfolio_members import OperationCounts, PowerExponentialARD, defaults, member_model
 from archive.errors import UnknownNameError, UsageError
 from archive.kernels.covariance.base import Exponential, exponential
 from tests.support.gp_points import Differences, points
@@ -28,11 +28,11 @@ def keys(suggestions):
 def cells(count, seed=0):
     space = spaces.get("nasbench101")
     rng = np.random.default_rng(seed)
-    found = {}
-    while len(found) < count:
+    by_key = {}
+    while len(by_key) < count:
         cell = space.sample(rng)
-        found[cell.functional_key] = cell
-    return space, list(found.values())
+        by_key[cell.functional_key] = cell
+    return space, list(by_key.values())
 
 
 def test_powers_by_component():
@@ -43,7 +43,7 @@ def test_powers_by_component():
     np.testing.assert_allclose(raised.value(stack, theta), expected)
     np.testing.assert_array_equal(stack, before)
     assert raised.variance(theta) == pytest.approx(np.exp(0.3))
-    # A box follows the median of what is multiplied by beta.
+    # The bounds of beta follow the median of the distance raised to its power.
     np.testing.assert_allclose(raised.bounds(stack)[1], Exponential([0], 2.0).bounds(stack)[1])
     np.testing.assert_allclose(raised.bounds(stack)[2], Exponential([1], 1.0).bounds(stack)[1])
 
@@ -53,17 +53,17 @@ def test_members_of_every_space():
         space = spaces.get(name)
         rng = np.random.default_rng(0)
         for member in defaults(space):
-            found = model(member, space)
-            stack = found.pairwise.distances([space.sample(rng) for _ in range(5)]).stack
-            theta = found.covariance.bounds(stack).mean(axis=1)
-            gram = found.covariance.value(stack, theta)
-            np.testing.assert_allclose(gram.diagonal(), found.covariance.variance(theta))
+            model = member_model(member, space)
+            stack = model.pairwise.distances([space.sample(rng) for _ in range(5)]).stack
+            theta = model.covariance.bounds(stack).mean(axis=1)
+            gram = model.covariance.value(stack, theta)
+            np.testing.assert_allclose(gram.diagonal(), model.covariance.variance(theta))
             assert (gram > 0.0).all()
 
 
 def test_a_sum_likens_what_is_alike_in_one_thing():
     space, some = cells(6)
-    product, total = (model(name, space) for name in ("features", "sums"))
+    product, total = (member_model(name, space) for name in ("features", "sums"))
     assert len(total.covariance.names) == 2 * (len(product.covariance.names) - 1)
     stack = np.array([[[9.0]], [[9.0]], [[0.0]]])
     alike = [
@@ -100,7 +100,7 @@ def test_the_first_networks_tell_most():
     for size in (1, 2, 3):
         others = [left([*chosen[: size - 1], at]) for at in range(60) if at not in chosen[: size - 1]]
         assert left(chosen[:size]) == pytest.approx(min(others))
-    # What is known is not told again.
+    # Known networks are excluded.
     (second,) = alc_design(networks, [networks[chosen[0]]], 1, Differences(), covariance)
     assert second == chosen[1]
 
@@ -121,9 +121,9 @@ def test_nothing_to_learn_from_while_all_are_on_their_way():
     space, some = cells(8)
     agent = Portfolio(space, members=["subtrees"], n_design=2)
     history = History(pending=tuple(Pending(one) for one in some))
-    found = proposed(agent, history, 3)
-    assert len(keys(found)) == 3
-    assert not keys(found) & history.known.keys()
+    suggestions = proposed(agent, history, 3)
+    assert len(keys(suggestions)) == 3
+    assert not keys(suggestions) & history.known.keys()
 
 
 def test_numbers_are_scores():
@@ -144,25 +144,25 @@ def test_members_by_name():
         Portfolio(mlp, members=["paths"])
     with pytest.raises(UsageError, match="n_design must be >= 0, got -1"):
         Portfolio(mlp, n_design=-1)
-    found = Portfolio(mlp, members=("subtrees",))
-    assert found.config["members"] == Portfolio(mlp, members="subtrees").config["members"] == ["subtrees"]
-    assert keys(proposed(found, grown(mlp, 12), 2)) - grown(mlp, 12).known.keys()
+    portfolio = Portfolio(mlp, members=("subtrees",))
+    assert portfolio.config["members"] == Portfolio(mlp, members="subtrees").config["members"] == ["subtrees"]
+    assert keys(proposed(portfolio, grown(mlp, 12), 2)) - grown(mlp, 12).known.keys()
 
 
 def test_a_batch_is_of_different_networks():
     space, some = cells(14)
     history = History(observed(some[:10], range(10)), tuple(Pending(one) for one in some[10:]))
     for rule in ("believer", "quality-kdpp"):
-        found = proposed(Portfolio(space, members=["subtrees"], n_design=2, batch_rule=rule), history, 4)
-        assert len(keys(found)) == 4
-        assert not keys(found) & history.known.keys()
+        suggestions = proposed(Portfolio(space, members=["subtrees"], n_design=2, batch_rule=rule), history, 4)
+        assert len(keys(suggestions)) == 4
+        assert not keys(suggestions) & history.known.keys()
 
 
 def test_greed_when_patience_ends():
     space, some = cells(16, seed=3)
-    given = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
-    impatient, patient = (Portfolio(space, **given, patience=steps) for steps in (3, 0))
-    greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
+    settings = {"members": ["subtrees"], "n_design": 4, "candidates": "mutations"}
+    impatient, patient = (Portfolio(space, **settings, patience=steps) for steps in (3, 0))
+    greedy = Portfolio(space, **settings, patience=0, acquisition="ucb", kappa=0.0)
     # The best is the seventh: the third evaluation after it is due, and the sixth; all that were proposed count.
     scores = [0.1, 0.5, 0.2, 0.3, 0.4, 0.1, 0.9, 0.2, 0.6, 0.7, 0.3]
     told_apart = set()
@@ -177,24 +177,24 @@ def test_greed_when_patience_ends():
             tuple(rest[:failed]),
         )
         best, promising = (keys(proposed(one, history)) for one in (greedy, patient))
-        found = proposed(impatient, history)
-        assert keys(found) == (best if due else promising), (finished, pending, failed)
-        assert (found[0].acquisition is None) == due and found[0].mean is not None
+        suggestions = proposed(impatient, history)
+        assert keys(suggestions) == (best if due else promising), (finished, pending, failed)
+        assert (suggestions[0].acquisition is None) == due and suggestions[0].mean is not None
         told_apart |= {due} if best != promising else set()
     assert told_apart == {False, True}
 
 
 def test_greed_within_a_batch_and_not_within_the_design():
     space, some = cells(16)
-    given = {"members": ["subtrees"], "n_design": 10, "candidates": "mutations"}
-    impatient = Portfolio(space, **given, patience=4)
+    settings = {"members": ["subtrees"], "n_design": 10, "candidates": "mutations"}
+    impatient = Portfolio(space, **settings, patience=4)
     # The best came first, but patience begins with the design's end: after it, of eight networks two are due.
     scores = [0.9, *np.linspace(0.1, 0.6, 9)]
     history = History(observed(some[:10], scores))
-    assert keys(proposed(impatient, history)) == keys(proposed(Portfolio(space, **given, patience=0), history))
+    assert keys(proposed(impatient, history)) == keys(proposed(Portfolio(space, **settings, patience=0), history))
     batch = proposed(impatient, history, 8)
     assert len(keys(batch)) == 8
-    greedy = Portfolio(space, **given, patience=0, acquisition="ucb", kappa=0.0)
+    greedy = Portfolio(space, **settings, patience=0, acquisition="ucb", kappa=0.0)
     assert keys(batch[:2]) == keys(proposed(greedy, history, 2))
     with pytest.raises(UsageError, match="patience must be >= 0, got -1"):
         Portfolio(space, patience=-1)

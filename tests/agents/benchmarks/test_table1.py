@@ -1,4 +1,4 @@
-"""The benchmarks of the ensemble and of k-DPPs: cells as BANANAS' authors draw them, and figures that make sense."""
+"""The benchmarks of the ensemble and of k-DPPs, with cells of the distribution of BANANAS' code."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_drawn_cells_are_the_tables(table):
 def test_cells_come_as_often_as_matrices_are_drawn(table):
     # Two vertices: 36,354,501 matrices and operations of 2^21 3^5; three: a third of 12,585,537 for each label.
     rng, cells = np.random.default_rng(1), RandomCells(table)
-    found = np.bincount(np.concatenate([cells._some(rng).positions for _ in range(3)]), minlength=40)
-    assert found[0] / 60_000 == pytest.approx(0.0713, abs=0.004)
+    counts = np.bincount(np.concatenate([cells._batch(rng).positions for _ in range(3)]), minlength=40)
+    assert counts[0] / 60_000 == pytest.approx(0.0713, abs=0.004)
 
 
 def test_every_order_of_the_vertices_is_known():

@@ -1,4 +1,4 @@
-"""What agents say they expect of a network, beside what it then scores: both are scores, whatever an agent learns."""
+"""Predictions of agents beside the measured scores: both are in score units under every transform."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CASES = [
     *((kind, {}) for kind in ("bananas", "morphism", "portfolio", "tw", "tw-kdpp")),
     *((kind, {"transform": name}) for kind in ("bananas", "gp-wl") for name in TRANSFORMS),
     *((kind, {"transform": "rank-normal"}) for kind in ("morphism", "tw")),
-    *(("portfolio", {"members": ["outline"], "transforms": [name]}) for name in TRANSFORMS),
-    ("portfolio", {"members": ["outline", "structure"], "transforms": list(TRANSFORMS[1:])}),
+    *(("portfolio", {"members": ["topology"], "transforms": [name]}) for name in TRANSFORMS),
+    ("portfolio", {"members": ["topology", "structure"], "transforms": list(TRANSFORMS[1:])}),
 ]
-# Agents whose candidates are few, or whose distances take long.
+# Agents with few candidates, or with expensive distances.
 FEW = {
     "gp-wasserstein": {"candidates": "mutations"},
     "nasbot": {"samples": 2},
@@ -48,11 +48,11 @@ def history(space, scores, count=SEEN, sources=()):
 
 
 def predictions(agent, space, known, scores, n):
-    """The mean, standard deviation and score of all suggestions of which the agent says what it expects."""
+    """Mean, standard deviation and measured score of all suggestions with a prediction: (3, m)."""
     truth = {cell.functional_key: score for cell, score in zip(space.members(), scores, strict=True)}
-    made = agent.propose(known, n, np.random.default_rng(0))
-    told = [(one.mean, one.std, truth[one.architecture.functional_key]) for one in made if one.mean is not None]
-    return np.array(told, np.float64).T
+    suggestions = agent.propose(known, n, np.random.default_rng(0))
+    rows = [(one.mean, one.std, truth[one.architecture.functional_key]) for one in suggestions if one.mean is not None]
+    return np.array(rows, np.float64).T
 
 
 def check_range(means, stds, seen):
@@ -69,11 +69,11 @@ def test_held_out_cells_score_as_predicted(cells, kind, settings):
     space, values = cells
     scores, agent = values["cifar10"], agents.get(kind, space, **settings)
     rest = len(space.members()) - SEEN
-    means, stds, found = predictions(agent, space, history(space, scores), scores, rest)
+    means, stds, measured = predictions(agent, space, history(space, scores), scores, rest)
     check_range(means, stds, scores[:SEEN])
     # The tree of morphisms does not reach all cells.
     assert len(means) == rest or (kind == "morphism" and len(means) > rest // 3)
-    errors, spread = found - means, np.std(scores[:SEEN])
+    errors, spread = measured - means, np.std(scores[:SEEN])
     bad = means <= np.median(means)
     assert abs(errors[bad].mean()) < 0.3 * spread
     # Five networks that agree are no certainty: the ensemble's deviation is known to be too small.
@@ -91,8 +91,8 @@ def test_agents_whose_candidates_are_few(cells, kind):
     made = agents.get(kind, space, **FEW[kind]).propose(known, 2, np.random.default_rng(0))
     means, stds = np.array([one.mean for one in made]), np.array([one.std for one in made])
     check_range(means, stds, scores[drawn])
-    found = scores[[table.position(one.architecture) for one in made]]
-    assert (np.abs(found - means) < 3.0 * np.std(scores[drawn])).all()
+    measured = scores[[table.position(one.architecture) for one in made]]
+    assert (np.abs(measured - means) < 3.0 * np.std(scores[drawn])).all()
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_agents_whose_candidates_are_few(cells, kind):
 def test_predictions_after_a_warm_start(cells, kind, name):
     space, values = cells
     source = SourceStudy("other", "t", "t/1", space.name, observed(space.members()[:40], values["cifar100"][:40]))
-    settings = {"members": ["outline"], "transforms": [name]} if kind == "portfolio" else {"transform": name}
+    settings = {"members": ["topology"], "transforms": [name]} if kind == "portfolio" else {"transform": name}
     scores, agent = values["cifar10"], agents.get(kind, space, **settings)
     known = history(space, scores, 25, (source,))
-    means, stds, found = predictions(agent, space, known, scores, 30)
+    means, stds, measured = predictions(agent, space, known, scores, 20)
     assert means.size
     check_range(means, stds, scores[:25])
-    assert abs(np.median(found - means)) < 0.5 * np.std(scores[:25])
+    assert abs(np.median(measured - means)) < 0.5 * np.std(scores[:25])
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximise", 1.0), ("minimise", -1.0)])
