@@ -65,7 +65,7 @@ class TreeWassersteinSearch(ModelBased):
 
     kind = "tw"
     info = AgentInfo(
-        summary="Gaussian process on tree-Wasserstein distances and sizes, of cells also on path counts and topology; EI",
+        summary="Gaussian process on tree-Wasserstein distances and sizes, on path counts and topology of cells; EI",
         preset="tree-Wasserstein distance of 2-grams alone; UCB",
         paper="Nguyen et al., 2021 (tree-Wasserstein)",
         cost="O(n^3)",

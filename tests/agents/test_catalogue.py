@@ -1,4 +1,4 @@
-"""The catalogue knows every built-in agent, and `archive agents` shows it."""
+"""The catalogue of agents: metadata of every agent, and the command `archive agents`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ BUILT_IN = tuple(registry.built_in)
 
 @pytest.mark.parametrize("kind", BUILT_IN)
 def test_built_in_agents_say_what_they_are(kind):
-    found = info(kind)
-    assert all((found.summary, found.paper, found.cost, found.when))
+    metadata = info(kind)
+    assert all((metadata.summary, metadata.paper, metadata.cost, metadata.when))
     assert registry.load(kind).kind == kind
-    assert set(found.spaces) <= set(spaces.names())
+    assert set(metadata.spaces) <= set(spaces.names())
 
 
 @pytest.mark.parametrize("kind", [kind for kind in BUILT_IN if "preset" in agents.settings(kind)])
 def test_agents_with_presets_tell_both(kind):
-    # What `gp` says holds for all of its kind.
+    # The metadata of `gp` describe the preset for all gp-*.
     if kind.startswith("gp-"):
         return
     assert info(kind).preset
@@ -60,10 +60,10 @@ def test_agents_of_other_packages(monkeypatch):
     ours = Registry(registry.kind, registry.group, registry.built_in)
     ours.__dict__["_offered"] = {"plain": Entry(lambda: Plain), "broken": Entry(lambda: 1 / 0)}
     monkeypatch.setattr("archive.agents.registry.registry", ours)
-    found = infos()
-    assert list(found) == list(agents.names())
-    assert found["plain"] == AgentInfo(summary="Suggests nothing. Never")
-    assert "the agent 'broken' of another package cannot be loaded: division by zero" in found["broken"].summary
+    catalogue = infos()
+    assert list(catalogue) == list(agents.names())
+    assert catalogue["plain"] == AgentInfo(summary="Suggests nothing. Never")
+    assert "the agent 'broken' of another package cannot be loaded: division by zero" in catalogue["broken"].summary
     table = CliRunner().invoke(command, ["agents", "--json"])
     assert {row["agent"] for row in json.loads(table.output)["agents"]} >= {"plain", "broken", "tw"}
 

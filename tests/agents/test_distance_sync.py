@@ -1,4 +1,4 @@
-"""Distances that are paid once: each pair computed by whoever needs it first, one row for one more network."""
+"""Shared distances: each pair is computed once, and one more network costs one row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stored(archive, networks):
 
 @pytest.fixture
 def computed(monkeypatch):
-    """Pairs that OTMANN was asked for, one entry a call."""
+    """Pairs that OTMANN computed, one entry for each call."""
     calls = []
     pairs = OTMANN.pairs
 
@@ -75,15 +75,15 @@ def test_searches_share_stored_distances(stored, networks, computed):
     del computed[:]
     gram = Gram(OTMANN())
     other = DistanceSync(stored, [gram])
-    # From its own networks to those of a source, and back to one that is new: every pair once.
+    # Own networks, then those of a source, then a new one: every pair once.
     assert other.keep(first(networks, 3)) == other.keep(first(networks, 10)) == 0
     assert computed == []
     assert other.keep({list(networks)[10]: list(networks.values())[10]}) == 10
     assert len(computed) == 1
     values = list(networks.values())[:11]
-    found = gram.distances(values).stack
+    distances = gram.distances(values).stack
     assert len(computed) == 1
-    np.testing.assert_array_equal(found, OTMANN().distances(values).stack)
+    np.testing.assert_array_equal(distances, OTMANN().distances(values).stack)
 
 
 def test_beyond_the_limit_a_new_network_gets_its_nearest(stored, networks, monkeypatch):
@@ -96,10 +96,10 @@ def test_beyond_the_limit_a_new_network_gets_its_nearest(stored, networks, monke
     others = list(networks)[:13]
     row = stored.distances.rows([key], others, "otmann")[0, 0]
     exact = OTMANN().distances([networks[key]], [networks[other] for other in others]).stack[0, 0]
-    there = ~np.isnan(row)
-    assert there.sum() == 4
-    np.testing.assert_array_equal(row[there], exact[there])
-    assert exact[there].max() <= exact[~there].min()
+    stored_pairs = ~np.isnan(row)
+    assert stored_pairs.sum() == 4
+    np.testing.assert_array_equal(row[stored_pairs], exact[stored_pairs])
+    assert exact[stored_pairs].max() <= exact[~stored_pairs].min()
 
 
 def test_rows_are_the_matrix_cut_out(stored, networks):
@@ -139,6 +139,6 @@ def test_a_filled_memory_changes_no_suggestion(stored, networks, few_candidates)
     cold, warm = (agents.get("gp-wasserstein", SPACE) for _ in range(2))
     DistanceSync(stored, warm.grams).keep(networks)
     DistanceSync(stored, (other := agents.get("gp-wasserstein", SPACE)).grams).keep(networks)
-    found = [agent.propose(History(seen), 1, np.random.default_rng(3)) for agent in (cold, warm, other)]
-    assert found[0] == found[1] == found[2]
+    suggestions = [agent.propose(History(seen), 1, np.random.default_rng(3)) for agent in (cold, warm, other)]
+    assert suggestions[0] == suggestions[1] == suggestions[2]
     assert "wasserstein" in stored.query("MATCH ()-[d:DISTANCE]->() RETURN keys(d) LIMIT 1").rows[0][0]

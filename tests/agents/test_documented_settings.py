@@ -1,4 +1,4 @@
-"""Settings of agents that are documented exist, and every setting that exists is documented."""
+"""Documented settings of agents exist, and every setting of an agent is documented."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def documented():
     """Return every `agent:setting=value` of the documents, which hold all help texts, and of the docstrings."""
     documents = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     texts = [*(document.read_text(encoding="utf-8") for document in documents), *docstrings()]
-    return sorted({found.rstrip(".,;") for text in texts for found in EXAMPLE.findall(text)})
+    return sorted({each.rstrip(".,;") for text in texts for each in EXAMPLE.findall(text)})
 
 
 def test_examples_are_found():
-    found = documented()
-    assert any(example.startswith("portfolio:members=[") for example in found)
-    assert any("+" in example for example in found)
+    examples = documented()
+    assert any(example.startswith("portfolio:members=[") for example in examples)
+    assert any("+" in example for example in examples)
 
 
 @pytest.mark.parametrize("example", documented())

@@ -1,4 +1,4 @@
-"""Agents on the space `darts`: every agent for cells proposes new members, whatever the history holds."""
+"""Agents on the space `darts`: every agent for cells proposes new members."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from tests.agents.test_contract import CHEAP, ONLY_ON, VARIANTS, check, made, pr
 from tests.support import examples
 from tests.support.genotypes import genotypes
 from tests.support.histories import grown, observed
+
+pytestmark = pytest.mark.usefixtures("few_candidates")
 
 DARTS = spaces.get("darts")
 # The variants share all code but their kernels, whose contract runs on this space.
@@ -57,8 +59,10 @@ def test_bananas_learns_which_operations_are_good(settings):
     networks = [space.sample(rng) for _ in range(60)]
     history = History(observed(networks, [convolutions(network) for network in networks]))
     agent = agents.get("bananas", space, **{**CHEAP["bananas"], "members": 5, **settings})
-    found = [one.architecture for one in agent.propose(history, 4, rng)]
-    assert np.mean([convolutions(one) for one in found]) > np.quantile([convolutions(one) for one in networks], 0.9)
+    suggestions = [one.architecture for one in agent.propose(history, 4, rng)]
+    assert np.mean([convolutions(one) for one in suggestions]) > np.quantile(
+        [convolutions(one) for one in networks], 0.9
+    )
 
 
 def convolutions(network):
@@ -70,9 +74,9 @@ def test_the_paper_has_the_path_encoding_and_mutations():
     assert [(part.name, part.counts, part.length) for part in parts] == [("path", False, None)]
     agent = agents.get("bananas", DARTS, preset="paper", n_initial=1)
     incumbent = PUBLISHED["DARTS_V2"].architecture
-    found = agent.propose(History(observed([incumbent], [0.9])), 10, np.random.default_rng(0))
-    assert {one.parent.key for one in found} == {incumbent.key}
-    assert {one.operations for one in found} <= {("swap_label",), ("swap_input",)}
+    suggestions = agent.propose(History(observed([incumbent], [0.9])), 10, np.random.default_rng(0))
+    assert {one.parent.key for one in suggestions} == {incumbent.key}
+    assert {one.operations for one in suggestions} <= {("swap_label",), ("swap_input",)}
 
 
 def test_defaults_are_those_of_cells():

@@ -1,4 +1,4 @@
-"""Which proposals of a study are of the initial design, by its record alone, and what was gained over them."""
+"""The initial design of a study, reconstructed from its record, and the gain over it."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def search(archive, values, *, kind="rand", name="s", batch=1, direction="maximi
     [
         ("maximise", [0.5, 0.7, 0.6, 0.4, 0.9], (3, 0.7, 0.9, 0.2, 5)),
         ("minimise", [0.5, 0.7, 0.6, 0.4, 0.9], (3, 0.5, 0.4, 0.1, 4)),
-        # A later network that is as good has gained nothing.
+        # A later network of the same score is no gain.
         ("maximise", [0.5, 0.7, 0.6, 0.7, 0.1], (3, 0.7, 0.7, 0.0, 2)),
-        # Only the design is there.
+        # Only the initial design is evaluated.
         ("maximise", [0.5, 0.7], (2, 0.7, 0.7, 0.0, 2)),
     ],
 )
 def test_the_incumbent_is_compared_with_the_best_initial_network(archive, direction, values, expected):
-    found = gain(archive, search(archive, values, direction=direction, n_initial=3))
-    assert (found.initial, found.initial_best, found.best, found.gain, found.found_at) == pytest.approx(expected)
+    own = gain(archive, search(archive, values, direction=direction, n_initial=3))
+    assert (own.initial, own.initial_best, own.best, own.gain, own.found_at) == pytest.approx(expected)
 
 
 def test_a_design_of_which_one_failed_is_one_longer(archive):
     last = search(archive, [0.5, None, 0.6, 0.8, 0.7, 0.9], n_initial=3)
     assert initial_numbers(archive, last) == {0, 1, 2, 3}
-    found = gain(archive, last)
-    assert (found.initial, found.initial_best) == (3, 0.8)
+    own = gain(archive, last)
+    assert (own.initial, own.initial_best) == (3, 0.8)
     # The failed proposal is no evaluation.
-    assert found.found_at == 5
+    assert own.found_at == 5
 
 
 def test_a_batch_that_ends_the_design_is_initial_in_part(archive):
@@ -67,7 +67,7 @@ def test_a_batch_that_ends_the_design_is_initial_in_part(archive):
 def test_a_study_that_is_resumed_keeps_its_design(archive):
     search(archive, [0.5, 0.7], n_initial=3)
     search(archive, [0.5, 0.7, 0.6, 0.8], n_initial=3)
-    # Another agent, whose design would be longer, finds four networks evaluated.
+    # The history of another agent, with a longer design, has four evaluations.
     last = search(archive, [0.5, 0.7, 0.6, 0.8, 0.9, 0.2], kind="evolution", n_initial=5)
     assert initial_numbers(archive, last) == {0, 1, 2, 4}
     assert gain(archive, last).initial_best == 0.9
@@ -85,6 +85,6 @@ def test_nothing_is_said_where_the_record_does_not_tell(archive):
     archive.studies.create(Study("none", "t", "t/1", "mlp", "value", budget=3))
     assert gain(archive, archive.studies.snapshot("none")) is None
     assert gain(archive, search(archive, [0.5, 0.7], name="warm", warm=["one"], n_initial=3)) is None
-    # What a person enqueues is of no agent's design.
+    # A network that a person enqueues belongs to no design.
     opened(archive, "told", SPACE).enqueue(SPACE.initial_pool()[0])
     assert initial_numbers(archive, archive.studies.snapshot("told")) == frozenset()

@@ -1,4 +1,4 @@
-"""The loop's effects: budget, distances, restarts, failures, other loops at the same time."""
+"""The search loop: budget, distances, restarts, failures, and concurrent loops."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,7 +22,7 @@ def asked(name="s", **changes):
 
 
 def serve(archive, study, value=lambda number: float(number)):
-    """Evaluate everything that waits, as a trainer would."""
+    """Evaluate all waiting proposals, as a trainer does."""
     while (claim := archive.proposals.claim("worker", study=study)) is not None:
         archive.proposals.complete(claim.id, claim.token, Result(value=value(claim.proposal.number)))
 
@@ -44,7 +44,7 @@ def test_the_budget_is_spent_and_every_distance_stored(archive):
     assert len(keys) == 5
     assert not np.isnan(archive.distances.matrix(sorted(keys), "otmann")).any()
     assert archive.distances.matrix(sorted(keys), "otmann_normalised").shape == (4, 5, 5)
-    # What is finished is left alone.
+    # A finished study stays unchanged.
     assert len(search(archive, study)) == 1
 
 
@@ -161,5 +161,5 @@ def test_looks_grow_rarer_while_nothing_changes_and_no_rarer_than_an_eighth_of_t
     first = waits[: len(waits) // 2]
     assert first[0] == 0.01 and max(first) == PAUSE and first == sorted(first)
     assert all(seconds <= max(0.01, sum(first[:at]) / 8) for at, seconds in enumerate(first))
-    # A second network waits for its result: looks are frequent again.
+    # A second network waits for its result: polling is frequent again.
     assert waits[len(first)] == 0.01

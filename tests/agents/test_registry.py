@@ -1,4 +1,4 @@
-"""The registry of agents, and the door for those of other packages."""
+"""The registry of agents, with those of other packages."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Entry:
 @pytest.fixture
 def installed(monkeypatch):
     ours = Registry(registry.kind, registry.group, registry.built_in)
-    ours.__dict__["_offered"] = found = {}
+    ours.__dict__["_offered"] = by_key = {}
     monkeypatch.setattr("archive.agents.registry.registry", ours)
-    return found
+    return by_key
 
 
 def test_built_in():
@@ -207,5 +207,5 @@ def test_names_load_no_numerics():
     code = (
         "import sys; from archive import agents; agents.names(); print(*(m in sys.modules for m in ('numpy', 'scipy')))"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["False", "False"]
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.split() == ["False", "False"]

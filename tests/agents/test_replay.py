@@ -1,4 +1,4 @@
-"""What a basis of another archive may claim, and what one difference says of a call, on each server."""
+"""Replays of proposals whose record is damaged or differs."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ def test_one_network_that_would_not_be_proposed_says_nothing_of_the_others(archi
     agents.study(archive, "mine", "nasbench201", seed=3).ask("random", 4)
     other = cells(1)[0].key
     archive.query("MATCH (p:Proposal {number: 1}) SET p.architecture = $key", {"key": other}, write=True)
-    found = recheck(archive, "mine")
-    assert found.differing == ("mine#00001",)
-    assert found.same == ("mine#00000", "mine#00002", "mine#00003")
+    replayed = recheck(archive, "mine")
+    assert replayed.differing == ("mine#00001",)
+    assert replayed.same == ("mine#00000", "mine#00002", "mine#00003")

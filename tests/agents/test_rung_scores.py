@@ -1,4 +1,4 @@
-"""What agents are told of trainings of different lengths."""
+"""Projected scores of trainings of different lengths."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_an_estimate_is_never_better_than_the_best_that_was_measured():
     slow = seen(0, [0.2, 0.9])
     fast = seen(1, [0.6], partial=True)
     assert [0.9, 0.9] == scores(slow, fast)
-    # Nor worse than what it had.
+    # Nor below its own score.
     assert [0.5, 0.6] == scores(seen(0, [0.5, 0.5]), fast)
 
 
@@ -64,8 +64,8 @@ def test_other_tasks_are_scales_of_their_own():
 
 def test_a_partial_score_of_no_length_teaches_nothing():
     without = Evaluation("s#1", "s", 1, "t", "t/1", CELL, 0.5, partial=True)
-    told = rung_scores.scores([seen(0, [0.9]), without], "accuracy")
-    assert told[0] == 0.9 and math.isnan(told[1])
+    projected = rung_scores.scores([seen(0, [0.9]), without], "accuracy")
+    assert projected[0] == 0.9 and math.isnan(projected[1])
 
 
 curves = st.lists(st.floats(0, 1), min_size=6, max_size=6)
@@ -74,11 +74,11 @@ curves = st.lists(st.floats(0, 1), min_size=6, max_size=6)
 @given(st.lists(st.tuples(curves, st.sampled_from([1, 3, 6])), min_size=1, max_size=12))
 def test_estimates_keep_the_order_of_a_rung_and_stay_in_bounds(given):
     every = [seen(n, curve[:length], partial=length < 6) for n, (curve, length) in enumerate(given)]
-    told = rung_scores.scores(every, "accuracy")
+    projected = rung_scores.scores(every, "accuracy")
     best = max(one.value for one in every)
-    for one, score in zip(every, told, strict=True):
+    for one, score in zip(every, projected, strict=True):
         assert one.value <= score <= best or one.value == score
-        for other, others in zip(every, told, strict=True):
+        for other, others in zip(every, projected, strict=True):
             if one.epochs == other.epochs and one.value <= other.value:
                 assert score <= others
 

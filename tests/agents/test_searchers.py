@@ -1,4 +1,4 @@
-"""Several searches on one study: none ends early, few work in vain, and all can be asked again."""
+"""Several searches on one study: none ends early, few calls are lost, and all can be replayed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPACE = spaces.get("nasbench201")
 
 
 class Watched(Agent):
-    """An agent that is counted, and met by what another search does while it thinks."""
+    """An agent that counts its calls and lets another search act during each of them."""
 
     kind = ""
 
@@ -41,7 +41,7 @@ class Watched(Agent):
 
 @pytest.fixture(autouse=True)
 def streams_in_turn(monkeypatch):
-    """The random streams 1, 2, 3, ...: drawn ones would make two searches collide a second time now and then."""
+    """Use the random streams 1, 2, 3, ...: random ones would make two searches collide repeatedly now and then."""
     numbers = itertools.count()
     monkeypatch.setattr("archive.agents.searcher.secrets.randbelow", lambda limit: next(numbers))
 
@@ -96,14 +96,14 @@ def test_a_budget_that_another_asker_spends_meanwhile_ends_the_call(archive):
 
 @pytest.mark.parametrize("kind", ["random", "bfs"])
 def test_concurrent_searches_seldom_lose_calls(archive, study, rival, kind):
-    # The rival is first each time, with what the agent would propose from the same history.
+    # The rival is first each time, with the suggestion of the same agent for the same history.
     agent = Watched(kind, lambda: rival.ask(kind))
     for _ in range(6):
         study.ask(agent)
-    # One call was in vain, and showed that there is a rival.
+    # One call was lost, and revealed the other search.
     assert agent.calls == 7
-    found = recheck(archive, "mine")
-    assert (len(found.same), found.differing) == (13, ())
+    replayed = recheck(archive, "mine")
+    assert (len(replayed.same), replayed.differing) == (13, ())
 
 
 def test_spare_suggestions_end_when_the_other_search_does(archive, study, rival):
@@ -111,9 +111,9 @@ def test_spare_suggestions_end_when_the_other_search_does(archive, study, rival)
     agent = Watched("bfs", lambda: left and left.pop().ask("bfs"))
     for _ in range(12):
         study.ask(agent)
-    wanted = [proposal.based_on["wanted"] for proposal in archive.proposals.list("mine")]
-    assert max(wanted) == 2
-    assert wanted[-3:] == [1] * 3
+    requested = [proposal.based_on["wanted"] for proposal in archive.proposals.list("mine")]
+    assert max(requested) == 2
+    assert requested[-3:] == [1] * 3
     assert recheck(archive, "mine").differing == ()
 
 
@@ -169,7 +169,7 @@ def test_a_run_stays_while_another_asker_holds_the_last_proposal(archive, study,
     held, ask = [], study.ask
 
     def late(*args, **options):
-        # Another asker takes the whole budget between a look and the call.
+        # Another asker takes the whole budget between the snapshot and the call.
         if not held:
             held.extend(rival.ask("random"))
         return ask(*args, **options)
@@ -199,7 +199,7 @@ def test_a_loop_beside_another_one_draws_from_a_stream_of_its_own(archive, study
 
 
 class Stubborn(Agent):
-    """Proposes the same network for ever, against its contract."""
+    """Proposes the same network repeatedly, against its contract."""
 
     kind = "random"
 
@@ -238,14 +238,14 @@ def test_a_kept_agent_proposes_what_a_new_one_would(archive, few_candidates):
             (asked,) = study.ask("tw")
             study.tell(asked, 1.0 / (at + len(asked.architecture.layers)))
     proposals = [archive.proposals.list(name) for name in ("kept", "new")]
-    told = [[(p.architecture_key, p.acquisition, p.mean, p.std) for p in of_study] for of_study in proposals]
-    assert told[0] == told[1]
-    assert told[0][-1][2] is not None
+    recorded = [[(p.architecture_key, p.acquisition, p.mean, p.std) for p in of_study] for of_study in proposals]
+    assert recorded[0] == recorded[1]
+    assert recorded[0][-1][2] is not None
 
 
 @pytest.fixture
 def known(study):
-    """What the study of the same task finds with this seed, on record."""
+    """Three evaluations of a study of the same task and seed."""
     for _ in range(3):
         (asked,) = study.ask("random")
         study.tell(asked, size(asked.architecture))

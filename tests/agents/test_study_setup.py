@@ -1,4 +1,4 @@
-"""Budgets of studies that exist, on each server: they are never set lower than what there is."""
+"""Budgets of existing studies: never below the number of evaluations."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ POOL = spaces.get("mlp").initial_pool()
 
 
 @pytest.fixture
-def told(archive):
+def evaluated(archive):
     """A study to ask and tell with four evaluations."""
-    study = agents.study(archive, "told", "mlp", budget=9)
+    study = agents.study(archive, "evaluated", "mlp", budget=9)
     for number, network in enumerate(POOL[:4]):
         study.tell(network, float(number))
     return study
 
 
-def test_a_study_that_is_opened_keeps_room_for_what_it_has(archive, told):
-    assert agents.study(archive, "told", budget=2).record.budget == 4
-    assert agents.study(archive, "told", budget=6).record.budget == 6
-    assert agents.study(archive, "told", budget=5).record.budget == 5
+def test_a_study_that_is_opened_keeps_room_for_what_it_has(archive, evaluated):
+    assert agents.study(archive, "evaluated", budget=2).record.budget == 4
+    assert agents.study(archive, "evaluated", budget=6).record.budget == 6
+    assert agents.study(archive, "evaluated", budget=5).record.budget == 5
 
 
-def test_a_run_for_fewer_evaluations_than_there_are_evaluates_nothing(told):
-    best = told.run(lambda _: pytest.fail("there is nothing to evaluate"), budget=3, agent="random")
-    assert (best.value, told.record.budget, len(told.evaluations())) == (3.0, 4, 4)
+def test_a_run_for_fewer_evaluations_than_there_are_evaluates_nothing(evaluated):
+    best = evaluated.run(lambda _: pytest.fail("there is nothing to evaluate"), budget=3, agent="random")
+    assert (best.value, evaluated.record.budget, len(evaluated.evaluations())) == (3.0, 4, 4)
 
 
-def test_a_new_study_that_is_its_own_source_is_no_name_mistyped(archive, told):
+def test_a_new_study_that_is_its_own_source_is_no_name_mistyped(archive, evaluated):
     asked = Study("told2", "t", "t/1", "mlp")
     with pytest.raises(UsageError, match="'told2' cannot start warm from itself"):
         open_study(archive, asked, sources=["told2"])
-    assert archive.studies.names() == ["told"]
+    assert archive.studies.names() == ["evaluated"]

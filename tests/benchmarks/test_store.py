@@ -26,8 +26,8 @@ def test_every_figure_is_measured(small, tmp_path):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    found = store.measure(table)
-    names = " | ".join(row.name for row in found)
+    figures = store.measure(table)
+    names = " | ".join(row.name for row in figures)
     for word in (
         "cold start",
         "resident",
@@ -39,7 +39,7 @@ def test_every_figure_is_measured(small, tmp_path):
         "stored with",
     ):
         assert word in names
-    assert all(math.isfinite(row.value) and row.value > 0 and row.unit and row.goal for row in found)
+    assert all(math.isfinite(row.value) and row.value > 0 and row.unit and row.goal for row in figures)
 
 
 def test_a_table_that_is_not_there(tmp_path):

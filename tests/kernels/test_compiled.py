@@ -1,4 +1,4 @@
-"""Compiling where nothing can be cached, and cached machine code that an edit elsewhere cannot make stale."""
+"""Compiled functions: without a writable cache, and with machine code that only their own file makes stale."""
 
 from __future__ import annotations
 

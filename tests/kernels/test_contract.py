@@ -1,4 +1,4 @@
-"""What every kernel of the registry keeps, whatever it computes."""
+"""The contract of every kernel of the registry."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def sample(space: str) -> list:
 def test_contract(name, space):
     kernel, networks = kernels.get(name), sample(space)
     assert kernel.name == name
-    found = kernel.distances(networks)
+    distances = kernel.distances(networks)
     m, c = len(networks), len(kernel.components)
-    assert len(found.unnormalised) == kernel.unnormalised
-    assert found.stack.shape == (c, m, m)
-    assert np.isfinite(found.stack).all()
-    assert (found.stack >= 0).all()
-    assert (found.normalised <= 1).all()
-    assert not found.stack[:, range(m), range(m)].any()
-    np.testing.assert_allclose(found.stack, found.stack.transpose(0, 2, 1), rtol=1e-9)
+    assert len(distances.unnormalised) == kernel.unnormalised
+    assert distances.stack.shape == (c, m, m)
+    assert np.isfinite(distances.stack).all()
+    assert (distances.stack >= 0).all()
+    assert (distances.normalised <= 1).all()
+    assert not distances.stack[:, range(m), range(m)].any()
+    np.testing.assert_allclose(distances.stack, distances.stack.transpose(0, 2, 1), rtol=1e-9)
     shuffled = [relabelled(network, at) for at, network in enumerate(networks)]
-    np.testing.assert_allclose(kernel.distances(shuffled, networks).stack, found.stack, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(kernel.distances(shuffled, networks).stack, distances.stack, rtol=1e-9, atol=1e-9)
     prepared = pickle.loads(pickle.dumps([kernel.prepare(network) for network in networks]))
-    np.testing.assert_array_equal(kernel.distances(prepared).stack, found.stack)
+    np.testing.assert_array_equal(kernel.distances(prepared).stack, distances.stack)
 
 
 @every
@@ -48,14 +48,14 @@ def test_its_covariance_takes_its_distances(name):
     kernel, networks = kernels.get(name), sample("nasbench101")
     covariance, stack = kernel.default_covariance(), kernel.distances(networks).stack
     theta = covariance.bounds(stack).mean(axis=1)
-    found = covariance.value(stack, theta)
-    assert found.shape == (len(networks),) * 2
-    np.testing.assert_allclose(found.diagonal(), covariance.variance(theta))
-    assert len(np.unique(found.round(12))) > 2
+    actual = covariance.value(stack, theta)
+    assert actual.shape == (len(networks),) * 2
+    np.testing.assert_allclose(actual.diagonal(), covariance.variance(theta))
+    assert len(np.unique(actual.round(12))) > 2
     if name != "otmann":
         # One beta for each component, and the power that the kernel asks for.
         plain = np.exp(theta[0] - np.tensordot(np.exp(theta[1:]), stack**kernel.power, axes=1))
-        np.testing.assert_allclose(found, plain)
+        np.testing.assert_allclose(actual, plain)
 
 
 @every
@@ -75,6 +75,6 @@ def test_unknown_names():
 
 def test_importing_loads_no_compiler():
     code = "import sys; from archive import kernels; kernels.get('otmann'); print(*sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert not {"numba", "scipy", "ot", "torch"} & set(found)
-    assert "archive.kernels.distances.otmann" in found
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"numba", "scipy", "ot", "torch"} & set(output)
+    assert "archive.kernels.distances.otmann" in output

@@ -24,10 +24,10 @@ def networks():
 def test_distances(networks, variant, title, space):
     expected = golden("otmann.json")["distances"][title][space]
     otmann = OTMANN(variant, expected["nu_str"])
-    found = otmann.distances([networks[name] for name in expected["names"]])
+    distances = otmann.distances([networks[name] for name in expected["names"]])
     for kind, atol in (("unnormalised", 0.0), ("normalised", 5.1e-10)):  # nine decimals are given of the latter
         values = np.array([expected[kind][str(nu)] for nu in expected["nu_str"]])
-        np.testing.assert_allclose(getattr(found, kind), values, rtol=1e-7, atol=atol, err_msg=kind)
+        np.testing.assert_allclose(getattr(distances, kind), values, rtol=1e-7, atol=atol, err_msg=kind)
 
 
 def test_path_lengths(networks):

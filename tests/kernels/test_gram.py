@@ -21,7 +21,7 @@ FULL = OTMANN().distances(NETWORKS).stack
 
 
 class Counting(OTMANN):
-    """Counts what is really computed."""
+    """Counts the pairs that are computed."""
 
     def __init__(self):
         super().__init__()
@@ -44,8 +44,8 @@ def test_any_sequence_of_blocks_is_right(blocks, max_pairs, max_networks):
     gram = Gram(OTMANN(), max_pairs=max_pairs, max_networks=max_networks)
     for rows, columns in blocks:
         second = None if columns is None else [NETWORKS[at] for at in columns]
-        found = gram.distances([NETWORKS[at] for at in rows], second)
-        np.testing.assert_allclose(found.stack, FULL[np.ix_(range(8), rows, rows if columns is None else columns)])
+        distances = gram.distances([NETWORKS[at] for at in rows], second)
+        np.testing.assert_allclose(distances.stack, FULL[np.ix_(range(8), rows, rows if columns is None else columns)])
         networks, pairs = gram.remembered
         assert networks <= max_networks
         assert pairs <= max(max_pairs, 2)

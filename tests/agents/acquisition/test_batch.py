@@ -1,4 +1,4 @@
-"""Batch selection on posteriors that are known exactly."""
+"""Batch selection on Gaussian posteriors that are known exactly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from archive.errors import UnknownNameError, UsageError
 
 @dataclass(frozen=True)
 class Known(Fitted):
-    """A Gaussian over numbered candidates; believing conditions it without noise."""
+    """A Gaussian over numbered candidates; `hallucinate` conditions it without noise."""
 
     means: np.ndarray
     covariance: np.ndarray
@@ -39,7 +39,7 @@ class Known(Fitted):
         return Known(self.means, self.covariance - gain @ self.covariance[at], best)
 
 
-# Candidates 0 and 1 are nearly the same; 2 and 3 are worlds apart, and worse.
+# Candidates 0 and 1 are nearly equal; 2 and 3 are independent of them, and worse.
 MEANS = np.array([1.0, 0.99, 0.9, -5.0])
 TWINS = np.array([[1.0, 0.99, 0, 0], [0.99, 1.0, 0, 0], [0, 0, 1.0, 0], [0, 0, 0, 0.01]])
 EVERY = [batch.get(name) for name in batch.names()]
@@ -76,7 +76,7 @@ def test_top_takes_twins_and_a_believer_does_not():
     assert select(KrigingBeliever("ucb")) == [0, 2]
     assert select(KrigingBeliever("ei"), best=1.0) == [0, 2]
     assert select(GpBucb(kappa=2.0)) == [0, 2]
-    # Without weight on the uncertainty nothing but the mean is left.
+    # Without weight on the uncertainty only the mean counts.
     assert select(GpBucb(kappa=0.0), 3) == [0, 1, 2]
 
 
@@ -93,11 +93,11 @@ DRAWS = 900
 
 def check_probabilities(rule, process, means, covariance, best=0.0):
     """Pairs must come as often as the process says, by four standard errors of a frequency."""
-    found = Counter(tuple(sorted(select(rule, 2, means, covariance, seed, best))) for seed in range(DRAWS))
+    counts = Counter(tuple(sorted(select(rule, 2, means, covariance, seed, best))) for seed in range(DRAWS))
     for pair in ((0, 1), (0, 2), (1, 2)):
         probability = float(np.exp(process.log_probability(pair)))
         error = np.sqrt(probability * (1.0 - probability) / DRAWS)
-        assert found[pair] / DRAWS == pytest.approx(probability, abs=4.0 * error)
+        assert counts[pair] / DRAWS == pytest.approx(probability, abs=4.0 * error)
 
 
 def test_kdpp_follows_the_covariance_alone():
@@ -137,7 +137,7 @@ def test_members_of_a_mixture_count_together():
             means = np.array([[0.0, 0.0, 0.0], [2.0, 2.0, -1.0]])
             return Posterior(means, np.zeros((2, 3)), np.zeros(2), zero)
 
-    # The members disagree on the first two alike: one of them, and the third, whose disagreement is its own.
+    # The disagreement of the members is the same on the first two candidates, and different on the third.
     chosen = [KDpp().select(Mixture(MEANS, TWINS), range(3), 1, np.random.default_rng(s))[0] for s in range(600)]
     assert chosen.count(2) / 600 == pytest.approx(0.25 / 2.25, abs=0.05)
 
@@ -147,7 +147,7 @@ def test_hopeless_candidates_still_fill_a_batch():
     for weight in (0.0, 1.0):
         chosen = select(QualityKDpp("ei", weight), 3, np.full(6, -1e5), np.zeros((6, 6)), best=1.0)
         assert len(set(chosen)) == 3
-        # The last has a hope; then it is almost surely among the chosen.
+        # Only the last candidate has a positive quality: it is almost surely selected.
         chosen = select(QualityKDpp("ei", weight), 3, [-1e5] * 5 + [2.0], np.diag([0.0] * 5 + [1.0]), best=1.0)
         assert len(set(chosen)) == 3 and 5 in chosen
 

@@ -1,4 +1,4 @@
-"""Where candidates come from."""
+"""Candidate generators: ranking, local search, exclusion of known networks."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def test_members_are_all_ranked_whatever_the_blocks(monkeypatch, block):
     monkeypatch.setattr(candidate_generators, "BLOCK", block)
     space = Listed()
     history = seen(space, range(4, 20, 3), pending=[5])
-    found = ListedCandidates(space).candidates(history, units, 6, np.random.default_rng(0))
+    candidates = ListedCandidates(space).candidates(history, units, 6, np.random.default_rng(0))
     free = [one for one in space.every() if one.functional_key not in history.known]
     best = [free[at] for at in np.argsort(-units(free), kind="stable")[:6]]
-    assert keys(found) == [one.functional_key for one in best]
-    assert [one.rank for one in found] == units(best).tolist()
+    assert keys(candidates) == [one.functional_key for one in best]
+    assert [one.rank for one in candidates] == units(best).tolist()
 
 
 def test_members_of_an_exhausted_space():
@@ -49,12 +49,12 @@ def test_local_search_finds_what_evolution_missed(width):
     space, generator = Chains(), EvolvedCandidates(Chains(), 1, climbs=1, width=width)
     history = seen(space, [0])
     without = EvolvedCandidates(space, 1, climbs=0).candidates(history, units, 30, np.random.default_rng(1))
-    found = generator.candidates(history, units, 30, np.random.default_rng(1))
-    assert len(found) > len(without)
-    assert found[0].rank > without[0].rank
-    assert found == sorted(found, key=lambda one: -one.rank)
-    assert len(set(keys(found))) == len(found)
-    assert not set(keys(found)) & set(history.known)
+    candidates = generator.candidates(history, units, 30, np.random.default_rng(1))
+    assert len(candidates) > len(without)
+    assert candidates[0].rank > without[0].rank
+    assert candidates == sorted(candidates, key=lambda one: -one.rank)
+    assert len(set(keys(candidates))) == len(candidates)
+    assert not set(keys(candidates)) & set(history.known)
 
 
 def test_local_search_names_the_beginning_of_its_line():
@@ -73,11 +73,13 @@ def test_mutations_start_from_the_best_means():
     # The first has the single best score, and a worse mean than the second.
     scores = [9.0, 0.0, 5.0, 1.0]
     history = History(observed([every[0], every[0], every[1], every[2]], scores))
-    found = MutatedCandidates(space, candidates=30, parents=1).candidates(history, units, 50, np.random.default_rng(0))
-    assert found
-    assert {one.candidate.parent.key for one in found} == {every[1].key}
-    assert not set(keys(found)) & set(history.known)
-    assert found == sorted(found, key=lambda one: -one.rank)
+    candidates = MutatedCandidates(space, candidates=30, parents=1).candidates(
+        history, units, 50, np.random.default_rng(0)
+    )
+    assert candidates
+    assert {one.candidate.parent.key for one in candidates} == {every[1].key}
+    assert not set(keys(candidates)) & set(history.known)
+    assert candidates == sorted(candidates, key=lambda one: -one.rank)
 
 
 def test_mutations_of_nothing():

@@ -37,9 +37,9 @@ def test_probabilities_of_all_subsets(n, rank, k, seed):
     k = min(k, n)
     process = KDPP(matrix, k)
     subsets, expected = enumerated(matrix, k)
-    found = np.exp([process.log_probability(subset) for subset in subsets])
-    np.testing.assert_allclose(found, expected, atol=1e-8)
-    assert found.sum() == pytest.approx(1.0)
+    actual = np.exp([process.log_probability(subset) for subset in subsets])
+    np.testing.assert_allclose(actual, expected, atol=1e-8)
+    assert actual.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,10 @@ def test_scale_does_not_matter():
 
 @given(st.lists(st.floats(0.0, 10.0, allow_subnormal=False), max_size=7), st.integers(0, 8))
 def test_elementary_polynomials_by_definition(values, k):
-    found = np.exp(log_elementary(np.array(values), k))
+    actual = np.exp(log_elementary(np.array(values), k))
     for degree, m in itertools.product(range(k + 1), range(len(values) + 1)):
         expected = sum(math.prod(part) for part in itertools.combinations(values[:m], degree))
-        assert found[degree, m] == pytest.approx(expected)
+        assert actual[degree, m] == pytest.approx(expected)
 
 
 def test_subsets_of_another_size_and_none():

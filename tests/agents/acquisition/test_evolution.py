@@ -1,4 +1,4 @@
-"""The evolutionary optimiser: its schedule, its selection, its memory of where candidates come from."""
+"""The evolutionary optimiser: its schedule, its selection, the lineage of candidates."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ def test_finds_what_it_looks_for(space):
     start = space.initial_pool()
     ranked = evolve(space, start, fewest_layers, 200, np.random.default_rng(0))
     assert ranked[0].rank > fewest_layers(start).max()
-    assert [found.rank for found in ranked] == sorted((found.rank for found in ranked), reverse=True)
+    assert [each.rank for each in ranked] == sorted((each.rank for each in ranked), reverse=True)
 
 
 def test_counts_distinct_members(space):
     start = space.initial_pool()
     ranked = evolve(space, start, fewest_layers, 60, np.random.default_rng(1))
-    keys = {found.candidate.architecture.functional_key for found in ranked}
+    keys = {each.candidate.architecture.functional_key for each in ranked}
     assert len(ranked) == len(keys) == len(start) + 60
-    assert all(space.contains(found.candidate.architecture) for found in ranked)
+    assert all(space.contains(each.candidate.architecture) for each in ranked)
 
 
 def test_lineage_begins_at_the_start(space):
     start = space.initial_pool()
     roots = {architecture.key for architecture in start}
     ranked = evolve(space, start, fewest_layers, 100, np.random.default_rng(2))
-    for candidate in (found.candidate for found in ranked):
+    for candidate in (each.candidate for each in ranked):
         if candidate.architecture.key in roots:
             assert candidate.parent is None and candidate.operations == ()
         else:
             assert candidate.parent.key in roots and candidate.operations
-    assert max(len(found.candidate.operations) for found in ranked) > 5
+    assert max(len(each.candidate.operations) for each in ranked) > 5
 
 
 def test_values_each_generation_in_one_call(space):
@@ -89,7 +89,7 @@ def test_logarithms_select_as_their_exponentials(shift):
     logs = evolve(
         space,
         space.initial_pool(),
-        lambda found: np.log(value(found)) + shift,
+        lambda networks: np.log(value(networks)) + shift,
         50,
         np.random.default_rng(4),
         logarithmic=True,
@@ -100,11 +100,11 @@ def test_logarithms_select_as_their_exponentials(shift):
 def test_a_space_that_runs_out_ends_the_search(chains):
     ranked = evolve(chains, chains.initial_pool(), fewest_layers, 500, np.random.default_rng(5))
     assert len(ranked) == 20
-    taken = {found.candidate.architecture.functional_key for found in ranked}
+    taken = {each.candidate.architecture.functional_key for each in ranked}
     assert best_new(ranked, taken) is None
     assert best_new(ranked, taken - {ranked[7].candidate.architecture.functional_key}) is ranked[7]
 
 
 def test_equal_ranks_are_no_obstacle(space):
-    ranked = evolve(space, space.initial_pool(), lambda found: np.zeros(len(found)), 50, np.random.default_rng(6))
+    ranked = evolve(space, space.initial_pool(), lambda networks: np.zeros(len(networks)), 50, np.random.default_rng(6))
     assert len(ranked) == len(space.initial_pool()) + 50

@@ -98,8 +98,8 @@ def test_members_of_a_mixture_are_averaged():
     means, stds = np.array([[0.0], [1.0]]), np.array([[1.0], [0.5]])
     both = Posterior(means, np.square(stds), np.array([0.2, 0.4]))
     apart = [np.exp(rank("ei", means[s], stds[s], best)[0]) for s, best in enumerate((0.2, 0.4))]
-    found = functions.get("ei").rank(both, np.random.default_rng(0))
-    assert np.exp(found[0]) == pytest.approx(np.mean(apart))
+    ranks = functions.get("ei").rank(both, np.random.default_rng(0))
+    assert np.exp(ranks[0]) == pytest.approx(np.mean(apart))
 
 
 def test_moments_of_a_mixture():
@@ -143,8 +143,8 @@ def test_weights_equal_repeated_members():
     times = [0] * 9 + [1]
     repeated = Posterior(means[times], variances[times], best[times])
     for name in ("ei", "pi", "ucb"):
-        found, expected = (functions.get(name).rank(law, rng) for law in (weighted, repeated))
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+        ranks, expected = (functions.get(name).rank(law, rng) for law in (weighted, repeated))
+        np.testing.assert_allclose(ranks, expected, rtol=1e-12)
     np.testing.assert_allclose(weighted.mean, repeated.mean)
     np.testing.assert_allclose(weighted.variance, repeated.variance)
 
@@ -154,8 +154,8 @@ def test_a_member_of_weight_zero_does_not_count():
     law = Posterior(means, np.ones((2, 2)), np.zeros(2), weights=np.array([1.0, 0.0]))
     alone = posterior(means[0], 1.0)
     for name in ("ei", "pi", "ucb"):
-        found, expected = (functions.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone))
-        np.testing.assert_allclose(found, expected)
+        ranks, expected = (functions.get(name).rank(one, np.random.default_rng(0)) for one in (law, alone))
+        np.testing.assert_allclose(ranks, expected)
 
 
 def test_members_are_drawn_by_their_shares():

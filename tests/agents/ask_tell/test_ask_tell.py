@@ -1,4 +1,4 @@
-"""Ask and tell: what is asked, told twice, lost, enqueued and interrupted."""
+"""Ask and tell: leases, repeated results, lost leases, enqueued networks, interruptions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_first_told_result_is_kept(archive, study):
     first, second = study.ask("random", 2)
     assert [first.proposal.number, second.proposal.number] == [0, 1]
     assert states(archive) == [State.RUNNING] * 2
-    # A trainer gets none of what was asked for.
+    # A trainer cannot claim a leased proposal.
     assert archive.proposals.claim("trainer", study="mine") is None
     study.report(first, 0, {"accuracy": 0.1})
     study.report(first, 1, {"accuracy": 0.2})
@@ -76,7 +76,7 @@ def test_networks_of_ones_own_count_too(archive, study):
     assert study.tell(own, 0.75)
     assert study.tell(own, 0.75)
     assert not study.tell(own, 0.5)
-    # One that another asker holds: the first result is the one on record.
+    # The other asker holds a lease, too: the first result is recorded.
     study.enqueue(asked_for)
     (held,) = study.ask("random")
     assert keys([held]) == [asked_for.functional_key]
@@ -130,8 +130,8 @@ def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
     string, text, known = cells(3)
     archive.architectures.add([known])
     written = [codec.to_nasbench201(string), f" {codec.to_json(text)}\n", known.key[:12]]
-    found = [study.enqueue(each).architecture_key for each in written]
-    assert found == [string.key, text.key, known.key]
+    actual = [study.enqueue(each).architecture_key for each in written]
+    assert actual == [string.key, text.key, known.key]
     for wrong in ("foo", "", None, 7):
         with pytest.raises(
             UsageError,
@@ -222,7 +222,7 @@ def test_run_evaluates_fails_and_goes_on(archive):
     with pytest.raises(KeyboardInterrupt):
         study.run(objective, 3, "random")
     best = study.run(objective, 3, "random")
-    # What the interruption cut off is what the next run began with.
+    # The next run begins with the interrupted proposal.
     assert seen[3] == seen[4]
     assert len(set(seen)) == len(seen) - 1 == 5
     assert states(archive) == [State.COMPLETE, State.FAILED, State.FAILED, State.COMPLETE, State.COMPLETE]

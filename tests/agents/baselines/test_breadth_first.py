@@ -1,4 +1,4 @@
-"""Breadth first: a network is expanded when all before it are, whatever it scores."""
+"""Breadth-first search: the order of expansion, whatever the scores."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.support.histories import observed
 
 def levels(space, root, limit):
     """The oracle: a textbook queue."""
-    found, queue = {root.functional_key: 0}, deque([root])
-    while queue and len(found) < limit:
+    depths, queue = {root.functional_key: 0}, deque([root])
+    while queue and len(depths) < limit:
         node = queue.popleft()
         for mutation in space.neighbours(node):
             key = mutation.child.functional_key
-            if key not in found:
-                found[key] = found[node.functional_key] + 1
+            if key not in depths:
+                depths[key] = depths[node.functional_key] + 1
                 queue.append(mutation.child)
-    return found
+    return depths
 
 
 def test_levels_come_in_order_and_are_complete():
@@ -31,9 +31,9 @@ def test_levels_come_in_order_and_are_complete():
     agent, rng = BreadthFirst(space, n_initial=1), np.random.default_rng(0)
     history = History(observed([root], [0.5]))
     for _ in range(30):
-        (found,) = agent.propose(history, 1, rng)
+        (suggestion,) = agent.propose(history, 1, rng)
         score = float(rng.uniform())
-        history = History((*history.observations, Observation(found.architecture, score, "study#1")))
+        history = History((*history.observations, Observation(suggestion.architecture, score, "study#1")))
     depth = levels(space, root, 250)
     order = [depth[seen.architecture.functional_key] for seen in history.observations]
     assert order == sorted(order)
@@ -50,8 +50,8 @@ def test_a_batch_equals_its_single_proposals_as_a_set():
     root = space.initial_pool()[0]
     around = {m.child.functional_key for m in space.neighbours(root)} - {root.functional_key}
     agent = BreadthFirst(space, n_initial=1)
-    found = agent.propose(History(observed([root], [0.5])), len(around), np.random.default_rng(3))
-    assert {s.architecture.functional_key for s in found} == around
+    suggestions = agent.propose(History(observed([root], [0.5])), len(around), np.random.default_rng(3))
+    assert {s.architecture.functional_key for s in suggestions} == around
 
 
 def test_scores_do_not_count():
@@ -59,14 +59,16 @@ def test_scores_do_not_count():
     pool = space.initial_pool()
     agent = BreadthFirst(space)
     for scores in (np.linspace(0, 1, 10), np.linspace(1, 0, 10)):
-        (found,) = agent.propose(History(observed(pool, scores)), 1, np.random.default_rng(0))
-        assert found.parent == pool[0]
+        (suggestion,) = agent.propose(History(observed(pool, scores)), 1, np.random.default_rng(0))
+        assert suggestion.parent == pool[0]
 
 
 def test_pending_networks_are_expanded_after_finished_ones(chains):
     every = chains.every()
     agent = BreadthFirst(chains, n_initial=0)
-    (found,) = agent.propose(History(observed(every[:1], [0.1]), (Pending(every[5]),)), 1, np.random.default_rng(0))
-    assert found.parent == every[0]
-    (found,) = agent.propose(History(pending=(Pending(every[5]), Pending(every[2]))), 1, np.random.default_rng(0))
-    assert found.parent == every[5]
+    (suggestion,) = agent.propose(
+        History(observed(every[:1], [0.1]), (Pending(every[5]),)), 1, np.random.default_rng(0)
+    )
+    assert suggestion.parent == every[0]
+    (suggestion,) = agent.propose(History(pending=(Pending(every[5]), Pending(every[2]))), 1, np.random.default_rng(0))
+    assert suggestion.parent == every[5]

@@ -1,4 +1,4 @@
-"""Hill climbing only climbs, one generation at a time."""
+"""Hill climbing: generations, and the parent of each."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_parent_is_the_best_and_never_falls_back(space):
 def test_a_generation_has_one_parent(space):
     every = [seen.architecture for seen in grown(space, 12).observations]
     agent = HillClimbing(space, children=8, n_initial=3)
-    # Three of eight children are evaluated, one of them better: it has to wait for its generation.
+    # Three of eight children are evaluated, one of them better: the parent stays until the generation is complete.
     history = History(observed(every[:6], [0.1, 0.5, 0.2, 0.3, 0.9, 0.4]))
     assert parents(agent, history, 5) == [every[1].functional_key] * 5
     grown_up = History(observed(every[:11], [0.1, 0.5, 0.2, 0.3, 0.9, 0.4, 0, 0, 0, 0, 0]))

@@ -1,4 +1,4 @@
-"""Local search: all neighbours of where it stands, then a step up or a new start."""
+"""Local search: all neighbours of the current network, then a step up or a new start."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def cells():
 
 
 def around(space, architecture):
-    found = {m.child.functional_key: m.child for m in space.neighbours(architecture)}
-    found.pop(architecture.functional_key, None)
-    return list(found.values())
+    by_key = {m.child.functional_key: m.child for m in space.neighbours(architecture)}
+    by_key.pop(architecture.functional_key, None)
+    return list(by_key.values())
 
 
 def propose(agent, history, n=1, seed=0):
@@ -38,9 +38,9 @@ def test_neighbours_of_the_best_start(cells, full):
     agent = LocalSearch(cells, full=full)
     history = with_scores(pool, [0.1] * 4 + [0.9] + [0.2] * 5)
     reach = {cell.functional_key for cell in around(cells, pool[4])} - set(history.known)
-    found = propose(agent, history, len(reach))
-    assert {s.architecture.functional_key for s in found} == reach
-    assert {s.parent for s in found} == {pool[4]}
+    suggestions = propose(agent, history, len(reach))
+    assert {s.architecture.functional_key for s in suggestions} == reach
+    assert {s.parent for s in suggestions} == {pool[4]}
 
 
 def test_moves_at_once_or_after_the_whole_neighbourhood(cells):
@@ -68,7 +68,7 @@ def test_a_local_optimum_is_left_for_a_new_start(cells, full):
     elsewhere = next(cell for cell in pool[1:] if cell.functional_key not in done.known)
     again = History((*done.observations, Observation(elsewhere, 0.2, "study#9")))
     (climb,) = propose(agent, again)
-    # The new climb stands lower than the first one ended, yet it is climbed.
+    # The new climb starts below the end of the first one.
     assert climb.parent == elsewhere
 
 
@@ -93,8 +93,8 @@ def test_finds_the_best_of_a_smooth_function(cells):
     agent, rng = LocalSearch(cells, n_initial=3), np.random.default_rng(0)
     history = History()
     for at in range(60):
-        (found,) = agent.propose(history, 1, rng)
-        seen = Observation(found.architecture, score(found.architecture), f"study#{at}")
+        (suggestion,) = agent.propose(history, 1, rng)
+        seen = Observation(suggestion.architecture, score(suggestion.architecture), f"study#{at}")
         history = History((*history.observations, seen))
     assert max(seen.score for seen in history.observations) == 1.0
 

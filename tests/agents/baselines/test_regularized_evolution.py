@@ -1,4 +1,4 @@
-"""Aging: the oldest leaves the population, however good it is."""
+"""Regularized evolution: the oldest network leaves the population, whatever its score."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.histories import observed
 
 def cells(count, seed=0):
     space, rng = spaces.get("nasbench201"), np.random.default_rng(seed)
-    found = {}
-    while len(found) < count:
+    by_key = {}
+    while len(by_key) < count:
         cell = space.sample(rng)
-        found.setdefault(cell.functional_key, cell)
-    return list(found.values())
+        by_key.setdefault(cell.functional_key, cell)
+    return list(by_key.values())
 
 
 def parents(agent, history, n=40):
@@ -29,7 +29,7 @@ def test_the_oldest_dies_even_if_it_is_the_best():
     every = cells(12)
     agent = RegularizedEvolution(spaces.get("nasbench201"), population=5, tournament=50)
     history = History(observed(every, [1.0, *np.linspace(0.5, 0.1, 11)]))
-    # Fifty draws among the last five all but surely hold the best of them.
+    # Fifty draws from the last five almost surely contain the best of them.
     assert parents(agent, history, 3) == {every[7].functional_key}
     younger = RegularizedEvolution(spaces.get("nasbench201"), population=12, tournament=100)
     assert parents(younger, history, 3) == {every[0].functional_key}

@@ -1,4 +1,4 @@
-"""REINFORCE: its gradient, its baseline, and that it is nothing but a replay of the history."""
+"""REINFORCE: its gradient, its baseline, and a policy that is a function of the history."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def test_the_order_of_the_history_counts_and_the_unit_of_scores_does_not():
 def test_failed_evaluations_teach_nothing():
     space = spaces.get("nasbench201")
     every = space.initial_pool()
-    told = observed(every[:5], [0.1, 0.5, 0.3, 0.2, 0.4])
+    finished = observed(every[:5], [0.1, 0.5, 0.3, 0.2, 0.4])
     agent = Reinforce(space)
-    with_nan = History((*told, Observation(every[5], float("nan"), "study#9")))
-    assert np.array_equal(agent.policy(with_nan), agent.policy(History(told)))
+    with_nan = History((*finished, Observation(every[5], float("nan"), "study#9")))
+    assert np.array_equal(agent.policy(with_nan), agent.policy(History(finished)))
 
 
 def test_settings_are_checked():

@@ -1,4 +1,4 @@
-"""TreeBO: its covariance on trees, its gradient, and that it finds depth and layers."""
+"""TreeBO: its covariance on trees, its gradient, and searches for depth and operations."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def test_learns_depth_and_operations():
 
     every = [decisions.decode(made) for made in drawn(decisions, 40)]
     scores = [score(architecture) for architecture in every]
-    found = TreeBO(space).propose(History(observed(every, scores)), 1, np.random.default_rng(0))[0]
-    assert score(found.architecture) > max(scores)
-    assert found.acquisition > 0
-    assert found.mean > np.mean(scores)
+    (suggestion,) = TreeBO(space).propose(History(observed(every, scores)), 1, np.random.default_rng(0))
+    assert score(suggestion.architecture) > max(scores)
+    assert suggestion.acquisition > 0
+    assert suggestion.mean > np.mean(scores)
 
 
 def test_branched_networks_are_left_out():
@@ -102,8 +102,8 @@ def test_branched_networks_are_left_out():
     every = [space.sample(rng) for _ in range(40)]
     branched = [architecture for architecture in every if decisions.encode(architecture) is None][:11]
     history = History(observed(branched, np.linspace(0, 1, 11)), (Pending(every[-1]),))
-    (found,) = TreeBO(space).propose(history, 1, rng)
-    assert found.acquisition is None
+    (suggestion,) = TreeBO(space).propose(history, 1, rng)
+    assert suggestion.acquisition is None
 
 
 def test_settings_are_checked():

@@ -1,4 +1,4 @@
-"""The arc agent: its domain, its covariances against slower ones, its baselines, and a search that learns."""
+"""The agent `arc`: its domain, its covariances against slower ones, its baselines, and a search that improves."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def test_the_parameters_are_those_of_the_poster():
     existing = DOMAIN.parameters.names
     for row in codes:
         depth = DOMAIN.depth(row)
-        there = {name for name, code in zip(existing, row, strict=True) if not np.isnan(code)}
+        present = {name for name, code in zip(existing, row, strict=True) if not np.isnan(code)}
         own = row[existing.index("training")] == 1
         assert 1 <= depth <= 5
-        assert {f"units_{at}" in there for at in range(1, depth + 1)} == {True}
-        assert len(there) == 2 + depth + (3 + 3 * depth) * own
+        assert {f"units_{at}" in present for at in range(1, depth + 1)} == {True}
+        assert len(present) == 2 + depth + (3 + 3 * depth) * own
 
 
 @given(seed=st.integers(0, 2**32 - 1), scale=st.floats(0.01, 0.5))
@@ -103,8 +103,8 @@ def test_variations_are_configurations(seed, scale):
     for old, codes in zip(before, after, strict=True):
         assert abs(EVERY.depth(codes) - EVERY.depth(old)) <= 1
         architecture, hyperparameters = EVERY.decode(codes)
-        found = EVERY.encode(architecture, hyperparameters)
-        assert (np.isnan(found) == np.isnan(codes)).all()
+        actual = EVERY.encode(architecture, hyperparameters)
+        assert (np.isnan(actual) == np.isnan(codes)).all()
 
 
 @pytest.mark.parametrize(
@@ -222,11 +222,11 @@ def test_separate_depths_do_not_learn_from_each_other():
     assert (some.posterior(asked[at == 5]).means == 0.0).all()
     assert (some.posterior(asked[at == 5]).variances == 1.0).all()
     pending = asked[at == 2]
-    believed = some.hallucinate(pending)
+    conditioned = some.hallucinate(pending)
     np.testing.assert_array_equal(
-        believed.posterior(asked[at == 1]).variances, some.posterior(asked[at == 1]).variances
+        conditioned.posterior(asked[at == 1]).variances, some.posterior(asked[at == 1]).variances
     )
-    assert believed.posterior(pending).variances.max() < some.posterior(pending).variances.max()
+    assert conditioned.posterior(pending).variances.max() < some.posterior(pending).variances.max()
 
 
 # The agent.
@@ -276,7 +276,7 @@ def test_scores_keep_their_unit(history):
 
 @pytest.mark.parametrize("transform", ["rank-normal", "compress-below-median", "log-regret"])
 def test_what_it_expects_is_a_score_whatever_it_learns(history, transform):
-    # Scores whose unit is neither that of quantiles nor that of deviations.
+    # Scores of a unit other than that of quantiles or of standard deviations.
     far = tuple(replace(one, score=100.0 + 50.0 * one.score) for one in history.observations)
     (one,) = Arc(MLP, transform=transform, **CHEAP).propose(History(far), 1, rng())
     scores = np.array([seen.score for seen in far])
@@ -296,9 +296,9 @@ def test_a_known_network_comes_again_as_its_neighbour():
 def test_others_evaluations_count_by_the_protocol(history):
     agent = Arc(MLP, n_random=5, **CHEAP)
     plain = tuple(Observation(network(8 + at), 0.1 * at, f"other#{at}") for at in range(5))
-    (found,) = agent.propose(History(plain), 1, rng())
-    # Not random: the model has spoken.
-    assert found.acquisition is not None
+    (suggestion,) = agent.propose(History(plain), 1, rng())
+    # A suggestion of the model has an acquisition; a random one has none.
+    assert suggestion.acquisition is not None
     branches = tuple(Observation(one, 1.0, f"b#{at}") for at, one in enumerate(MLP.initial_pool()))
     (alone,) = agent.propose(history, 1, rng())
     (beside,) = agent.propose(History((*history.observations, *branches)), 1, rng())
@@ -330,18 +330,18 @@ def test_settings_are_checked(wrong, error, message):
 
 
 def test_what_it_suggests_is_trained_as_it_says(history):
-    (found,) = Arc(spaces.get("mlp", max_units=64), **CHEAP).propose(history, 1, rng(2))
+    (suggestion,) = Arc(spaces.get("mlp", max_units=64), **CHEAP).propose(history, 1, rng(2))
     task = registry.get("diabetes")
     protocol = replace(task.protocol(), epochs=2)
-    outcome = train(found.architecture, task, protocol, seed=0, hyperparameters=found.hyperparameters)
-    assert found.hyperparameters
+    outcome = train(suggestion.architecture, task, protocol, seed=0, hyperparameters=suggestion.hyperparameters)
+    assert suggestion.hyperparameters
     assert np.isfinite(outcome.value)
-    assert outcome.value != train(found.architecture, task, protocol, seed=0).value
+    assert outcome.value != train(suggestion.architecture, task, protocol, seed=0).value
 
 
 def test_hyperparameters_come_back_from_the_archive(archive):
-    told = Study("s", "t", "t/1", "mlp", "mse", direction="minimise")
-    study = open_study(archive, told, budget=3)
+    record = Study("s", "t", "t/1", "mlp", "mse", direction="minimise")
+    study = open_study(archive, record, budget=3)
     agent_id = archive.proposals.register_agent("arc", {}, "0")
     asked = {"learning_rate": [0.01, 0.001], "dropout": 0.1}
     wanted = [Suggestion(network(8), hyperparameters=asked), Suggestion(network(9)), Suggestion(network(10))]

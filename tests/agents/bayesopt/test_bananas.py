@@ -1,4 +1,4 @@
-"""What BANANAS adds to the contract of every agent."""
+"""BANANAS: candidates, batches and transforms, beyond the contract of every agent."""
 
 from __future__ import annotations
 
@@ -27,9 +27,11 @@ def test_good_cells_come_first(tmp_path, preset):
     space = small_table(tmp_path)
     members = sorted(space.members(), key=score)
     history = known(members[:-1:2])
-    found = [one.architecture for one in propose(Bananas(space, BatchOptions(preset=preset, n_initial=0)), history, 5)]
+    suggestions = [
+        one.architecture for one in propose(Bananas(space, BatchOptions(preset=preset, n_initial=0)), history, 5)
+    ]
     unknown = [score(one) for one in members if one.functional_key not in history.known]
-    assert np.mean([score(one) for one in found]) > np.quantile(unknown, 0.6)
+    assert np.mean([score(one) for one in suggestions]) > np.quantile(unknown, 0.6)
 
 
 def test_the_paper_mutates_the_best(tmp_path):
@@ -45,8 +47,8 @@ def test_the_paper_mutates_the_best(tmp_path):
 def test_every_acquisition(tmp_path, acquisition):
     space = small_table(tmp_path)
     history = known(space.members()[:12])
-    found = propose(Bananas(space, BatchOptions(acquisition=acquisition), members=2, width=4), history, 3)
-    assert len({one.architecture.functional_key for one in found} - set(history.known)) == 3
+    suggestions = propose(Bananas(space, BatchOptions(acquisition=acquisition), members=2, width=4), history, 3)
+    assert len({one.architecture.functional_key for one in suggestions} - set(history.known)) == 3
 
 
 def test_posteriors_are_in_score_units(tmp_path):
@@ -57,12 +59,12 @@ def test_posteriors_are_in_score_units(tmp_path):
     transformed = OutcomeTransformed(Ensemble(members=3), outcome_transforms.get("standardise")).fit(
         cells, scores, np.random.default_rng(0)
     )
-    found = transformed.posterior(cells, joint=True)
+    posterior = transformed.posterior(cells, joint=True)
     for what in ("means", "variances", "best", "covariances"):
-        np.testing.assert_allclose(getattr(found, what), getattr(plain, what), rtol=1e-2, atol=1e-3)
-    believed = transformed.hallucinate(cells[:2]).posterior(cells)
-    assert (believed.variances <= found.variances + 1e-9).all()
-    assert believed.variances.sum() < found.variances.sum()
+        np.testing.assert_allclose(getattr(posterior, what), getattr(plain, what), rtol=1e-2, atol=1e-3)
+    conditioned = transformed.hallucinate(cells[:2]).posterior(cells)
+    assert (conditioned.variances <= posterior.variances + 1e-9).all()
+    assert conditioned.variances.sum() < posterior.variances.sum()
 
 
 def test_encodings_side_by_side_are_remembered(tmp_path):

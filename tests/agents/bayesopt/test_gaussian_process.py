@@ -1,4 +1,4 @@
-"""What Gaussian processes on any distance add to the contract of every agent."""
+"""Gaussian processes on any distance, beyond the contract of every agent."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_the_best_of_a_table_comes_first(tmp_path, kind):
     space = small_table(tmp_path)
     members = sorted(space.members(), key=score)
     agent, history = kind(space), known(members[:-1:2])
-    found = [one.architecture for one in propose(agent, history, 8)]
-    assert max(map(score, found)) == max(score(one) for one in members if one.functional_key not in history.known)
+    suggestions = [one.architecture for one in propose(agent, history, 8)]
+    assert max(map(score, suggestions)) == max(score(one) for one in members if one.functional_key not in history.known)
 
 
 @pytest.mark.parametrize("kind", [GpWasserstein, GpGromovWasserstein])
@@ -43,17 +43,17 @@ def test_costly_distances_search_by_mutation(kind):
     agent = kind(space, BatchOptions(n_initial=0))
     assert agent.method.source.name == "evolution"
     rng = np.random.default_rng(0)
-    (found,) = propose(agent, known([space.sample(rng) for _ in range(2)]))
-    assert space.contains(found.architecture)
-    assert found.std > 0.0
+    (suggestion,) = propose(agent, known([space.sample(rng) for _ in range(2)]))
+    assert space.contains(suggestion.architecture)
+    assert suggestion.std > 0.0
 
 
 @pytest.mark.parametrize("rule", ["top", "believer", "bucb", "thompson", "kdpp", "quality-kdpp"])
 def test_every_batch_rule(tmp_path, rule):
     space = small_table(tmp_path)
     history = known(space.members()[:15])
-    found = propose(KernelSearch(space, BatchOptions(batch_rule=rule), "hamming"), history, 4)
-    keys = {one.architecture.functional_key for one in found}
+    suggestions = propose(KernelSearch(space, BatchOptions(batch_rule=rule), "hamming"), history, 4)
+    keys = {one.architecture.functional_key for one in suggestions}
     assert len(keys) == 4
     assert not keys & set(history.known)
 

@@ -1,4 +1,4 @@
-"""The first networks of a study of cells: random ones of the study's seed, however the study is begun."""
+"""The first networks of a study of cells: random ones of the seed of the study, in one call or several."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def keys(suggestions):
 
 
 def begin(space, seed, *, n_initial=10, fail=(), finish=()):
-    """The first networks of a study, asked for one by one; those at some places fail or finish."""
-    history, found = History(), []
+    """The first networks of a study, proposed one by one; those at some positions fail or finish."""
+    history, suggestions = History(), []
     for at in range(n_initial + len(fail)):
         (suggestion,) = first_of_pool(space, history, n_initial, 1, generator(seed, history))
-        found.append(suggestion)
+        suggestions.append(suggestion)
         network = suggestion.architecture
         if at in fail:
             history = replace(history, failed=(*history.failed, network))
@@ -36,7 +36,7 @@ def begin(space, seed, *, n_initial=10, fail=(), finish=()):
         else:
             history = replace(history, pending=(*history.pending, Pending(network)))
     assert first_of_pool(space, history, n_initial, 1, generator(seed, history)) == []
-    return keys(found)
+    return keys(suggestions)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -55,7 +55,7 @@ def test_a_study_begun_one_by_one_has_distinct_networks_of_its_seed(name):
     assert len(set(one)) == 10
     assert begin(space, 7) == one
     assert len(set(begin(space, 8)) & set(one)) <= 3
-    # What has finished by then, and what failed, changes no more than who is asked next.
+    # Finished and failed proposals change the design only by the number of networks that are missing.
     assert begin(space, 7, finish=(0, 4)) == one
     failing = begin(space, 7, fail=(3, 5))
     assert failing[:10] == one
@@ -63,8 +63,8 @@ def test_a_study_begun_one_by_one_has_distinct_networks_of_its_seed(name):
 
 
 def test_designs_larger_than_a_pool_are_filled():
-    found = first_of_pool(SPACE, History(), 25, 25, np.random.default_rng(0))
-    assert len(set(keys(found))) == 25
+    suggestions = first_of_pool(SPACE, History(), 25, 25, np.random.default_rng(0))
+    assert len(set(keys(suggestions))) == 25
     assert len(set(begin(SPACE, 0, n_initial=25))) == 25
 
 

@@ -1,4 +1,4 @@
-"""What agents with a surrogate share: the way from the history to a batch, and the distances they remember."""
+"""The common part of agents with a surrogate: from the history to a batch, and cached distances."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.listed import Listed, small_table
 
 
 class Units(Surrogate):
-    """Believes that scores are numbers of units, and is certain of what it has seen or believed."""
+    """A surrogate that predicts the number of units, with certainty for observed and fantasised networks."""
 
     def fit(self, architectures, scores, rng):
         return Seen(tuple(one.key for one in architectures))
@@ -69,16 +69,16 @@ def test_pool_then_model_in_one_batch():
 
 
 def test_batches_larger_than_the_short_list():
-    found = propose(Model(Listed(), shortlist=2), History(observed(Listed().every()[:3], [1.0, 2.0, 3.0])), 7)
-    assert len({one.architecture.key for one in found}) == 7
+    suggestions = propose(Model(Listed(), shortlist=2), History(observed(Listed().every()[:3], [1.0, 2.0, 3.0])), 7)
+    assert len({one.architecture.key for one in suggestions}) == 7
 
 
 def test_without_results_networks_are_random():
     space = Listed()
     history = History(pending=tuple(Pending(one) for one in space.every()[:5]))
-    (found,) = propose(Model(space), history)
-    assert found.mean is None
-    assert found.architecture.functional_key not in history.known
+    (suggestion,) = propose(Model(space), history)
+    assert suggestion.mean is None
+    assert suggestion.architecture.functional_key not in history.known
 
 
 def test_settings_are_checked():
@@ -115,23 +115,23 @@ def test_rows_of_members_are_the_distances(tmp_path, monkeypatch, most_bytes):
     members = space.members()
     outside = codec.from_nasbench201("|nor_conv_3x3~0|+|nor_conv_3x3~0|none~1|+|none~0|nor_conv_3x3~1|none~2|")
     assert not space.contains(outside)
-    found = CachedDistances(kinds(), Listing(members), most_bytes)
+    cached = CachedDistances(kinds(), Listing(members), most_bytes)
     rows = [members[3], outside, members[17]]
     plain = np.concatenate([kind.distances(rows, members).stack for kind in kinds()])
     for columns in (slice(None), slice(5, 40), slice(0, 50, 2)):
         for _ in range(2):
-            block = found.distances(rows, members[columns]).stack
+            block = cached.distances(rows, members[columns]).stack
             np.testing.assert_allclose(block, plain[:, :, columns], rtol=1e-6, atol=1e-7)
-    assert found.distances([], members).stack.shape == (plain.shape[0], 0, len(members))
+    assert cached.distances([], members).stack.shape == (plain.shape[0], 0, len(members))
 
 
 def test_the_memory_of_rows_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(distance_cache, "FEW", 10)
     members = small_table(tmp_path).members()
-    found = CachedDistances([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
+    cached = CachedDistances([kernels.get("hamming")], Listing(members), most_bytes=4 * len(members) * 4)
     for at in range(8):
-        found.distances([members[at]], members)
-    assert len(found._rows) == 4
+        cached.distances([members[at]], members)
+    assert len(cached._rows) == 4
     np.testing.assert_array_equal(
-        found.distances(members[:9], members).stack, kernels.get("hamming").distances(members[:9], members).stack
+        cached.distances(members[:9], members).stack, kernels.get("hamming").distances(members[:9], members).stack
     )

@@ -1,4 +1,4 @@
-"""The morphism agent: Algorithm 1, its moves, its surrogate against the textbook's formulae."""
+"""The agent `morphism`: Algorithm 1, its moves, and its surrogate against the textbook's formulas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GROWING = {"deepen", "widen", "skip_add", "skip_concat"}
 
 
 class Recorded(Moves):
-    """Moves that note what was expanded."""
+    """Moves that record the expanded networks."""
 
     def __init__(self, moves):
         self.moves, self.expanded = moves, []
@@ -40,7 +40,7 @@ def tree(space, **settings):
 
 
 def units(architectures):
-    """A landscape: the more units the better, without any model."""
+    """An acquisition that is the number of units, without a model."""
     return np.array([float(sum(layer.units or 0 for layer in one.layers)) for one in architectures])
 
 
@@ -52,19 +52,19 @@ def mlp():
 def test_the_tree_climbs_and_says_where_from(mlp):
     history = grown(mlp, 6)
     source, _ = tree(mlp)
-    found = source.candidates(history, units, 10_000, np.random.default_rng(0))
-    ranks = [one.rank for one in found]
+    candidates = source.candidates(history, units, 10_000, np.random.default_rng(0))
+    ranks = [one.rank for one in candidates]
     assert ranks == sorted(ranks, reverse=True)
     assert ranks[0] > units([seen.architecture for seen in history.observations]).max()
     evaluated = {seen.architecture.key for seen in history.observations}
-    keys = [one.candidate.architecture.functional_key for one in found]
+    keys = [one.candidate.architecture.functional_key for one in candidates]
     assert len(set(keys)) == len(keys)
     assert not set(keys) & set(history.known)
-    for one in found:
+    for one in candidates:
         assert one.candidate.parent.key in evaluated
         assert set(one.candidate.operations) <= GROWING
         mlp.validate(one.candidate.architecture)
-    assert max(len(one.candidate.operations) for one in found) > 1
+    assert max(len(one.candidate.operations) for one in candidates) > 1
 
 
 def test_the_temperature_ends_the_search(mlp):
@@ -83,7 +83,7 @@ def test_the_best_is_expanded_first(mlp):
 
 
 def test_in_the_cold_only_the_better_are_followed(mlp):
-    # Every child is worse than its parent: in the cold none is pushed, and only evaluated networks are expanded.
+    # Every child is worse than its parent: at a low temperature none is pushed, only evaluated networks are expanded.
     history = grown(mlp, 5)
     evaluated = {seen.architecture.key for seen in history.observations}
 
@@ -156,8 +156,8 @@ def test_cells_move_to_their_neighbours(name, preset):
 def test_neighbours_can_shrink_networks(mlp):
     history = grown(mlp, 6)
     agent = Morphism(mlp, n_initial=0, moves="neighbours", children=4, decay=0.7)
-    (found,) = agent.propose(history, 1, np.random.default_rng(1))
-    mlp.validate(found.architecture)
+    (suggestion,) = agent.propose(history, 1, np.random.default_rng(1))
+    mlp.validate(suggestion.architecture)
     names = {name for one in range(3) for name in agent.propose(history, 1, np.random.default_rng(one))[0].operations}
     assert not names <= GROWING
 

@@ -1,4 +1,4 @@
-"""What NASBOT adds to the contract of every agent."""
+"""NASBOT, beyond the contract of every agent."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_memory_does_not_change_the_answer(space):
 
 
 def test_better_than_blind_on_a_smooth_objective():
-    """The mean score of what it proposes beats that of RAND, which reaches the same networks."""
+    """The mean score of its proposals exceeds that of RAND, which reaches the same networks."""
     space = spaces.get("mlp")
 
     def search(agent):

@@ -1,4 +1,4 @@
-"""What the tree-Wasserstein agents add to the contract of every agent."""
+"""The tree-Wasserstein agents, beyond the contract of every agent."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def test_the_paper_draws_a_pool(kind):
     space = spaces.get("nasbench201")
     rng = np.random.default_rng(0)
     history = known([space.sample(rng) for _ in range(12)])
-    found = propose(agents.get(kind.kind, space, preset="paper"), history, 3)
-    assert len({one.architecture.functional_key for one in found} - set(history.known)) == 3
-    assert all(one.parent is not None and one.operations for one in found)
+    suggestions = propose(agents.get(kind.kind, space, preset="paper"), history, 3)
+    assert len({one.architecture.functional_key for one in suggestions} - set(history.known)) == 3
+    assert all(one.parent is not None and one.operations for one in suggestions)
 
 
 @pytest.mark.parametrize("kind", BOTH)

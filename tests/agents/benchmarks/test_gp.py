@@ -1,4 +1,4 @@
-"""The Gaussian process's benchmark, small: every figure is there and means what it says."""
+"""The Gaussian process's benchmark at a small size: its figures and their meaning."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from archive.agents.surrogates.threads import one_thread
 
 
 def test_figures():
-    found = gp.measure(observations=30, candidates=20, many=60, repeats=1)
-    assert all(math.isfinite(figure.value) and figure.value >= 0.0 for figure in found)
-    exact = [figure for figure in found if figure.goal == "<= 1e-6"]
+    figures = gp.measure(observations=30, candidates=20, many=60, repeats=1)
+    assert all(math.isfinite(figure.value) and figure.value >= 0.0 for figure in figures)
+    exact = [figure for figure in figures if figure.goal == "<= 1e-6"]
     assert len(exact) == 3
     assert all(figure.value <= 1e-6 for figure in exact)
-    assert sum("30 observations, 3 components" in figure.name for figure in found) == 1
-    (peak,) = (figure for figure in found if figure.unit == "MiB")
+    assert sum("30 observations, 3 components" in figure.name for figure in figures) == 1
+    (peak,) = (figure for figure in figures if figure.unit == "MiB")
     assert 20 < peak.value < 4096
-    assert len(found) == 8
+    assert len(figures) == 8
 
 
 def test_the_naive_posterior_is_the_same_one():

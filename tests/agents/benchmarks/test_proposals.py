@@ -1,4 +1,4 @@
-"""The agents' benchmark runs and says what it should; how long things take is not a test's business."""
+"""The benchmark of proposals: titles, goals, and agents that are kept between proposals."""
 
 from __future__ import annotations
 

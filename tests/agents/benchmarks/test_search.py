@@ -1,4 +1,4 @@
-"""Comparisons of agents, on each server: same seeds, restarts, other searches, failures, and asking again."""
+"""Comparisons of agents: equal seeds, restarts, other searches on a study, failures, and replays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from archive.store.records import Result
 
 
 def value_of(architecture):
-    """Some number that is the same for every relabelling."""
+    """A pseudo-random number in [0, 1], the same for every relabelling."""
     return int(hashlib.sha256(architecture.functional_key.encode()).hexdigest()[:6], 16) / 16**6
 
 
@@ -54,7 +54,7 @@ def job(problem):
 
 @pytest.fixture
 def search(archive, problem):
-    """Searches, and returns the keys of what was proposed."""
+    """Searches, and returns the keys of the proposals."""
     space = problem.search_space()
 
     def searched(job, **options):
@@ -80,7 +80,7 @@ def test_a_seed_gives_one_search_however_often_it_is_killed(archive, search, job
     for _ in range(3):
         search(other, stop=calls(1))
     assert search(other) == whole
-    # What is finished is left alone, and a larger budget goes on.
+    # A finished study stays unchanged; a larger budget continues it.
     assert search(other, progress=pytest.fail) == whole
     assert search(replace(other, budget=14))[:12] == whole
     assert archive.studies.get(other.study.name).budget == 14
@@ -137,13 +137,13 @@ def test_what_a_proposal_was_based_on_can_be_asked_again(archive, search, job):
     nothing = {"observations": {}, "pending": "", "failed": ""}
     assert based_on[:5] == [{**nothing, "wanted": 5}] * 5
     assert based_on[8] == {**nothing, "observations": {name: "0-7"}, "wanted": 3}
-    found = recheck(archive, name)
-    assert (len(found.same), found.differing, found.unexplained) == (12, (), ())
-    # Evolution chooses by scores: had they been others, so were its proposals. The starts depend on none.
+    replayed = recheck(archive, name)
+    assert (len(replayed.same), replayed.differing, replayed.unexplained) == (12, (), ())
+    # The proposals of evolution depend on the scores, the random starts do not.
     archive.query("MATCH (e:Evaluation) SET e.value = -e.value", write=True)
-    found = recheck(archive, name)
-    assert set(found.same) >= {f"{name}#{number:05d}" for number in range(5)}
-    assert found.differing
+    replayed = recheck(archive, name)
+    assert set(replayed.same) >= {f"{name}#{number:05d}" for number in range(5)}
+    assert replayed.differing
 
 
 def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked_again(archive, search, job):
@@ -165,7 +165,7 @@ def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked
         "failed": last["failed"],
         "wanted": 1,
     }
-    # The second claim of a call is a random one of what waits.
+    # The second claim takes a random waiting proposal.
     assert last["pending"] in ("3", "4")
     assert last["failed"].startswith("0")
     person = archive.proposals.register_agent("person", {}, "1")
@@ -173,8 +173,8 @@ def test_proposals_beside_pending_and_failed_ones_and_other_studies_can_be_asked
         cell for cell in space.members() if cell.key not in {p.architecture_key for p in archive.proposals.list("live")}
     )
     (own,) = archive.proposals.create("live", person, [Suggestion(fresh)])
-    found = recheck(archive, "live")
-    assert (len(found.same), found.differing, found.unexplained) == (6, (), (own.id,))
+    replayed = recheck(archive, "live")
+    assert (len(replayed.same), replayed.differing, replayed.unexplained) == (6, (), (own.id,))
 
 
 def test_a_basis_of_what_is_gone_is_refused(archive, search, job):
@@ -222,8 +222,8 @@ def test_regret_by_hand(problem, job):
     high = [replace(job, problem=replace(problem, best=0.5), budget=3, seed=seed) for seed in range(3)]
     values = [(0.25, 0.375, 0.5), (0.0, 0.5, 0.25), (0.25, 0.25, 0.25)]
     seconds = [(1.0, 3.0), (5.0,), ()]
-    found = [regret.Trace(v, s, repeats=1) for v, s in zip(values, seconds, strict=True)]
-    (row,) = regret.standings([*high, job], [*found, regret.Trace()])
+    traces = [regret.Trace(v, s, repeats=1) for v, s in zip(values, seconds, strict=True)]
+    (row,) = regret.standings([*high, job], [*traces, regret.Trace()])
     assert row.seeds == 3
     assert row.curve[:, 0].tolist() == pytest.approx([100 / 3, 12.5, 25 / 3])
     # Regrets 12.5, 0 and 25: standard deviation 12.5.
@@ -231,7 +231,7 @@ def test_regret_by_hand(problem, job):
     assert (row.to_best, row.queries_to_best, row.never) == ((3, 2, None), 3, 1)
     assert (row.seconds, row.seconds_at_end, row.repeats) == (3.0, 4.0, 3)
     assert row.queries == (3,)
-    (lone,) = regret.standings(high[2:], found[2:])
+    (lone,) = regret.standings(high[2:], traces[2:])
     assert (lone.queries_to_best, lone.seconds) == (None, None)
     assert lone.as_dict()["regret"]["3"]["mean"] == 25.0
 
@@ -269,11 +269,11 @@ def test_numbers_that_cannot_be(problem, changes, message):
 
 
 def test_contestants():
-    found = contestants.contestant("evolution:b=[1,2],a=x y,c=0.5")
-    (member,) = found.members
+    parsed = contestants.contestant("evolution:b=[1,2],a=x y,c=0.5")
+    (member,) = parsed.members
     assert (member.kind, member.settings) == ("evolution", {"a": "x y", "b": [1, 2], "c": 0.5})
-    assert found == contestants.contestant("evolution:c=0.5,b=[1, 2],a=x y")
-    assert found.name == "evolution:a=x y,b=[1, 2],c=0.5"
+    assert parsed == contestants.contestant("evolution:c=0.5,b=[1, 2],a=x y")
+    assert parsed.name == "evolution:a=x y,b=[1, 2],c=0.5"
     with pytest.raises(UsageError, match="NAME=VALUE, got 'n_initial'"):
         contestants.contestant("rand:n_initial")
     with pytest.raises(UnknownNameError, match="rnad"):
@@ -293,7 +293,7 @@ def test_a_team_takes_turns_and_shares_what_it_finds(archive, search, job):
     turns = ["evolution", "random", "local-search", "evolution"]
     assert kinds == ["random"] * 5 + [kind for kind in turns for _ in range(2)] + ["random"]
     assert made[9].based_on["observations"] == {job.study.name: "0-8"}
-    # A search that is stopped between two turns goes on with whose turn it is.
+    # A search that is stopped between two turns continues with the next agent.
     other = replace(job, run="other")
     for _ in range(3):
         search(other, stop=calls(2))
@@ -302,8 +302,8 @@ def test_a_team_takes_turns_and_shares_what_it_finds(archive, search, job):
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9)), min_size=1, max_size=12))
 def test_shares_of_a_team(study):
-    found = {one.agent: one for one in shares.shares([study, study])}
-    for agent, one in found.items():
+    by_agent = {one.agent: one for one in shares.shares([study, study])}
+    for agent, one in by_agent.items():
         own = [at for at, (who, _) in enumerate(study) if who == agent]
         better = [at for at in own if all(study[at][1] < regret for _, regret in study[:at])]
         assert one.evaluations == 2 * len(own) and one.improvements == 2 * len(better)
@@ -312,7 +312,7 @@ def test_shares_of_a_team(study):
         known = [sum(who != agent for who, _ in study[:at]) for at in own]
         assert one.known == pytest.approx(sum(known) / len(known))
     first_best = min(study, key=lambda seen: seen[1])[0]
-    assert {agent for agent, one in found.items() if one.bests} == {first_best}
+    assert {agent for agent, one in by_agent.items() if one.bests} == {first_best}
 
 
 @given(st.sets(st.integers(0, 60)))

@@ -1,4 +1,4 @@
-"""Decisions describe the networks that they make."""
+"""Decisions of a space: encoding and decoding of its networks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def drawn(decisions, rng):
 def members(decisions, count, seed=0):
     rng = np.random.default_rng(seed)
     made = (decisions.decode(drawn(decisions, rng)) for _ in itertools.count())
-    return list(itertools.islice((found for found in made if found is not None), count))
+    return list(itertools.islice((each for each in made if each is not None), count))
 
 
 def test_what_is_decoded_is_encoded_as_the_same_network(decisions):
@@ -101,8 +101,8 @@ def test_units_count_as_the_nearest_choice():
     space = spaces.get("mlp")
     decisions = decisions_of(space, "tpe")
     layers = [Layer("ip"), Layer("relu", 72), Layer("tanh", 1000), Layer("linear"), Layer("op")]
-    found = decisions.decode(decisions.encode(Architecture("mlp", layers, itertools.pairwise(range(5)))))
-    assert [layer.units for layer in found.layers[1:3]] == [64, 1024]
+    decoded = decisions.decode(decisions.encode(Architecture("mlp", layers, itertools.pairwise(range(5)))))
+    assert [layer.units for layer in decoded.layers[1:3]] == [64, 1024]
 
 
 def test_branches_are_not_described():

@@ -1,4 +1,4 @@
-"""The nearest architectures of an archive: exact, up to date, and as good without the file."""
+"""The nearest architectures of an archive: exact, up to date, and the same with and without the file."""
 
 from __future__ import annotations
 
@@ -37,26 +37,26 @@ def by_hand(network, others, kind="otmann", **settings):
     return sorted((round(float(value), 9), other.key) for value, other in zip(values, others, strict=True))
 
 
-def shown(found):
-    return [(round(one.distance, 9), one.key) for one in found.neighbours]
+def shown(similar):
+    return [(round(one.distance, 9), one.key) for one in similar.neighbours]
 
 
 @pytest.mark.parametrize(("kind", "settings"), [("otmann", {}), ("tree-wasserstein", {"n": 2}), ("edit", {"lam": 0.5})])
 def test_the_nearest_are_those_of_the_kernel(filled, kind, settings):
     first, *others = cells(40)
-    found = similar(filled, first.key, 6, kind, **settings)
+    near = similar(filled, first.key, 6, kind, **settings)
     exact = by_hand(first, others, kind, **settings)
-    assert [distance for distance, _ in shown(found)] == [distance for distance, _ in exact[:6]]
-    assert set(shown(found)) <= set(exact)
-    assert (found.exact, found.certain, found.among) == (True, 6, 39)
+    assert [distance for distance, _ in shown(near)] == [distance for distance, _ in exact[:6]]
+    assert set(shown(near)) <= set(exact)
+    assert (near.exact, near.certain, near.among) == (True, 6, 39)
     # Equal distances stand in the order of the keys.
-    assert shown(found) == sorted(shown(found))
+    assert shown(near) == sorted(shown(near))
 
 
 def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
     stranger = cells(41)[40]
-    found = similar(filled, stranger, 3)
-    assert [one for one, _ in shown(found)] == [one for one, _ in by_hand(stranger, cells(40))[:3]]
+    near = similar(filled, stranger, 3)
+    assert [one for one, _ in shown(near)] == [one for one, _ in by_hand(stranger, cells(40))[:3]]
     assert len(filled.architectures.get_many([stranger.key])) == 0
     key = cells(1)[0].key
     assert similar(filled, key[:12], 3) == similar(filled, cells(1)[0], 3)
@@ -76,9 +76,9 @@ def test_what_is_added_is_found(filled):
 @pytest.mark.every_server
 def test_only_what_a_study_has_evaluated(filled):
     evaluate(filled, [0.5, 0.75, 0.25], "some")
-    found = similar(filled, cells(40)[39], 9, study="some")
-    assert {one.key for one in found.neighbours} == {one.key for one in cells(3)}
-    assert [one.evaluations for one in found.neighbours] == [1, 1, 1] and found.among == 3
+    near = similar(filled, cells(40)[39], 9, study="some")
+    assert {one.key for one in near.neighbours} == {one.key for one in cells(3)}
+    assert [one.evaluations for one in near.neighbours] == [1, 1, 1] and near.among == 3
     with pytest.raises(UnknownNameError, match="study"):
         similar(filled, cells(1)[0], study="none")
 
@@ -86,8 +86,8 @@ def test_only_what_a_study_has_evaluated(filled):
 def test_other_spaces_have_no_distance(filled):
     networks = spaces.get("mlp").initial_pool()[:3]
     filled.architectures.add(networks)
-    found = similar(filled, networks[0].key)
-    assert {one.key for one in found.neighbours} == {one.key for one in networks[1:]}
+    near = similar(filled, networks[0].key)
+    assert {one.key for one in near.neighbours} == {one.key for one in networks[1:]}
 
 
 def test_the_file_is_a_copy_and_nothing_more(filled, home, monkeypatch):
@@ -112,14 +112,14 @@ def test_an_archive_that_was_emptied_behind_the_index(filled, monkeypatch):
     search.similar(cells(40)[7], 5)
     filled.query("MATCH (a:Architecture) DETACH DELETE a", write=True)
     filled.architectures.add(cells(80)[40:])
-    found = search.similar(cells(40)[7], 5)
-    assert {one.key for one in found.neighbours} <= {one.key for one in cells(80)[40:]} and len(found.neighbours) == 5
+    near = search.similar(cells(40)[7], 5)
+    assert {one.key for one in near.neighbours} <= {one.key for one in cells(80)[40:]} and len(near.neighbours) == 5
 
 
 def test_one_component(filled):
-    found = similar(filled, cells(1)[0], 4, component="otmann_normalised:0.8")
+    near = similar(filled, cells(1)[0], 4, component="otmann_normalised:0.8")
     stack = kernels.get("otmann").distances([cells(1)[0]], cells(40)[1:]).stack[7, 0]
-    np.testing.assert_allclose([one.distance for one in found.neighbours], np.sort(stack)[:4])
+    np.testing.assert_allclose([one.distance for one in near.neighbours], np.sort(stack)[:4])
 
 
 def test_what_cannot_be_asked(filled):
@@ -142,10 +142,10 @@ def test_the_command(filled, store_settings, home):
     first, *others = cells(40)
     answer = CliRunner().invoke(command, [*at, first.key[:10], "--k", "4", "--json"])
     assert answer.exit_code == 0, answer.output
-    found = json.loads(answer.stdout)
+    document = json.loads(answer.stdout)
     exact = by_hand(first, others)[:4]
-    assert [round(row["distance"], 9) for row in found["neighbours"]] == [distance for distance, _ in exact]
-    assert (found["certain"], found["among"]) == (4, 39)
+    assert [round(row["distance"], 9) for row in document["neighbours"]] == [distance for distance, _ in exact]
+    assert (document["certain"], document["among"]) == (4, 39)
     cell = codec.to_nasbench201(first)
     table = CliRunner().invoke(command, [*at, cell, "--k", "2", "--kind", "tree-wasserstein", "--set", "n=2"])
     assert table.exit_code == 0, table.output

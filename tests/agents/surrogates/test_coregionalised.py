@@ -1,4 +1,4 @@
-"""A prior from another task, against the Gaussian process of both tasks' evaluations together."""
+"""Transfer from another task, against the Gaussian process of both tasks' evaluations together."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def learnt(model, own, scores):
 def test_it_is_the_process_of_both_tasks_together():
     own, asked = points(9, seed=1), points(6, seed=2)
     model = source_model()
-    found = learnt(model, own, smooth(own, noise=0.05))
+    fitted = learnt(model, own, smooth(own, noise=0.05))
     # The joint covariance of two tasks, rho between them and 1 within, and the origin of the second one.
-    rho, output_scale, noise = found.rho, found.output_scale, found.process.noise
+    rho, output_scale, noise = fitted.rho, fitted.output_scale, fitted.process.noise
     source = model.fitted
     everything = [*source.architectures, *own, *asked]
     second = np.arange(len(everything)) >= len(source.architectures)
@@ -47,16 +47,16 @@ def test_it_is_the_process_of_both_tasks_together():
     seen = len(source.architectures) + len(own)
     eta = np.where(second[:seen], noise, np.exp(source.thetas[0][-1]))
     values = np.concatenate(
-        [source.observations.values, found.scale.standardise(smooth(own, noise=0.05)) / output_scale]
+        [source.observations.values, fitted.scale.standardise(smooth(own, noise=0.05)) / output_scale]
     )
     weights = np.linalg.solve(joint[:seen, :seen] + np.diag(eta), joint[:seen, seen:])
     mean = output_scale * weights.T @ values
     covariance = output_scale**2 * (joint[seen:, seen:] - joint[seen:, :seen] @ weights)
-    spread, centre = found.scale.spread, found.scale.centre
-    for posterior in (found.posterior(asked), found.posterior(asked, joint=True)):
+    spread, centre = fitted.scale.spread, fitted.scale.centre
+    for posterior in (fitted.posterior(asked), fitted.posterior(asked, joint=True)):
         assert posterior.mean == pytest.approx(centre + spread * mean, abs=1e-5)
         assert posterior.variance == pytest.approx(spread**2 * covariance.diagonal(), abs=1e-5)
-    assert found.posterior(asked, joint=True).covariance == pytest.approx(spread**2 * covariance, abs=1e-5)
+    assert fitted.posterior(asked, joint=True).covariance == pytest.approx(spread**2 * covariance, abs=1e-5)
 
 
 def test_the_cache_of_a_space_changes_nothing():
@@ -71,32 +71,32 @@ def test_the_cache_of_a_space_changes_nothing():
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_similar_or_reversed_task_improves_predictions(sign):
     own, asked = points(8, seed=1), points(200, seed=2)
-    found = learnt(source_model(sign=sign), own, 50.0 + 3.0 * smooth(own, noise=0.02))
-    assert sign * found.rho >= 0.8
-    assert np.corrcoef(found.posterior(asked).mean, smooth(asked, noise=0.0))[0, 1] > 0.9
+    fitted = learnt(source_model(sign=sign), own, 50.0 + 3.0 * smooth(own, noise=0.02))
+    assert sign * fitted.rho >= 0.8
+    assert np.corrcoef(fitted.posterior(asked).mean, smooth(asked, noise=0.0))[0, 1] > 0.9
 
 
 def test_an_unrelated_task_gets_no_correlation():
     own = points(40, seed=1)
     places = np.array([one.place for one in own])
-    found = learnt(source_model(), own, np.sin(3.0 * places[:, 2]))
-    assert abs(found.rho) <= 0.5
+    fitted = learnt(source_model(), own, np.sin(3.0 * places[:, 2]))
+    assert abs(fitted.rho) <= 0.5
 
 
 def test_the_output_scale_is_the_most_probable_one():
     own, model = points(12, seed=1), source_model()
-    found = learnt(model, own, smooth(own))
-    y = found.observations.values
+    fitted = learnt(model, own, smooth(own))
+    y = fitted.observations.values
     source = model.posterior(own, own)
-    noisy = source.covariance(found.rho) + found.process.noise * np.eye(12)
+    noisy = source.covariance(fitted.rho) + fitted.process.noise * np.eye(12)
 
     def height(output_scale):
-        gap = y / output_scale - found.rho * source.means
+        gap = y / output_scale - fitted.rho * source.means
         # One evaluation more that found a output_scale of 1, as the module says.
         return -0.5 * gap @ np.linalg.solve(noisy, gap) - 13 * np.log(output_scale) - 0.5 / output_scale**2
 
     for factor in (0.97, 1.03):
-        assert height(found.output_scale) > height(factor * found.output_scale)
+        assert height(fitted.output_scale) > height(factor * fitted.output_scale)
 
 
 def repeated(networks, counts, noise, seed=3):
@@ -107,11 +107,11 @@ def repeated(networks, counts, noise, seed=3):
     return [networks[at] for at in rows], clean + noise * rng.standard_normal(len(rows))
 
 
-def density_of_all(found, model, everything, rho, noise, output_scale):
+def density_of_all(fitted, model, everything, rho, noise, output_scale):
     """The logarithm of the probability of every evaluation by itself, a dense covariance and the priors included."""
     source = model.posterior(everything, everything)
     covariance = source.covariance(rho) + noise * np.eye(len(everything))
-    values = found.observations.values
+    values = fitted.observations.values
     law = multivariate_normal(output_scale * rho * source.means, output_scale**2 * covariance, allow_singular=True)
     prior = (
         np.log(CORRELATIONS[rho])
@@ -124,29 +124,29 @@ def density_of_all(found, model, everything, rho, noise, output_scale):
 
 @pytest.mark.parametrize(("noise", "counts"), [(0.02, [1, 2, 3, 1, 4, 2, 1]), (0.3, [5] * 7), (0.3, [1] * 7)])
 def test_the_choice_is_the_most_probable_one_of_all_evaluations(noise, counts):
-    """SourcePosterior the dense likelihood, in which every evaluation is a row."""
+    """Against the dense likelihood, in which every evaluation is a row."""
     model = source_model()
     everything, scores = repeated(points(7, seed=1), counts, noise)
-    found = learnt(model, everything, scores)
-    # `observations` holds the evaluations in the order in which they were told.
-    assert found.observations.values == pytest.approx(found.scale.standardise(scores))
+    fitted = learnt(model, everything, scores)
+    # `observations` has the evaluations in their order.
+    assert fitted.observations.values == pytest.approx(fitted.scale.standardise(scores))
 
     def least(rho, eta):
         return minimize_scalar(
-            lambda t: -density_of_all(found, model, everything, rho, eta, np.exp(t)), bounds=(-4, 4), method="bounded"
+            lambda t: -density_of_all(fitted, model, everything, rho, eta, np.exp(t)), bounds=(-4, 4), method="bounded"
         )
 
     heights = {(rho, eta): least(rho, eta) for rho in CORRELATIONS for eta in NOISES}
     best = min(heights, key=lambda pair: heights[pair].fun)
-    assert (found.rho, found.process.noise) == best
-    assert found.output_scale == pytest.approx(np.exp(heights[best].x), rel=1e-3)
+    assert (fitted.rho, fitted.process.noise) == best
+    assert fitted.output_scale == pytest.approx(np.exp(heights[best].x), rel=1e-3)
 
 
 def test_the_noise_that_repeats_show_is_found():
     """Eight networks, twenty evaluations of each, whose noise has a tenth of the variance of the networks."""
     everything, scores = repeated(points(8, seed=1), [20] * 8, np.sqrt(0.1))
-    found = learnt(source_model(), everything, scores)
-    assert found.process.noise == 0.1
+    fitted = learnt(source_model(), everything, scores)
+    assert fitted.process.noise == 0.1
 
 
 def test_fantasies_keep_the_mean_and_shrink_the_variance():
@@ -163,35 +163,35 @@ def test_fantasies_keep_the_mean_and_shrink_the_variance():
 
 def test_loo_densities_are_those_of_each_value_given_the_others():
     own = points(10, seed=1)
-    found = learnt(source_model(), own, smooth(own))
-    source = found.source_model.posterior(own, own)
-    y, noisy = found.observations.values, source.covariance(found.rho) + found.process.noise * np.eye(10)
+    fitted = learnt(source_model(), own, smooth(own))
+    source = fitted.source_model.posterior(own, own)
+    y, noisy = fitted.observations.values, source.covariance(fitted.rho) + fitted.process.noise * np.eye(10)
     for at in range(10):
         rest = np.delete(np.arange(10), at)
-        gaps = y[rest] / found.output_scale - found.rho * source.means[rest]
+        gaps = y[rest] / fitted.output_scale - fitted.rho * source.means[rest]
         weights = np.linalg.solve(noisy[np.ix_(rest, rest)], noisy[rest, at])
-        mean = found.output_scale * (found.rho * source.means[at] + weights @ gaps)
-        variance = found.output_scale**2 * (noisy[at, at] - weights @ noisy[rest, at])
+        mean = fitted.output_scale * (fitted.rho * source.means[at] + weights @ gaps)
+        variance = fitted.output_scale**2 * (noisy[at, at] - weights @ noisy[rest, at])
         expected = -0.5 * ((y[at] - mean) ** 2 / variance + np.log(2 * np.pi * variance))
-        assert found.loo_log_densities()[at] == pytest.approx(expected, abs=1e-5)
+        assert fitted.loo_log_densities()[at] == pytest.approx(expected, abs=1e-5)
 
 
 def test_densities_of_replicates_are_those_of_their_mean():
     """Given every evaluation of the other networks, each a row of a dense covariance."""
     own = points(6, seed=1)
     everything, scores = repeated(own, [1, 3, 2, 4, 1, 2], 0.3)
-    found = learnt(source_model(), everything, scores)
-    rho, output_scale, y = found.rho, found.output_scale, found.observations.values
-    source = found.source_model.posterior(everything, everything)
-    noisy = output_scale**2 * (source.covariance(rho) + found.process.noise * np.eye(len(y)))
+    fitted = learnt(source_model(), everything, scores)
+    rho, output_scale, y = fitted.rho, fitted.output_scale, fitted.observations.values
+    source = fitted.source_model.posterior(everything, everything)
+    noisy = output_scale**2 * (source.covariance(rho) + fitted.process.noise * np.eye(len(y)))
     means = output_scale * rho * source.means
-    for row, key in enumerate(found.observations.keys):
+    for row, key in enumerate(fitted.observations.keys):
         one = np.array([network.key == key for network in everything])
         average = np.vstack([one / one.sum(), np.eye(len(y))[~one]])
         law = multivariate_normal(average @ means, average @ noisy @ average.T)
         rest = multivariate_normal(means[~one], noisy[np.ix_(~one, ~one)])
         expected = law.logpdf(average @ y) - rest.logpdf(y[~one])
-        assert found.loo_log_densities()[row] == pytest.approx(expected, abs=1e-5)
+        assert fitted.loo_log_densities()[row] == pytest.approx(expected, abs=1e-5)
 
 
 def test_prior_probabilities_add_up():

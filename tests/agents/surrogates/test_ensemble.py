@@ -16,7 +16,7 @@ from archive.kernels.features.embedding import EmbeddedDistance
 
 
 class Counts(EmbeddedDistance):
-    """How many layers and edges of each kind there are: enough for a network to learn from."""
+    """Counts of layers and edges by kind, features that determine the score."""
 
     name = "counts"
     norm: ClassVar = "l1"
@@ -102,13 +102,13 @@ def by_automatic_differentiation(shape, theta, orders, inputs, targets, batch, r
 def test_training_agrees_with_automatic_differentiation():
     plan, inputs, targets = problem()
     thetas = training.train(SHAPE, plan, inputs, targets, 4, 0.01, threads=2)
-    said = training.predict(SHAPE, thetas, inputs)
+    outputs = training.predict(SHAPE, thetas, inputs)
     for member in range(3):
         expected = by_automatic_differentiation(
             SHAPE, plan.thetas[member], plan.orders[member], inputs, targets, 4, 0.01
         )
-        np.testing.assert_allclose(said[member], expected, atol=2e-5)
-    assert np.abs(said - training.predict(SHAPE, plan.thetas, inputs)).max() > 0.01
+        np.testing.assert_allclose(outputs[member], expected, atol=2e-5)
+    assert np.abs(outputs - training.predict(SHAPE, plan.thetas, inputs)).max() > 0.01
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -116,9 +116,9 @@ def test_few_layers(layers):
     shape = training.NetworkShape(6, layers, 4)
     _, inputs, targets = problem()
     plan = training.plan(shape, 1, 3, len(targets), np.random.default_rng(1))
-    said = training.predict(shape, training.train(shape, plan, inputs, targets, 5, 0.02, 1), inputs)
+    outputs = training.predict(shape, training.train(shape, plan, inputs, targets, 5, 0.02, 1), inputs)
     expected = by_automatic_differentiation(shape, plan.thetas[0], plan.orders[0], inputs, targets, 5, 0.02)
-    np.testing.assert_allclose(said[0], expected, atol=2e-5)
+    np.testing.assert_allclose(outputs[0], expected, atol=2e-5)
 
 
 def test_members_differ_in_weights_and_order():
@@ -158,12 +158,12 @@ def test_the_generator_decides_and_threads_do_not():
 def test_the_posterior_is_the_members_gaussian():
     model, *_ = fitted(epochs=5, members=4)
     unseen = drawn(9, seed=3)
-    said = model.members([Counts().prepare(network) for network in unseen])
+    outputs = model.members([Counts().prepare(network) for network in unseen])
     posterior = model.posterior(unseen, joint=True)
     assert posterior.covariances is not None
-    np.testing.assert_allclose(posterior.mean, said.mean(axis=0))
-    np.testing.assert_allclose(posterior.variances[0], said.var(axis=0, ddof=1), atol=1e-12)
-    np.testing.assert_allclose(posterior.covariances[0], np.cov(said.T), atol=1e-9)
+    np.testing.assert_allclose(posterior.mean, outputs.mean(axis=0))
+    np.testing.assert_allclose(posterior.variances[0], outputs.var(axis=0, ddof=1), atol=1e-12)
+    np.testing.assert_allclose(posterior.covariances[0], np.cov(outputs.T), atol=1e-9)
     assert model.posterior([]).means.shape == (1, 0)
 
 

@@ -100,10 +100,10 @@ def test_fantasies_keep_the_mean_and_shrink_the_variance(problem):
     observed, asked, values = problem
     gp = GaussianProcess.condition(covariance(observed, observed), values, 0.05)
     pending, others = asked[:3], asked[3:]
-    believed = gp.extend(covariance(observed, pending), covariance(pending, pending))
+    extended = gp.extend(covariance(observed, pending), covariance(pending, pending))
     mean, variance = gp.predict(covariance(observed, others), np.full(37, 1.3))
     everything = np.concatenate([observed, pending])
-    new_mean, new_variance = believed.predict(covariance(everything, others), np.full(37, 1.3))
+    new_mean, new_variance = extended.predict(covariance(everything, others), np.full(37, 1.3))
     np.testing.assert_allclose(new_mean, mean, atol=1e-9)
     assert (new_variance <= variance + 1e-12).all()
     assert new_variance.sum() < 0.99 * variance.sum()

@@ -61,7 +61,7 @@ def test_repeats_are_one_row_and_one_incumbent():
     apart = [Point(f"{at}", point.place) for at, point in enumerate(often)]
     naive = fit(apart, scores, FixedHyperparameters(THETA))
     assert len(naive.architectures) == 13
-    one, two = (found.posterior(points(6, 1), joint=True) for found in (fitted, naive))
+    one, two = (each.posterior(points(6, 1), joint=True) for each in (fitted, naive))
     np.testing.assert_allclose(one.means, two.means, atol=1e-9)
     np.testing.assert_allclose(one.covariances, two.covariances, atol=1e-9)
     np.testing.assert_allclose(fitted.log_likelihoods, naive.log_likelihoods)
@@ -89,10 +89,10 @@ def test_observing_equals_fitting_with_these_hyperparameters(inference):
     variances = np.linspace(0.0, 0.2, 15)
     before = fit(networks, scores[:12], inference, variances[:12], transform="none")
     after = before.observe(more, scores[12:], variances[12:])
-    anew = fit([*networks, *more], scores, FixedHyperparameters(before.thetas), variances, transform="none")
+    refitted = fit([*networks, *more], scores, FixedHyperparameters(before.thetas), variances, transform="none")
     assert after.thetas is before.thetas
-    same(after.posterior(others), anew.posterior(others), atol=1e-8)
-    one, two = (found.posterior(others, joint=True).covariances for found in (after, anew))
+    same(after.posterior(others), refitted.posterior(others), atol=1e-8)
+    one, two = (each.posterior(others, joint=True).covariances for each in (after, refitted))
     np.testing.assert_allclose(one, two, atol=1e-8)
 
 
@@ -148,7 +148,7 @@ def test_almost_no_noise_interpolates():
 
 
 def test_networks_that_differ_at_distance_0():
-    """A pseudo-metric cannot tell them apart: a singular covariance, sound all the same."""
+    """Networks at distance 0 have a singular covariance, which is semi-definite."""
     place = (1.0, 2.0, 0.5)
     networks = [*points(8), *(Point(f"twin-{at}", place) for at in range(4))]
     fitted = fit(networks, smooth(networks), noise=FixedNoise(1e-6))

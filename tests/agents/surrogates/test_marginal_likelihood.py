@@ -1,4 +1,4 @@
-"""Maximised hyperparameters: that they are maxima, agree with scikit-learn's, and have answers for bad input."""
+"""Maximum a posteriori hyperparameters: maxima, agreement with scikit-learn's, and bad input."""
 
 from __future__ import annotations
 

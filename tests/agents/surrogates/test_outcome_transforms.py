@@ -1,4 +1,4 @@
-"""Transforms of scores: monotone, by hand where simple, defined for what is degenerate."""
+"""Outcome transforms: increasing, equal to values by hand, and defined for degenerate scores."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def test_every_transform_is_undone(name, seen, new):
 
 
 @every
-@given(seen=scores_of_any_kind, believed=st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20))
-def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, believed):
+@given(seen=scores_of_any_kind, predicted=st.lists(st.floats(-1e9, 1e9), min_size=2, max_size=20))
+def test_an_inverse_has_a_score_for_all_that_a_posterior_may_say(name, seen, predicted):
     scores = np.array(seen, np.float64) / 1e3
     scale = outcome_transforms.get(name).learn(scores)
-    values = np.sort([*believed, *(scores.mean() + 1e-3 * np.array(believed))])
+    values = np.sort([*predicted, *(scores.mean() + 1e-3 * np.array(predicted))])
     restored = scale.restore(values)
     assert np.isfinite(restored).all()
     # Increasing but for rounding.
@@ -137,25 +137,25 @@ def test_inverses_by_hand():
 
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_predictions_in_scores_are_quantiles_of_the_score(name):
-    """Against draws of the transformed score, each undone by a search for the score that it is the transform of."""
+    """Against draws of the transformed score, each inverted by a search."""
     networks, others = points(20), points(4, 1)
     scores = smooth(networks)
     gp = DistanceGP(Differences(), exponential(3), MarginalLikelihood(), transform=name)
     fitted = gp.fit(networks, scores, np.random.default_rng(0))
     posterior = fitted.posterior(others, joint=True)
-    found = posterior.in_scores()
+    scored = posterior.in_scores()
     if name == "standardise":
-        assert found.mean.tolist() == posterior.mean.tolist()
-        assert found.std.tolist() == posterior.std.tolist()
+        assert scored.mean.tolist() == posterior.mean.tolist()
+        assert scored.std.tolist() == posterior.std.tolist()
     for at in range(len(others)):
         draws = np.random.default_rng(at).normal(posterior.mean[at], posterior.std[at], 4001)
         grid = np.linspace(scores.min(), scores.max() + 20.0, 400_001)
         transformed = grid if fitted.scale.linear else fitted.scale.monotone_map(grid)
         low, median, high = np.quantile(np.interp(draws, transformed, grid), norm.cdf([-1.0, 0.0, 1.0]))
-        tolerance = 0.1 * found.std[at]
-        assert found.mean[at] == pytest.approx(median, abs=tolerance)
-        assert found.std[at] == pytest.approx(0.5 * (high - low), abs=tolerance)
-    assert found.best == pytest.approx([scores.max()])
+        tolerance = 0.1 * scored.std[at]
+        assert scored.mean[at] == pytest.approx(median, abs=tolerance)
+        assert scored.std[at] == pytest.approx(0.5 * (high - low), abs=tolerance)
+    assert scored.best == pytest.approx([scores.max()])
 
 
 @pytest.mark.parametrize("scores", [[3.0, 3.0, 3.0], [1.0, 3.0, 3.0], [2.0]])
@@ -184,7 +184,7 @@ def test_scale_of_scores_without_a_spread():
 
 
 def test_names():
-    found = outcome_transforms.get("rank-normal")
-    assert outcome_transforms.get(found) is found
+    transform = outcome_transforms.get("rank-normal")
+    assert outcome_transforms.get(transform) is transform
     with pytest.raises(UnknownNameError, match="log"):
         outcome_transforms.get("log")

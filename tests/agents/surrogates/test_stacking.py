@@ -1,4 +1,4 @@
-"""Stacking against what it stands for: predictions with one observation left out, and a search of the simplex."""
+"""Stacking against its definition: refits without one observation, and a search of the simplex."""
 
 from __future__ import annotations
 
@@ -41,23 +41,23 @@ def test_left_out_is_what_the_others_say():
     x, values = rng.normal(size=(9, 2)), rng.normal(size=9)
     gram = np.exp(-np.abs(x[:, None] - x[None]).sum(axis=-1))
     variances = rng.uniform(0.05, 0.5, 9)
-    found = GaussianProcess.condition(gram, values, 0.1, variances).loo_log_densities()
+    densities = GaussianProcess.condition(gram, values, 0.1, variances).loo_log_densities()
     for at in range(9):
         rest = np.delete(np.arange(9), at)
         others = GaussianProcess.condition(gram[np.ix_(rest, rest)], values[rest], 0.1, variances[rest])
         mean, variance = others.predict(gram[rest, at : at + 1], gram[at : at + 1, at])
         law = stats.norm(mean[0], np.sqrt(variance[0] + variances[at]))
-        assert found[at] == pytest.approx(law.logpdf(values[at]))
+        assert densities[at] == pytest.approx(law.logpdf(values[at]))
 
 
 @pytest.mark.parametrize("prior", [0.0, 1.0, 5.0])
 def test_shares_are_the_most_probable(prior):
     likelihoods = np.random.default_rng(4).normal(size=(12, 3))
-    found = stacking_weights(likelihoods, prior)
-    assert found.sum() == pytest.approx(1.0)
+    weights = stacking_weights(likelihoods, prior)
+    assert weights.sum() == pytest.approx(1.0)
     grid = [(a, b, 60 - a - b) for a, b in itertools.product(range(1, 59), repeat=2) if a + b < 60]
     best = max(objective(likelihoods, np.array(point) / 60.0, prior) for point in grid)
-    assert objective(likelihoods, found, prior) >= best - 1e-6
+    assert objective(likelihoods, weights, prior) >= best - 1e-6
 
 
 def test_without_evaluations_all_are_alike():
@@ -68,9 +68,9 @@ def test_without_evaluations_all_are_alike():
 @given(st.integers(1, 6), st.integers(1, 4), st.floats(0.0, 3.0), st.integers(0, 99))
 def test_shares_are_shares(n, count, prior, seed):
     likelihoods = 200.0 * np.random.default_rng(seed).normal(size=(n, count))
-    found = stacking_weights(likelihoods, prior)
-    assert found.sum() == pytest.approx(1.0)
-    assert (found >= prior / (n + count * prior) - 1e-12).all()
+    weights = stacking_weights(likelihoods, prior)
+    assert weights.sum() == pytest.approx(1.0)
+    assert (weights >= prior / (n + count * prior) - 1e-12).all()
 
 
 def test_two_that_say_the_same_count_as_one():
@@ -80,8 +80,8 @@ def test_two_that_say_the_same_count_as_one():
 
 
 def test_the_better_predictor_gets_the_larger_weight():
-    found = fit(StackedGP([member(0), member(2)]), noise=0.02).stacking
-    assert found[0] > 0.9
+    weights = fit(StackedGP([member(0), member(2)]), noise=0.02).stacking
+    assert weights[0] > 0.9
 
 
 def test_posterior_is_the_weighted_mixture():
@@ -124,7 +124,7 @@ def test_belief_keeps_means_and_shrinks_deviations():
 
 @pytest.mark.parametrize("name", ["rank-normal", "compress-below-median", "log-regret"])
 def test_densities_are_of_scores(name):
-    """Integrated over all scores, what a member says of a new one is 1, whatever its transform."""
+    """The predictive density of a member integrates to 1 over all scores, under every transform."""
     scores = smooth(points(12))
     scale = outcome_transforms.get(name).learn(scores)
     grid = np.linspace(-60.0, 60.0, 240_001)
@@ -161,11 +161,11 @@ def test_members_with_other_units_are_compared_in_scores():
 def test_members_are_mixed_in_scores():
     fitted = fit(StackedGP([member(0, transform="log-regret"), member(1)]), count=12)
     others = points(5, 1)
-    found = fitted.posterior(others).in_scores()
+    posterior = fitted.posterior(others).in_scores()
     first, second = (one.posterior(others) for one in fitted.members)
-    np.testing.assert_allclose(found.means, [fitted.members[0].scale.restore(first.mean), second.mean])
-    np.testing.assert_allclose(found.variances[1], second.variance)
-    np.testing.assert_array_equal(found.weights, fitted.weights)
+    np.testing.assert_allclose(posterior.means, [fitted.members[0].scale.restore(first.mean), second.mean])
+    np.testing.assert_allclose(posterior.variances[1], second.variance)
+    np.testing.assert_array_equal(posterior.weights, fitted.weights)
 
 
 def test_one_observation():

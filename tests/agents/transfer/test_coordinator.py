@@ -1,4 +1,4 @@
-"""What agents make of sources: good ones help, others do no harm, and whoever cannot use them does not see them."""
+"""Transfer of agents: good sources help, misleading ones lose their weight, and other agents ignore them."""
 
 from __future__ import annotations
 
@@ -34,43 +34,43 @@ def half(space):
 
 
 def search(agent, sources, budget, seed=0):
-    """The cells that an agent asks for, and its last word on the sources."""
-    found, said = [], {}
-    while len(found) < budget:
-        observations = tuple(Observation(one, score(one), f"own#{at}") for at, one in enumerate(found))
+    """The cells that an agent evaluates, and its last estimates of the correlations."""
+    evaluated, coupling = [], {}
+    while len(evaluated) < budget:
+        observations = tuple(Observation(one, score(one), f"own#{at}") for at, one in enumerate(evaluated))
         history = History(observations, sources=tuple(sources))
-        (made,) = agent.propose(history, 1, np.random.default_rng([seed, len(found)]))
-        found.append(made.architecture)
-        said = made.coupling or said
-    return found, said
+        (suggestion,) = agent.propose(history, 1, np.random.default_rng([seed, len(evaluated)]))
+        evaluated.append(suggestion.architecture)
+        coupling = suggestion.coupling or coupling
+    return evaluated, coupling
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
 def test_a_good_source_shows_where_to_begin(kind, space):
     known = half(space)
-    # Another unit and origin, and a bend: only what is better than what can be used.
-    told = source(known, [np.exp(score(one)) - 40.0 for one in known])
-    found, said = search(agents.get(kind, space), [told], TOP + DESIGN + 1)
+    # Another unit and origin, and a nonlinear map: only the order is informative.
+    one_source = source(known, [np.exp(score(one)) - 40.0 for one in known])
+    evaluated, coupling = search(agents.get(kind, space), [one_source], TOP + DESIGN + 1)
     ranks = sorted((score(one) for one in space.members()), reverse=True)
-    assert min(ranks.index(score(one)) for one in found[:TOP]) <= 3
-    assert said["s"] > 0.3
+    assert min(ranks.index(score(one)) for one in evaluated[:TOP]) <= 3
+    assert coupling["s"] > 0.3
 
 
 @pytest.mark.parametrize("kind", ["portfolio", "bananas"])
 def test_a_source_of_reversed_scores_gets_a_negative_correlation_or_no_weight(kind, space):
     known = half(space)
-    found, said = search(agents.get(kind, space), [source(known, [-score(one) for one in known])], 11)
-    assert said["s"] < 0.0
+    evaluated, coupling = search(agents.get(kind, space), [source(known, [-score(one) for one in known])], 11)
+    assert coupling["s"] < 0.0
     best = max(score(one) for one in space.members())
-    assert max(score(one) for one in found) >= best - 1.0
+    assert max(score(one) for one in evaluated) >= best - 1.0
 
 
 def test_the_weight_of_an_unrelated_source_decays(space):
     known = half(space)
     noise = np.random.default_rng(3).normal(size=len(known))
-    found, said = search(agents.get("portfolio", space), [source(known, noise)], 14)
-    assert abs(said["s"]) < 0.4
-    assert max(score(one) for one in found) >= max(score(one) for one in space.members()) - 0.5
+    evaluated, coupling = search(agents.get("portfolio", space), [source(known, noise)], 14)
+    assert abs(coupling["s"]) < 0.4
+    assert max(score(one) for one in evaluated) >= max(score(one) for one in space.members()) - 0.5
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
@@ -91,9 +91,9 @@ def test_two_sources_both_enter_and_those_of_one_task_are_learnt_together(space)
     scores = [score(one) for one in known]
     three = [source(known[:20], scores[:20], "a"), source(known[20:], scores[20:], "b")]
     three.append(source(known, scores[::-1], "c", task="u"))
-    _, said = search(agents.get("portfolio", space), three, TOP + DESIGN + 1)
-    assert said.keys() == {"a", "b", "c"}
-    assert said["a"] == said["b"] != said["c"]
+    _, coupling = search(agents.get("portfolio", space), three, TOP + DESIGN + 1)
+    assert coupling.keys() == {"a", "b", "c"}
+    assert coupling["a"] == coupling["b"] != coupling["c"]
 
 
 def test_groups_propose_in_turns(space):
@@ -117,8 +117,8 @@ def test_a_batch_is_whole_and_new(kind, space):
 
 def test_the_cache_changes_no_suggestion(space):
     known = half(space)
-    told = source(known, [score(one) for one in known])
-    history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(told,))
+    one_source = source(known, [score(one) for one in known])
+    history = History(tuple(Observation(one, score(one), one.key) for one in known[:9]), sources=(one_source,))
     agent = agents.get("portfolio", space)
     agent.propose(
         dataclasses.replace(history, sources=(source(known, range(len(known)), "x"),)), 1, np.random.default_rng(1)
@@ -134,10 +134,10 @@ def test_the_cache_changes_no_suggestion(space):
 def test_uninformative_sources_change_nothing(kind, scores, space):
     known = half(space)
     history = History(tuple(Observation(one, score(one), one.key) for one in known[-11:]))
-    told = source(known[: len(scores)], scores)
+    one_source = source(known[: len(scores)], scores)
     agent = agents.get(kind, space)
     for some in (History(), history):
-        with_it = dataclasses.replace(some, sources=(told,))
+        with_it = dataclasses.replace(some, sources=(one_source,))
         plain, other = (agent.propose(each, 2, np.random.default_rng(4)) for each in (some, with_it))
         assert plain == other
 
@@ -167,8 +167,8 @@ def test_the_catalogue_says_who_transfers():
 def test_networks_whose_layers_have_units():
     space = Chains()
     networks = space.every()
-    told = source(networks, [sum(layer.units or 0 for layer in one.layers) for one in networks])
-    (first,) = agents.get("portfolio", space).propose(History(sources=(told,)), 1, np.random.default_rng(0))
+    one_source = source(networks, [sum(layer.units or 0 for layer in one.layers) for one in networks])
+    (first,) = agents.get("portfolio", space).propose(History(sources=(one_source,)), 1, np.random.default_rng(0))
     assert sum(layer.units or 0 for layer in first.architecture.layers) == 32
 
 
@@ -176,23 +176,23 @@ def test_cells_of_another_benchmark(space):
     other = spaces.get("nasbench101")
     rng = np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(60)]
-    told = source(cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells])
-    found, said = search(agents.get("portfolio", space), [told], TOP + DESIGN + 1)
-    assert max(score(one) for one in found[:TOP]) >= 3.0
-    assert said["s"] > 0.0
+    one_source = source(cells, [sum(layer.op == "conv3x3-bn-relu" for layer in one.layers) for one in cells])
+    evaluated, coupling = search(agents.get("portfolio", space), [one_source], TOP + DESIGN + 1)
+    assert max(score(one) for one in evaluated[:TOP]) >= 3.0
+    assert coupling["s"] > 0.0
 
 
 @pytest.mark.parametrize("kind", TRANSFER)
 def test_sources_of_other_spaces_are_dropped_after_some_evaluations(kind, space):
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(40)]
-    told = source(cells, rng.normal(size=len(cells)))
+    one_source = source(cells, rng.normal(size=len(cells)))
     agent, seen = agents.get(kind, space), [Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]]
     for count in (OTHER_SPACES - 1, OTHER_SPACES):
         alone = History(tuple(seen[:count]))
         plain, helped = (
             agent.propose(each, 1, np.random.default_rng(1))
-            for each in (alone, dataclasses.replace(alone, sources=(told,)))
+            for each in (alone, dataclasses.replace(alone, sources=(one_source,)))
         )
         assert bool(helped[0].coupling) == (count < OTHER_SPACES)
         assert count < OTHER_SPACES or plain == helped
@@ -200,18 +200,18 @@ def test_sources_of_other_spaces_are_dropped_after_some_evaluations(kind, space)
 
 def test_dropped_sources_are_not_fitted(space, monkeypatch):
     def refuse(*_):
-        raise AssertionError("learnt what nobody hears")
+        raise AssertionError("fitted a dropped source")
 
     monkeypatch.setattr("archive.agents.transfer.coordinator.learn", refuse)
     other, rng = spaces.get("nasbench101"), np.random.default_rng(0)
     cells = [other.sample(rng) for _ in range(20)]
-    # More sources than evaluations that sources may begin with: none of them has a turn any more.
-    told = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(OTHER_SPACES + 2))
+    # More sources than first evaluations: none of them chooses a network.
+    sources = tuple(source(cells, rng.normal(size=20), f"s{at}", f"t{at}") for at in range(OTHER_SPACES + 2))
     alone = History(tuple(Observation(one, score(one), one.key) for one in half(space)[:OTHER_SPACES]))
     agent = agents.get("portfolio", space)
     cold, warm = (
         agent.propose(history, 2, np.random.default_rng(0))
-        for history in (alone, dataclasses.replace(alone, sources=told))
+        for history in (alone, dataclasses.replace(alone, sources=sources))
     )
     assert cold == warm
 
@@ -219,17 +219,17 @@ def test_dropped_sources_are_not_fitted(space, monkeypatch):
 def test_of_many_tasks_the_larger_ones_are_used(space):
     cells, rng = list(space.members()), np.random.default_rng(0)
     sizes = [6 + at for at in range(MOST_GROUPS + 3)]
-    told = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
+    sources = tuple(source(cells[:n], rng.normal(size=n), f"s{n}", f"t{n}") for n in sizes)
     seen = tuple(Observation(one, score(one), one.key) for one in cells[40 : 40 + MOST_GROUPS + DESIGN])
-    (made,) = agents.get("portfolio", space).propose(History(seen, sources=told), 1, np.random.default_rng(0))
-    assert set(made.coupling) == {f"s{n}" for n in sizes[3:]}
+    (suggestion,) = agents.get("portfolio", space).propose(History(seen, sources=sources), 1, np.random.default_rng(0))
+    assert set(suggestion.coupling) == {f"s{n}" for n in sizes[3:]}
 
 
 def test_incomparable_sources_are_ignored(space):
     other = Chains().every()
-    agent, told = agents.get("portfolio", space), source(other, range(20))
+    agent, one_source = agents.get("portfolio", space), source(other, range(20))
     plain, with_it = (
-        agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), History(sources=(told,)))
+        agent.propose(each, 2, np.random.default_rng(4)) for each in (History(), History(sources=(one_source,)))
     )
     assert plain == with_it
     assert codec.to_nasbench201(plain[0].architecture)

@@ -1,4 +1,4 @@
-"""Warm starts from other tasks: who may, what is on record, what it contributed."""
+"""Warm starts from other tasks: eligible sources, the record of a proposal, the report."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_other_tasks_are_sources_and_the_same_task_observations(archive, study, 
     assert [(each.study, each.task, each.protocol) for each in history.sources] == [
         ("later", "t", "t/2"), ("other", "u", "u/1")
     ]  # fmt: skip
-    # What is minimised there has its sign changed at the store's edge.
+    # The store changes the sign of minimised values.
     other = history.sources[1].observations
     assert [seen.score for seen in other] == [-score(seen.architecture) for seen in other]
     assert not set(history.known) - {seen.architecture.functional_key for seen in history.observations}

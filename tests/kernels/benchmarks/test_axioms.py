@@ -1,4 +1,4 @@
-"""The axioms that `archive bench kernels` prints: they hold, and a kernel that broke them would show."""
+"""The axioms that `archive bench kernels` measures, and the detection of a kernel that violates one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of the encodings finds what it promises to, on a handful of networks."""
+"""The benchmark of the encodings at a small size: its figures and differences from the reference."""
 
 from __future__ import annotations
 

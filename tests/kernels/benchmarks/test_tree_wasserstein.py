@@ -1,4 +1,4 @@
-"""What the benchmark of tree-Wasserstein measures, on a few cells."""
+"""The benchmark of tree-Wasserstein, on a few cells."""
 
 from __future__ import annotations
 

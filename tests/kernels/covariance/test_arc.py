@@ -119,8 +119,8 @@ def test_choices_are_equally_far_apart():
     one = {"depth": 1, "x1": 0.0, "optimiser": "adam"}
     others = [{**one, "optimiser": name, "momentum": 0.5} for name in ("sgd", "rmsprop")]
     theta = KERNEL.bounds.mean(axis=1)
-    found = covariances(theta, [one], others)[0]
-    assert found[0] == found[1] < np.exp(theta[0])
+    covariance = covariances(theta, [one], others)[0]
+    assert covariance[0] == covariance[1] < np.exp(theta[0])
 
 
 def test_the_paper_s_space_and_its_size():

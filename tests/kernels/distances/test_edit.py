@@ -126,20 +126,20 @@ def test_it_is_a_metric(layers, data):
     three = [data.draw(cells() if name == "nasbench101" else members(name)) for _ in range(3)]
     lam = data.draw(st.sampled_from([0.1, 1.0, 3.0]))
     kernel = EditDistance(lam, layers)
-    found = kernel.distances(three).stack[0]
-    np.testing.assert_allclose(kernel.distances(three[::-1]).stack[0, ::-1, ::-1], found, rtol=1e-12)
+    distances = kernel.distances(three).stack[0]
+    np.testing.assert_allclose(kernel.distances(three[::-1]).stack[0, ::-1, ::-1], distances, rtol=1e-12)
     for i in range(3):
         for j in range(3):
-            assert (found[i, j] > 0) == (three[i].key != three[j].key)
+            assert (distances[i, j] > 0) == (three[i].key != three[j].key)
             for k in range(3):
-                assert found[i, j] <= found[i, k] + found[k, j] + 1e-9
+                assert distances[i, j] <= distances[i, k] + distances[k, j] + 1e-9
 
 
 @given(cells(max_inner=3), cells(max_inner=3), cells(max_inner=3))
 def test_triangle_of_small_cells(x, y, z):
-    found = EditDistance().distances([x, y, z]).stack[0]
-    assert found[0, 1] <= found[0, 2] + found[2, 1] + 1e-9
-    assert (found[0, 1] > 0) == (x.key != y.key)
+    distances = EditDistance().distances([x, y, z]).stack[0]
+    assert distances[0, 1] <= distances[0, 2] + distances[2, 1] + 1e-9
+    assert (distances[0, 1] > 0) == (x.key != y.key)
 
 
 def test_threads_change_nothing():
@@ -151,10 +151,10 @@ def test_threads_change_nothing():
 def test_thousand_layers():
     network = kernel_oracle.long_chain(1000, 0)
     shorter = kernel_oracle.long_chain(990, 1)
-    found = EditDistance().distances([network, relabelled(network, 3), shorter]).stack[0]
-    assert found[0, 1] == 0
-    assert 10 <= found[0, 2] <= 1000 + 200
-    assert found[0, 2] == found[1, 2]
+    distances = EditDistance().distances([network, relabelled(network, 3), shorter]).stack[0]
+    assert distances[0, 1] == 0
+    assert 10 <= distances[0, 2] <= 1000 + 200
+    assert distances[0, 2] == distances[1, 2]
 
 
 def test_more_skips_than_can_be_matched():

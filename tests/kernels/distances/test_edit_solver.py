@@ -1,4 +1,4 @@
-"""The compiled solver against equations (6) and (7) written down plainly, with scipy's Hungarian method."""
+"""The compiled solver against direct implementations of equations (6) and (7), with scipy's Hungarian method."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_equation_3(data):
     strategy = cells() if name == "nasbench101" else members(name)
     one, two = data.draw(strategy), data.draw(strategy)
     lam = data.draw(st.sampled_from([0.0, 0.3, 1.0]))
-    found = EditDistance(lam).distances([one], [two]).stack[0, 0, 0]
-    assert found == pytest.approx(edit_distance(one, two, lam), rel=1e-12, abs=1e-12)
+    distances = EditDistance(lam).distances([one], [two]).stack[0, 0, 0]
+    assert distances == pytest.approx(edit_distance(one, two, lam), rel=1e-12, abs=1e-12)
 
 
 skip_sets = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 6)), unique=True, max_size=25)
@@ -99,8 +99,8 @@ def test_assignment(cost):
     rows, columns = cost.shape
     room = solver.workspace(0, columns)
     room.cost[:rows, :columns] = cost
-    found = solver._assign(rows, columns, room)
-    assert found == pytest.approx(cost[linear_sum_assignment(cost)].sum(), rel=1e-12, abs=1e-12)
+    actual = solver._assign(rows, columns, room)
+    assert actual == pytest.approx(cost[linear_sum_assignment(cost)].sum(), rel=1e-12, abs=1e-12)
     assert sorted(set(room.match[1:]) - {0}) == list(range(1, rows + 1))
 
 
@@ -128,5 +128,5 @@ def test_common_ends_need_no_programme(first, second):
     # Widths of 0 are absent ones: equal to each other, and 1 apart from all others.
     expected = layers_distance(*([Plain((kind, width == 0), width) for kind, width in one] for one in (first, second)))
     m, n = len(first), len(rows)
-    found = solver._layers(0, m, m, n, kinds, np.ones(n), attributes, np.empty(15))
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    actual = solver._layers(0, m, m, n, kinds, np.ones(n), attributes, np.empty(15))
+    assert actual == pytest.approx(expected, rel=1e-12, abs=1e-12)

@@ -29,13 +29,13 @@ def cell(size: int, *edges: tuple[int, int], op: str = "skip_connect") -> Archit
 def hops(architecture: Architecture) -> np.ndarray:
     """Shortest ways by Floyd and Warshall."""
     n = len(architecture.layers)
-    found = np.full((n, n), np.inf)
-    np.fill_diagonal(found, 0.0)
+    lengths = np.full((n, n), np.inf)
+    np.fill_diagonal(lengths, 0.0)
     for tail, head in architecture.edges:
-        found[tail, head] = found[head, tail] = 1.0
+        lengths[tail, head] = lengths[head, tail] = 1.0
     for k in range(n):
-        found = np.minimum(found, found[:, k : k + 1] + found[k])
-    return np.where(np.isfinite(found), found, n)
+        lengths = np.minimum(lengths, lengths[:, k : k + 1] + lengths[k])
+    return np.where(np.isfinite(lengths), lengths, n)
 
 
 def best_permutation(first: Architecture, second: Architecture, alpha: float) -> float:
@@ -57,10 +57,10 @@ def test_seldom_above_the_best_one_to_one_matching(alpha):
     pairs = [(random_cell(rng), random_cell(rng)) for _ in range(20)]
     best = np.array([best_permutation(*pair, alpha) for pair in pairs])
     distance = GromovWasserstein(alpha, starts=40)
-    found = np.array([distance.distances([one], [other]).stack[0, 0, 0] for one, other in pairs])
+    distances = np.array([distance.distances([one], [other]).stack[0, 0, 0] for one, other in pairs])
     # No guarantee, as the program is not convex: most are found, and none is missed by far.
-    assert (found <= best + 1e-6).mean() >= 0.8
-    assert (found <= 1.5 * best + 1e-6).all()
+    assert (distances <= best + 1e-6).mean() >= 0.8
+    assert (distances <= 1.5 * best + 1e-6).all()
 
 
 def random_cell(rng: np.random.Generator, size: int = 5) -> Architecture:
@@ -71,8 +71,8 @@ def random_cell(rng: np.random.Generator, size: int = 5) -> Architecture:
 
 @given(cells(2, 5), cells(2, 5), alphas)
 def test_more_starts_are_never_worse(first, second, alpha):
-    found = [GromovWasserstein(alpha, starts=k).distances([first], [second]).stack[0, 0, 0] for k in (1, 2, 4, 8)]
-    assert (np.diff(found) <= 1e-12).all()
+    distances = [GromovWasserstein(alpha, starts=k).distances([first], [second]).stack[0, 0, 0] for k in (1, 2, 4, 8)]
+    assert (np.diff(distances) <= 1e-12).all()
 
 
 @given(networks, cells(), alphas)
@@ -104,9 +104,9 @@ def test_symmetric_and_invariant_to_the_last_digit(first, second, alpha, seed):
     if first.space != second.space:
         second = first
     one, two = relabelled(first, seed), relabelled(second, seed + 1)
-    there = GromovWasserstein(alpha, starts=2).distances([first], [second]).stack
+    forth = GromovWasserstein(alpha, starts=2).distances([first], [second]).stack
     back = GromovWasserstein(alpha, starts=2).distances([two], [one]).stack
-    np.testing.assert_array_equal(there[0, 0, 0], back[0, 0, 0])
+    np.testing.assert_array_equal(forth[0, 0, 0], back[0, 0, 0])
     distance = GromovWasserstein(alpha, starts=1)
     assert not distance.pairs([distance.prepare(first), distance.prepare(one)], np.array([[0, 1]])).any()
 
@@ -115,8 +115,8 @@ def test_by_hand():
     # Two points a hop apart against two points that nothing joins, 2 apart: each coupling that splits nothing changes
     # two of the four distances by 1.
     joined, apart = cell(2, (0, 1)), cell(2)
-    found = GromovWasserstein().distances([joined], [apart]).stack[0, 0, 0]
-    assert found == pytest.approx(np.sqrt(0.5))
+    distances = GromovWasserstein().distances([joined], [apart]).stack[0, 0, 0]
+    assert distances == pytest.approx(np.sqrt(0.5))
     np.testing.assert_array_equal(GromovWasserstein().prepare(apart).hops, [[0, 2], [2, 0]])
 
 
@@ -135,9 +135,9 @@ def test_networks_of_one_wiring_are_solved_once(monkeypatch):
     monkeypatch.setattr(module, "gromov_wasserstein", lambda first, second, *_: solved.append(first) or 1.5)
     distance = GromovWasserstein()
     chains = [cell(3, (0, 1), (1, 2), op=op) for op in ("skip_connect", "nor_conv_3x3", "nor_conv_1x1")]
-    found = distance.distances([*chains, cell(2)]).stack[0]
+    distances = distance.distances([*chains, cell(2)]).stack[0]
     assert len(solved) == 1
-    np.testing.assert_array_equal(found, 1.5 * np.array([[0, 0, 0, 1]] * 3 + [[1, 1, 1, 0]]))
+    np.testing.assert_array_equal(distances, 1.5 * np.array([[0, 0, 0, 1]] * 3 + [[1, 1, 1, 0]]))
     distance.distances(chains, [cell(2)])
     assert len(solved) == 1
     pickle.loads(pickle.dumps(distance)).distances(chains, [cell(2)])
@@ -149,8 +149,8 @@ def test_stopping_early_is_a_typed_warning(monkeypatch):
     # Nothing but the uniform coupling to start from, and one step away from it.
     pair = [cell(6, (0, 1), (1, 2), (2, 3), (3, 4), (4, 5)), cell(5, (0, 1), (0, 2), (0, 3), (1, 4))]
     with pytest.warns(GromovWassersteinWarning, match="between . and . layers stopped after 1 iterations"):
-        found = GromovWasserstein(starts=1).distances(pair[:1], pair[1:]).stack
-    assert found[0, 0, 0] > 0
+        distances = GromovWasserstein(starts=1).distances(pair[:1], pair[1:]).stack
+    assert distances[0, 0, 0] > 0
 
 
 def test_wide_networks_are_put_in_order_quickly():

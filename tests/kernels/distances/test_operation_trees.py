@@ -1,4 +1,4 @@
-"""Operation trees: what is one, what is none and why, and those that the spaces bring along."""
+"""Operation trees: valid and invalid ones, and the trees of the spaces."""
 
 from __future__ import annotations
 

@@ -29,24 +29,26 @@ def several(count):
 @given(st.sampled_from([cnns, mlps]).flatmap(lambda one: st.tuples(one, one)))
 def test_agrees_with_the_linear_program(pair):
     otmann = OTMANN()
-    found = otmann.distances(*([network] for network in pair)).unnormalised[:, 0, 0]
+    distances = otmann.distances(*([network] for network in pair)).unnormalised[:, 0, 0]
     # The oracle subtracts what matching saves from the total mass, and loses digits where little is left.
     atol = 1e-9 * sum(otmann.prepare(network).total for network in pair)
-    np.testing.assert_allclose(found, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7, atol=atol)
+    np.testing.assert_allclose(distances, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7, atol=atol)
 
 
 @given(st.sampled_from([cells(), members("darts")]).flatmap(lambda one: st.tuples(one, one)))
 def test_cells_match_equal_operations_only(pair):
     first, second = pair
-    found = OTMANN().distances([first], [second]).unnormalised[:, 0, 0]
-    np.testing.assert_allclose(found, [kernel_oracle.otmann(first, second, nu) for nu in NU_STR], rtol=1e-6, atol=1e-9)
+    distances = OTMANN().distances([first], [second]).unnormalised[:, 0, 0]
+    np.testing.assert_allclose(
+        distances, [kernel_oracle.otmann(first, second, nu) for nu in NU_STR], rtol=1e-6, atol=1e-9
+    )
 
 
 @given(several(2), variants)
 def test_symmetric(pair, variant):
     otmann = OTMANN(variant)
-    there, back = otmann.distances(pair[:1], pair[1:]).stack, otmann.distances(pair[1:], pair[:1]).stack
-    np.testing.assert_allclose(there, back, rtol=1e-12)
+    forth, back = otmann.distances(pair[:1], pair[1:]).stack, otmann.distances(pair[1:], pair[:1]).stack
+    np.testing.assert_allclose(forth, back, rtol=1e-12)
 
 
 @given(several(1), variants, st.integers(0, 99))
@@ -54,8 +56,8 @@ def test_a_relabelling_is_at_no_distance(one, variant, seed):
     otmann = OTMANN(variant)
     # `distances` knows equal keys; the solver itself must find 0 too.
     prepared = [otmann.prepare(one[0]), otmann.prepare(relabelled(one[0], seed))]
-    found = otmann.pairs(prepared, np.array([[0, 0], [0, 1]]))
-    np.testing.assert_allclose(found[4:], 0.0, atol=1e-12)
+    distances = otmann.pairs(prepared, np.array([[0, 0], [0, 1]]))
+    np.testing.assert_allclose(distances[4:], 0.0, atol=1e-12)
     assert not otmann.distances(one, [relabelled(one[0], seed)]).stack.any()
 
 
@@ -77,10 +79,10 @@ def test_unnormalised_keeps_the_triangle_inequality(networks, variant):
 def test_bounds(pair, variant):
     otmann = OTMANN(variant)
     totals = [otmann.prepare(network).total for network in pair]
-    found = otmann.distances(pair[:1], pair[1:])
-    assert ((found.normalised >= 0) & (found.normalised <= 1)).all()
-    assert (found.unnormalised >= abs(totals[0] - totals[1]) * (1 - 1e-9)).all()
-    assert (np.diff(found.unnormalised[:, 0, 0]) >= -1e-9 * sum(totals)).all(), "grows with nu_str"
+    distances = otmann.distances(pair[:1], pair[1:])
+    assert ((distances.normalised >= 0) & (distances.normalised <= 1)).all()
+    assert (distances.unnormalised >= abs(totals[0] - totals[1]) * (1 - 1e-9)).all()
+    assert (np.diff(distances.unnormalised[:, 0, 0]) >= -1e-9 * sum(totals)).all(), "grows with nu_str"
 
 
 def test_figure_3_different_networks_at_no_distance():
@@ -102,8 +104,8 @@ def test_by_hand():
     nu = 0.3
     matched = 10 * (0.25 + nu * 2 / 3) + 3 * 1 * (nu * 1 / 3)
     expected = matched + (30 - 10) + 3 * (3 - 1)
-    found = OTMANN(nu_str=[nu]).distances([small], [large])
-    np.testing.assert_allclose(found.stack.ravel(), [expected, expected / 52], rtol=1e-12)
+    distances = OTMANN(nu_str=[nu]).distances([small], [large])
+    np.testing.assert_allclose(distances.stack.ravel(), [expected, expected / 52], rtol=1e-12)
 
 
 def test_any_nu_str_in_any_order():
@@ -117,16 +119,16 @@ def test_any_nu_str_in_any_order():
 @pytest.mark.parametrize("equal", [False, True])
 def test_thousand_layers(equal):
     pair = [kernel_oracle.long_chain(1000, seed, equal=equal) for seed in (1, 2)]
-    found = OTMANN(nu_str=(0.1, 0.8)).distances(pair)
-    assert np.isfinite(found.stack).all()
-    assert (np.diff(found.unnormalised[:, 0, 1]) > 0).all()
-    assert (found.normalised < 1).all()
+    distances = OTMANN(nu_str=(0.1, 0.8)).distances(pair)
+    assert np.isfinite(distances.stack).all()
+    assert (np.diff(distances.unnormalised[:, 0, 1]) > 0).all()
+    assert (distances.normalised < 1).all()
 
 
 def test_large_networks_agree_with_the_linear_program():
     pair = [kernel_oracle.long_chain(50, 3), kernel_oracle.long_chain(45, 4)]
-    found = OTMANN().distances(pair).unnormalised[:, 0, 1]
-    np.testing.assert_allclose(found, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7)
+    distances = OTMANN().distances(pair).unnormalised[:, 0, 1]
+    np.testing.assert_allclose(distances, [kernel_oracle.otmann(*pair, nu) for nu in NU_STR], rtol=1e-7)
 
 
 def test_threads_change_nothing():
@@ -148,8 +150,8 @@ def test_blocks_repeats_and_prepared_networks():
 @pytest.mark.parametrize(("m", "n"), [(0, 0), (0, 2), (2, 0)])
 def test_empty_sets_give_empty_blocks(m, n):
     networks = [kernel_oracle.chain("mlp", ("relu", 8)), kernel_oracle.chain("mlp", ("tanh", 8))]
-    found = OTMANN().distances(networks[:m], networks[:n])
-    assert found.unnormalised.shape == found.normalised.shape == (4, m, n)
+    distances = OTMANN().distances(networks[:m], networks[:n])
+    assert distances.unnormalised.shape == distances.normalised.shape == (4, m, n)
 
 
 def test_networks_of_two_spaces_are_refused():
@@ -160,9 +162,9 @@ def test_networks_of_two_spaces_are_refused():
 def test_networks_without_any_mass():
     bare = Architecture("mlp", [Layer("ip"), Layer("linear"), Layer("op")], [(0, 1), (1, 2)])
     other = kernel_oracle.chain("mlp", ("relu", 8))
-    found = OTMANN().distances([bare, other])
-    np.testing.assert_allclose(found.normalised[:, 0, 1], 1.0, rtol=1e-12)
-    np.testing.assert_allclose(found.unnormalised[:, 0, 1], OTMANN().prepare(other).total)
+    distances = OTMANN().distances([bare, other])
+    np.testing.assert_allclose(distances.normalised[:, 0, 1], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(distances.unnormalised[:, 0, 1], OTMANN().prepare(other).total)
     prepared = OTMANN().prepare(bare)
     assert not OTMANN().pairs([prepared, prepared], np.array([[0, 1]])).any()
 
@@ -194,5 +196,5 @@ def test_components_are_named_and_instances_travel():
     prepared = otmann.prepare(kernel_oracle.chain("mlp", ("relu", 8)))
     again = pickle.loads(pickle.dumps(prepared))
     assert not otmann.distances([prepared], [again]).stack.any()
-    found = otmann.distances([prepared])
-    np.testing.assert_array_equal(np.asarray(found), found.stack)
+    distances = otmann.distances([prepared])
+    np.testing.assert_array_equal(np.asarray(distances), distances.stack)

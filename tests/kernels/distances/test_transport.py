@@ -1,4 +1,4 @@
-"""The exact solver on instances no network would give: ties, tiny and huge masses, costs at the limit."""
+"""The exact solver on instances beyond those of networks: ties, tiny and huge masses, costs at the limit."""
 
 from __future__ import annotations
 

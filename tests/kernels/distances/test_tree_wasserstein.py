@@ -51,9 +51,9 @@ def transported(first: dict, second: dict, cost) -> float:
         sums[i, i * n2 : (i + 1) * n2] = 1
     for j in range(n2):
         sums[n1 + j, j::n2] = 1
-    found = linprog(costs.ravel(), A_eq=sums, b_eq=[*first.values(), *second.values()], method="highs")
-    assert found.status == 0, found.message
-    return float(found.fun)
+    solution = linprog(costs.ravel(), A_eq=sums, b_eq=[*first.values(), *second.values()], method="highs")
+    assert solution.status == 0, solution.message
+    return float(solution.fun)
 
 
 # The tree of figure 8 by hand: distance from the root to the group, and to the operation.
@@ -121,10 +121,10 @@ def example():
 
 def test_appendix_f(example):
     known, (x, z) = example
-    found = TreeWasserstein().distances([x], [z]).stack[:, 0, 0]
-    np.testing.assert_allclose(found, [1, 2, 2 / 35, 3 / 35], rtol=1e-14)
+    distances = TreeWasserstein().distances([x], [z]).stack[:, 0, 0]
+    np.testing.assert_allclose(distances, [1, 2, 2 / 35, 3 / 35], rtol=1e-14)
     assert [Fraction(known[f"W_{name}_exact"]) for name in ("indegree", "outdegree")] == [
-        Fraction(value).limit_denominator(100) for value in found[2:]
+        Fraction(value).limit_denominator(100) for value in distances[2:]
     ]
     d_nn = TreeWasserstein(n=1, weights=(0.5, 0.3, 0.2))
     assert d_nn.components == ("tree_wasserstein",)
@@ -159,9 +159,9 @@ def test_edges_of_equations_16_and_17(gram, lengths):
 
 def test_one_grams_of_nasbench201_as_the_paper_intends_them():
     known = golden("tree_wasserstein.json")["nb201"]
-    found = TreeWasserstein(n=1).distances([from_nasbench201(text) for text in known["archs"]])
+    distances = TreeWasserstein(n=1).distances([from_nasbench201(text) for text in known["archs"]])
     expected = known["intended_own_implementation"]["tw_1gram_ops"]
-    np.testing.assert_allclose(found.stack[0], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(distances.stack[0], expected, rtol=1e-12, atol=1e-12)
 
 
 def test_one_grams_of_nasbench101_are_the_released_codes():
@@ -173,22 +173,22 @@ def test_one_grams_of_nasbench101_are_the_released_codes():
         there = np.flatnonzero(matrix.any(axis=0) | matrix.any(axis=1) | np.isin(one["ops"], ("input", "output")))
         kept.append(cell([one["ops"][u] for u in there], matrix[np.ix_(there, there)].tolist()))
     assert any(len(one.layers) < 7 for one in kept)
-    found = TreeWasserstein(n=1).distances(kept).stack[0]
-    np.testing.assert_allclose(found, known["tw_1gram"]["ops"], rtol=1e-12, atol=1e-12)
+    distances = TreeWasserstein(n=1).distances(kept).stack[0]
+    np.testing.assert_allclose(distances, known["tw_1gram"]["ops"], rtol=1e-12, atol=1e-12)
 
 
 @given(cells(), cells(), st.integers(1, 4))
 def test_linear_program_of_ngrams(x, z, n):
-    found = TreeWasserstein(n=n).distances([x], [z]).stack[0, 0, 0]
-    assert found == pytest.approx(transported(listed(x, n), listed(z, n), gram_metric), abs=1e-9)
+    distances = TreeWasserstein(n=n).distances([x], [z]).stack[0, 0, 0]
+    assert distances == pytest.approx(transported(listed(x, n), listed(z, n), gram_metric), abs=1e-9)
 
 
 @given(cells(), cells(), st.sampled_from(["indegree", "outdegree"]))
 def test_linear_program_of_degrees(x, z, degree):
     kernel = TreeWasserstein(n=1)
-    found = kernel.distances([x], [z]).stack[kernel.parts.index(degree), 0, 0]
+    distances = kernel.distances([x], [z]).stack[kernel.parts.index(degree), 0, 0]
     expected = transported(places(x, degree), places(z, degree), lambda s, t: abs(s - t))
-    assert found == pytest.approx(expected, abs=1e-9)
+    assert distances == pytest.approx(expected, abs=1e-9)
 
 
 @given(cells(max_inner=6), st.integers(1, 5))
@@ -268,7 +268,7 @@ def test_networks_without_ngrams_or_edges():
 
 @given(cells(), cells())
 def test_functional_distances_are_those_of_what_reaches_the_output(x, z):
-    # One cell is another plus what has no effect: a chain from the input, one to the output, and a layer on its own.
+    # The second cell has layers without effect: a chain from the input, one to the output, and an isolated layer.
     n = len(x.layers)
     more = [*x.layers, *(Layer(op) for op in (CONV1, POOL, CONV3))]
     grown = Architecture(x.space, more, [*x.edges, (0, n), (n + 1, n - 1)])
@@ -330,8 +330,8 @@ def test_sizes():
         kernel_oracle.chain("mlp", ("relu", 8), ("tanh", 4)),
         kernel_oracle.chain("mlp", ("relu", 16), ("tanh", 8)),
     )
-    found = dict(zip(kernel.parts, kernel.distances([thin], [wide]).stack[:, 0, 0], strict=True))
-    assert found == pytest.approx(
+    distances = dict(zip(kernel.parts, kernel.distances([thin], [wide]).stack[:, 0, 0], strict=True))
+    assert distances == pytest.approx(
         {"1gram": 0, "indegree": 0, "outdegree": 0, "units": 1, "mass": np.log2((1 + 16 + 128) / (1 + 8 + 32))}
     )
     with pytest.raises(InvalidArchitectureError, match="the mass of the layers must be finite, got inf"):

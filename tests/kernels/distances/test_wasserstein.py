@@ -32,9 +32,9 @@ def linear_program(a: np.ndarray, b: np.ndarray, cost: np.ndarray) -> float:
         sums[i, i * n2 : (i + 1) * n2] = 1
     for j in range(n2):
         sums[n1 + j, j::n2] = 1
-    found = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=np.concatenate([a, b])[:-1], method="highs")
-    assert found.status == 0, found.message
-    return float(found.fun)
+    solution = linprog(cost.ravel(), A_eq=sums[:-1], b_eq=np.concatenate([a, b])[:-1], method="highs")
+    assert solution.status == 0, solution.message
+    return float(solution.fun)
 
 
 def shares(architecture: Architecture, kind: str) -> np.ndarray:
@@ -44,11 +44,11 @@ def shares(architecture: Architecture, kind: str) -> np.ndarray:
 
 @given(several(2), weights)
 def test_agrees_with_the_linear_program(pair, kind):
-    found = Wasserstein(weights=kind).distances(pair[:1], pair[1:]).stack[:, 0, 0]
+    distances = Wasserstein(weights=kind).distances(pair[:1], pair[1:]).stack[:, 0, 0]
     label, structure = kernel_oracle.costs(*pair)
     a, b = (shares(network, kind) for network in pair)
     expected = [linear_program(a, b, np.minimum(label, 1.0) + nu * structure) for nu in NU_STR]
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(distances, expected, rtol=1e-7, atol=1e-9)
 
 
 @examples(0.5)
@@ -74,8 +74,8 @@ def test_axioms_and_relabelling(networks, kind, seed):
 
 @given(several(2))
 def test_grows_with_nu_str(pair):
-    found = Wasserstein(nu_str=(0.8, 0.0, 3.0)).distances(pair[:1], pair[1:]).stack[:, 0, 0]
-    assert found[1] <= found[0] + 1e-12 <= found[2] + 2e-12
+    distances = Wasserstein(nu_str=(0.8, 0.0, 3.0)).distances(pair[:1], pair[1:]).stack[:, 0, 0]
+    assert distances[1] <= distances[0] + 1e-12 <= distances[2] + 2e-12
 
 
 def test_by_hand():
@@ -83,8 +83,8 @@ def test_by_hand():
     # A quarter each: ip, one hidden layer, linear, op. The label costs 0.25, the structure 2/3 at the hidden layer and
     # 1/3 at each of the three others (see the same networks among OTMANN's tests).
     nu = 0.3
-    found = Wasserstein(nu_str=[nu]).distances([small], [large]).stack
-    assert found[0, 0, 0] == pytest.approx((0.25 + nu * 2 / 3 + 3 * nu / 3) / 4, rel=1e-12)
+    distances = Wasserstein(nu_str=[nu]).distances([small], [large]).stack
+    assert distances[0, 0, 0] == pytest.approx((0.25 + nu * 2 / 3 + 3 * nu / 3) / 4, rel=1e-12)
 
 
 def test_layers_of_other_families_cost_one():
@@ -105,8 +105,8 @@ def test_empty_cells_and_networks_without_mass():
     empty = Architecture("nasbench201", [Layer("ip"), Layer("op")], [])
     full = Architecture("nasbench201", [Layer("ip"), Layer("skip_connect"), Layer("op")], [(0, 1), (1, 2)])
     for kind in ("uniform", "mass"):
-        found = Wasserstein(weights=kind).distances([empty, full]).stack
-        assert (found[:, 0, 1] > 0.3).all()
+        distances = Wasserstein(weights=kind).distances([empty, full]).stack
+        assert (distances[:, 0, 1] > 0.3).all()
     bare = Architecture("mlp", [Layer("ip"), Layer("linear"), Layer("op")], [(0, 1), (1, 2)])
     assert np.isfinite(
         Wasserstein(weights="mass").distances([bare, kernel_oracle.chain("mlp", ("relu", 8))]).stack
@@ -121,9 +121,9 @@ def test_threads_change_nothing():
 
 def test_thousand_layers():
     pair = [kernel_oracle.long_chain(1000, 1), kernel_oracle.long_chain(60, 2)]
-    found = Wasserstein(nu_str=(0.1, 0.8)).distances(pair).stack
-    assert np.isfinite(found).all()
-    assert 0 < found[0, 0, 1] < found[1, 0, 1]
+    distances = Wasserstein(nu_str=(0.1, 0.8)).distances(pair).stack
+    assert np.isfinite(distances).all()
+    assert 0 < distances[0, 0, 1] < distances[1, 0, 1]
 
 
 def test_bad_input_and_travel():

@@ -44,10 +44,10 @@ def padded(architecture, n=7):
 
 @given(cells())
 def test_is_the_matrix_and_one_hot_operations(network):
-    found = matrix([AdjacencyEncoding().prepare(network)], ENTRIES)[0]
-    np.testing.assert_array_equal(found, np.concatenate(padded(network)))
+    actual = matrix([AdjacencyEncoding().prepare(network)], ENTRIES)[0]
+    np.testing.assert_array_equal(actual, np.concatenate(padded(network)))
     continuous = ContinuousAdjacencyEncoding().prepare(network)
-    np.testing.assert_array_equal(matrix([continuous], ENTRIES)[0], found)
+    np.testing.assert_array_equal(matrix([continuous], ENTRIES)[0], actual)
     assert continuous.features[0].get("edges", 0) == len(network.edges)
 
 
@@ -111,9 +111,9 @@ def test_attributes_tell_units_in_bins():
 
 @both
 def test_thousand_layers(kind):
-    found = kind().distances([kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]).stack
-    assert np.isfinite(found).all()
-    assert found[0, 0, 1] > 0
+    distances = kind().distances([kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]).stack
+    assert np.isfinite(distances).all()
+    assert distances[0, 0, 1] > 0
 
 
 @both

@@ -46,8 +46,8 @@ def by_the_paper(first: Architecture, second: Architecture, arc: ArcFeatures) ->
 @given(several(2), st.floats(0.1, 5.0), st.floats(0.05, 1.0))
 def test_agrees_with_the_pseudo_metric(pair, omega, rho):
     arc = ArcFeatures(omega, rho)
-    found = arc.distances(pair[:1], pair[1:]).stack.ravel()
-    np.testing.assert_allclose(found, by_the_paper(*pair, arc), rtol=1e-6, atol=1e-6)
+    distances = arc.distances(pair[:1], pair[1:]).stack.ravel()
+    np.testing.assert_allclose(distances, by_the_paper(*pair, arc), rtol=1e-6, atol=1e-6)
 
 
 @given(several(3), st.integers(0, 99))
@@ -86,8 +86,8 @@ def test_by_hand():
 def test_units_of_layers_that_one_network_lacks_do_not_matter():
     shallow = kernel_oracle.chain("mlp", ("relu", 100))
     deep = [kernel_oracle.chain("mlp", ("relu", 200), ("relu", units)) for units in (8, 77, 1024)]
-    found = ArcFeatures(rho=0.6).distances([shallow], deep).stack
-    np.testing.assert_allclose(found, found[:, :, :1].repeat(3, axis=2), rtol=1e-12)
+    distances = ArcFeatures(rho=0.6).distances([shallow], deep).stack
+    np.testing.assert_allclose(distances, distances[:, :, :1].repeat(3, axis=2), rtol=1e-12)
 
 
 def test_strides_are_part_of_the_operation_and_units_end_at_the_bounds():
@@ -95,23 +95,23 @@ def test_strides_are_part_of_the_operation_and_units_end_at_the_bounds():
         layers = [Layer("ip"), Layer("conv3", units, stride), Layer("softmax"), Layer("op")]
         return Architecture("cnn", layers, [(0, 1), (1, 2), (2, 3)])
 
-    found = ArcFeatures().distances([network(1024, 1)], [network(1024, 2), network(10**7, 1)]).stack[:, 0]
-    np.testing.assert_allclose(found, [[math.sqrt(2), 0.0], [0.0, 0.0]], atol=1e-12)
+    distances = ArcFeatures().distances([network(1024, 1)], [network(1024, 2), network(10**7, 1)]).stack[:, 0]
+    np.testing.assert_allclose(distances, [[math.sqrt(2), 0.0], [0.0, 0.0]], atol=1e-12)
 
 
 def test_cells_without_any_way_through_have_places():
     empty = Architecture("nasbench201", [Layer("ip"), Layer("op")], [])
     loose = Architecture("nasbench201", [Layer("ip"), Layer("skip_connect"), Layer("op")], [(1, 2)])
-    found = ArcFeatures().distances([empty, loose]).stack
-    np.testing.assert_allclose(found[0], [[0.0, 1.0], [1.0, 0.0]])
-    assert not found[1].any()
+    distances = ArcFeatures().distances([empty, loose]).stack
+    np.testing.assert_allclose(distances[0], [[0.0, 1.0], [1.0, 0.0]])
+    assert not distances[1].any()
 
 
 def test_thousand_layers():
     pair = [kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]
-    found = ArcFeatures().distances(pair).stack
-    assert np.isfinite(found).all()
-    assert (found[:, 0, 1] > 1).all()
+    distances = ArcFeatures().distances(pair).stack
+    assert np.isfinite(distances).all()
+    assert (distances[:, 0, 1] > 1).all()
 
 
 def test_bad_input_and_travel():

@@ -20,7 +20,7 @@ NORMS = {"l1": "cityblock", "l2": "euclidean"}
 
 
 class Counts(EmbeddedDistance):
-    """How often each operation occurs, and how wide the network is."""
+    """Counts of the operations, and the total width."""
 
     name: ClassVar[str] = "counts"
     norm = "l1"
@@ -76,10 +76,10 @@ def test_dense_and_sparse_vectors(seed, m, n, p, norm):
         ),
     ):
         np.testing.assert_allclose(filled(part, m, n, False), expected, rtol=1e-12, atol=1e-12)
-        found = filled(gram, m, m, True)
-        np.testing.assert_allclose(found, within, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(found, found.T)
-        assert not found.diagonal().any()
+        actual = filled(gram, m, m, True)
+        np.testing.assert_allclose(actual, within, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(actual, actual.T)
+        assert not actual.diagonal().any()
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -93,9 +93,9 @@ def test_blocks_wider_than_a_tile_on_several_threads(monkeypatch, norm, threads,
     assert isinstance(part, parts.DenseRows if p == 9 else parts.SparseRows)
     both = [laid_out(side, p) for side in (x, y)]
     np.testing.assert_allclose(filled(part, m, n, False, 0.5), 0.5 * cdist(*both, NORMS[norm]), rtol=1e-12)
-    found = filled(gram, m, m, True)
-    np.testing.assert_allclose(found, cdist(both[0], both[0], NORMS[norm]), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(found, found.T)
+    actual = filled(gram, m, m, True)
+    np.testing.assert_allclose(actual, cdist(both[0], both[0], NORMS[norm]), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(actual, actual.T)
 
 
 def test_copies_are_looked_up():
@@ -138,17 +138,17 @@ def test_many_different_places_are_merged():
     functions = [((1 / n, 1.0), (0.5, 1.0)) for n in range(2, 700)]
     part = blocks.steps(functions)
     assert isinstance(part, parts.StepRows)
-    found = filled(part, 698, 698, True)
+    actual = filled(part, 698, 698, True)
     places = np.array([places[0] for places, _ in functions])
-    np.testing.assert_allclose(found, np.abs(np.subtract.outer(places, places)) / 2, atol=1e-15)
+    np.testing.assert_allclose(actual, np.abs(np.subtract.outer(places, places)) / 2, atol=1e-15)
 
 
 def test_a_distance_of_features():
     first = [kernel_oracle.chain("mlp", ("relu", 8), ("relu", 4)), kernel_oracle.chain("mlp", ("tanh", 3))]
     second = [kernel_oracle.chain("mlp", ("relu", 8))]
-    found = Counts().distances(first, second)
-    assert found.stack[:, :, 0].tolist() == [[1, 2], [4, 5]]
-    assert (Counts().unnormalised, found.normalised.shape) == (2, (0, 2, 1))
+    distances = Counts().distances(first, second)
+    assert distances.stack[:, :, 0].tolist() == [[1, 2], [4, 5]]
+    assert (Counts().unnormalised, distances.normalised.shape) == (2, (0, 2, 1))
     assert EuclideanCounts().distances(first, second).stack[:, :, 0].tolist() == [[1, pytest.approx(2**0.5)], [4, 5]]
     np.testing.assert_array_equal(Counts().distances(first).stack, Counts().distances(first, first).stack)
 

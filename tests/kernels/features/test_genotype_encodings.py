@@ -76,9 +76,9 @@ def test_path_encodings_are_those_of_the_paper(genotype):
 
 @given(genotypes(), st.integers(0, 4))
 def test_truncation_keeps_the_paths_of_few_operations(genotype, length):
-    found = path_counts(from_genotype(genotype), length)
+    features = path_counts(from_genotype(genotype), length)
     wanted = {name for name, value in zip(ORDER, published_vector(genotype), strict=True) if value}
-    assert set(found) == {name for name in wanted if name.count("→") - 3 <= length}
+    assert set(features) == {name for name in wanted if name.count("→") - 3 <= length}
 
 
 def test_paths_through_a_zero_are_dropped_with_it():

@@ -1,4 +1,4 @@
-"""The Hamming distance against comparing padded matrices and lists entry by entry."""
+"""The Hamming distance against a comparison of padded matrices and lists, entry by entry."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_counts_entries_and_operations_that_differ(first, second):
 @given(members("nasbench201"), members("nasbench201"))
 def test_nasbench201_counts_edges_whose_operations_differ(first, second):
     one, two = (to_nasbench201(network).replace("+", "").split("|") for network in (first, second))
-    found = Hamming().distances([first], [second]).unnormalised.item()
-    assert found == sum(x != y for x, y in zip(one, two, strict=True))
+    distances = Hamming().distances([first], [second]).unnormalised.item()
+    assert distances == sum(x != y for x, y in zip(one, two, strict=True))
 
 
 def test_none_is_an_operation_of_nasbench201():
@@ -44,8 +44,8 @@ def test_none_is_an_operation_of_nasbench201():
         f"|nor_conv_3x3~0|+|{op}~0|skip_connect~1|+|nor_conv_1x1~0|skip_connect~1|avg_pool_3x3~2|"
         for op in ("none", "nor_conv_1x1", "avg_pool_3x3")
     ]
-    found = Hamming().distances([from_nasbench201(text) for text in cells]).unnormalised[0]
-    np.testing.assert_array_equal(found, 1 - np.eye(3))
+    distances = Hamming().distances([from_nasbench201(text) for text in cells]).unnormalised[0]
+    np.testing.assert_array_equal(distances, 1 - np.eye(3))
 
 
 @given(networks, st.integers(0, 99), st.booleans())

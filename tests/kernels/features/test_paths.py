@@ -1,4 +1,4 @@
-"""The path encoding against listing every path, and its sizes against BANANAS."""
+"""The path encoding against a list of every path, and its sizes against BANANAS."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def listed(architecture, attributes=False):
     return walk(0)
 
 
-def counted(found):
-    return {"→".join(path): found.count(path) for path in found}
+def counted(paths):
+    return {"→".join(path): paths.count(path) for path in paths}
 
 
 def cell(ops, edges):
@@ -60,8 +60,8 @@ def test_distances_are_those_of_the_papers_vectors(pair):
     names = every_path("nasbench101")
     counts = np.array([[table.get(name, 0) for name in names] for table in (counted(listed(one)) for one in pair)])
     vectors = counts > 0
-    found = PathEncoding().distances(pair)
-    assert found.unnormalised[0, 0, 1] == (vectors[0] != vectors[1]).sum()
+    distances = PathEncoding().distances(pair)
+    assert distances.unnormalised[0, 0, 1] == (vectors[0] != vectors[1]).sum()
     assert PathEncoding(counts=True).distances(pair).unnormalised[0, 0, 1] == np.abs(counts[0] - counts[1]).sum()
     np.testing.assert_array_equal(matrix([PathEncoding().prepare(one) for one in pair], names), vectors)
 
@@ -116,8 +116,8 @@ def test_attributes_tell_units_in_bins_and_strides():
     nets = [kernel_oracle.chain("cnn", ("conv3", units)) for units in (64, 70, 128)]
     halved = Architecture("cnn", [nets[0].layers[0], Layer("conv3", 64, 2), *nets[0].layers[2:]], nets[0].edges)
     assert not PathEncoding().distances([*nets, halved]).stack.any()
-    found = PathEncoding(attributes=True).distances([*nets, halved]).stack[0]
-    np.testing.assert_array_equal(found[0], [0, 0, 2, 2])
+    distances = PathEncoding(attributes=True).distances([*nets, halved]).stack[0]
+    np.testing.assert_array_equal(distances[0], [0, 0, 2, 2])
     assert PathEncoding(attributes=True).features(halved) == ({"ip→conv3:2^6/2→softmax→op": 1.0},)
 
 

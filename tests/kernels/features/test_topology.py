@@ -1,4 +1,4 @@
-"""Profiles against listing every path."""
+"""Topology features against a list of every path."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def listed(architecture):
 @given(networks)
 def test_numbers_are_those_of_all_paths(architecture):
     paths = listed(architecture)
-    found, size = TopologyFeatures().features(architecture)
+    features, size = TopologyFeatures().features(architecture)
     if not paths:
-        assert (found, size) == ({}, {})
+        assert (features, size) == ({}, {})
         return
     expected = {"paths": math.log2(len(paths))}
     families = {
@@ -52,7 +52,7 @@ def test_numbers_are_those_of_all_paths(architecture):
         expected |= {f"{name}:longest": max(counts), f"{name}:shortest": min(counts), f"{name}:mean": np.mean(counts)}
     idle = [not any(families["trained"](one) or families["windows"](one) for one in path) for path in paths]
     expected["identity"] = float(any(idle))
-    assert found == pytest.approx(expected)
+    assert features == pytest.approx(expected)
 
 
 @given(networks, st.integers(0, 99))
@@ -81,6 +81,6 @@ def test_a_deep_network_has_more_paths_than_a_number_holds():
         before = pair
     last = len(layers)
     edges += [*((tail, last) for tail in before), (last, last + 1)]
-    found, _ = TopologyFeatures().features(Architecture("mlp", [*layers, Layer("linear"), Layer("op")], edges))
-    assert found["paths"] == pytest.approx(1500)
-    assert found["trained:mean"] == pytest.approx(1500)
+    features, _ = TopologyFeatures().features(Architecture("mlp", [*layers, Layer("linear"), Layer("op")], edges))
+    assert features["paths"] == pytest.approx(1500)
+    assert features["trained:mean"] == pytest.approx(1500)

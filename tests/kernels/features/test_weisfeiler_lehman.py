@@ -1,4 +1,4 @@
-"""The Weisfeiler-Lehman kernel against relabelling with a dictionary, and on graphs it can and cannot tell apart."""
+"""The Weisfeiler-Lehman kernel against relabelling with a dictionary, and on graphs that it cannot distinguish."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_agrees_with_relabelling_by_a_dictionary(graphs, h, direction):
     expected = np.linalg.norm(phi[:, None] - phi[None], axis=2)
     np.testing.assert_allclose(kernel.distances(graphs).unnormalised[0], expected, rtol=1e-12, atol=1e-12)
     unit = phi / np.linalg.norm(phi, axis=1, keepdims=True)
-    found = WeisfeilerLehman(h, direction, normalised=True)
-    np.testing.assert_allclose(found.kernel(graphs), unit @ unit.T, rtol=1e-12)
+    normalised_kernel = WeisfeilerLehman(h, direction, normalised=True)
+    np.testing.assert_allclose(normalised_kernel.kernel(graphs), unit @ unit.T, rtol=1e-12)
     expected = np.linalg.norm(unit[:, None] - unit[None], axis=2)
     # Subtracting near equal numbers leaves the rounding error of their square root.
-    np.testing.assert_allclose(found.distances(graphs).unnormalised[0], expected, rtol=1e-9, atol=1e-7)
+    np.testing.assert_allclose(normalised_kernel.distances(graphs).unnormalised[0], expected, rtol=1e-9, atol=1e-7)
 
 
 @given(networks, st.integers(0, 99), directions, st.booleans())
@@ -114,9 +114,9 @@ def test_what_it_tells_apart_and_when():
     # Equal for two hops from every layer; the third sees from the end of the chain to where it differs.
     near, far = (cell([x, CONV1, CONV1, y], [(u, u + 1) for u in range(5)]) for x, y in ((CONV, POOL), (POOL, CONV)))
     assert WeisfeilerLehman(0).distances([near, far]).stack[0, 0, 1] == 0
-    found = [WeisfeilerLehman(h).distances([near, far]).stack[0, 0, 1] for h in (1, 2, 3)]
-    assert found == sorted(found)
-    assert found[0] > 0
+    distances = [WeisfeilerLehman(h).distances([near, far]).stack[0, 0, 1] for h in (1, 2, 3)]
+    assert distances == sorted(distances)
+    assert distances[0] > 0
 
 
 def test_the_direction_decides_what_is_seen():
@@ -153,9 +153,9 @@ def test_names_do_not_depend_on_the_process():
 
 
 def test_thousand_layers():
-    found = WeisfeilerLehman(10).distances([kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]).stack
-    assert np.isfinite(found).all()
-    assert found[0, 0, 1] > 0
+    distances = WeisfeilerLehman(10).distances([kernel_oracle.long_chain(1000, seed) for seed in (1, 2)]).stack
+    assert np.isfinite(distances).all()
+    assert distances[0, 0, 1] > 0
     assert all(len(name) < 120 for name in subtree_counts(kernel_oracle.long_chain(1000, 1), 10))
 
 

@@ -38,20 +38,20 @@ def networks(space, count=40):
     """Return that many networks of a space by random walks, all different."""
     rng = np.random.default_rng(1)
     own = spaces.get(space)
-    found = {one.key: one for one in own.initial_pool()}
-    while len(found) < count:
-        walker = list(found.values())[int(rng.integers(len(found)))]
+    by_key = {one.key: one for one in own.initial_pool()}
+    while len(by_key) < count:
+        walker = list(by_key.values())[int(rng.integers(len(by_key)))]
         child = own.mutate(walker, rng).child
-        found[child.key] = child
-    return list(found.values())[:count]
+        by_key[child.key] = child
+    return list(by_key.values())[:count]
 
 
 def filled(kernel, some):
-    found = index(kernel, some[0].space)
+    made = index(kernel, some[0].space)
     # In two parts, as an index grows.
     for part in (some[:7], some[7:]):
-        found.add([kernel.prepare(one) for one in part])
-    return found
+        made.add([kernel.prepare(one) for one in part])
+    return made
 
 
 def exact(kernel, network, some, component=None):
@@ -69,7 +69,7 @@ def test_no_distance_is_below_its_bound(space, name, config):
     stack = kernel.distances(some).stack[: kernel.unnormalised]
     bounds = np.array([bound.bound(sketch, sketches) for sketch in sketches])
     assert (bounds <= stack * (1 + 1e-9) + 1e-12).all()
-    # It is of use: it tells most pairs apart.
+    # It is of use: most bounds are positive.
     assert (bounds > 0).mean() > 0.5
 
 
@@ -86,12 +86,12 @@ def test_the_nearest_are_those_of_all_distances(space, name, config, monkeypatch
     monkeypatch.setattr(module, "FIRST", 8)
     count = 25 if name == "gromov-wasserstein" else 40
     some, kernel = networks(space)[:count], kernels.get(name, **config)
-    found = filled(kernel, some)
+    searched = filled(kernel, some)
     allowed = np.arange(1, count)
     for component in (None, 0, len(kernel.components) - 1):
         values = exact(kernel, some[0], some[1:], component)
         for k in (1, 5, count + 5):
-            near = found.nearest(some[0], k, component, allowed)
+            near = searched.nearest(some[0], k, component, allowed)
             assert near.certain == len(near.positions) == min(k, count - 1)
             np.testing.assert_allclose(near.distances, np.sort(values)[:k], rtol=1e-12, atol=1e-12)
             np.testing.assert_allclose(values[near.positions - 1], near.distances, rtol=1e-12, atol=1e-12)
@@ -101,8 +101,8 @@ def test_the_nearest_are_those_of_all_distances(space, name, config, monkeypatch
 def test_only_what_may_be_near_is_compared(monkeypatch):
     monkeypatch.setattr(module, "FIRST", 4)
     some = networks("cnn", 200)
-    found = filled(kernels.get("otmann"), some)
-    near = found.nearest(some[0], 3, None, np.arange(1, 200))
+    searched = filled(kernels.get("otmann"), some)
+    near = searched.nearest(some[0], 3, None, np.arange(1, 200))
     assert near.compared < 100 and near.certain == 3
 
 
@@ -114,17 +114,17 @@ def filled_with_cells():
 
 @given(st.data())
 def test_what_is_allowed_and_what_is_compared_at_most(data):
-    some, kernel, found = filled_with_cells()
+    some, kernel, searched = filled_with_cells()
     allowed = np.array(sorted(data.draw(st.sets(st.integers(0, len(some) - 1), max_size=40))), np.int64)
     most, k = data.draw(st.integers(1, 45)), data.draw(st.integers(1, 8))
     query = some[data.draw(st.integers(0, len(some) - 1))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "FIRST", 2)
         patch.setattr(module, "MOST", most)
-        near = found.nearest(query, k, None, allowed)
+        near = searched.nearest(query, k, None, allowed)
     assert near.compared <= most and set(near.positions) <= set(allowed)
     values = exact(kernel, query, [some[at] for at in allowed]) if len(allowed) else np.zeros(0)
-    # What is called certain is right, and nothing is uncertain where all could be compared.
+    # Certain neighbours are exact, and all are certain where every network may be compared.
     np.testing.assert_allclose(near.distances[: near.certain], np.sort(values)[: near.certain], rtol=1e-12)
     if most >= len(allowed):
         assert near.certain == min(k, len(allowed))
@@ -133,9 +133,9 @@ def test_what_is_allowed_and_what_is_compared_at_most(data):
 @pytest.mark.parametrize(("name", "config"), [*BOUNDED[:1], *BOUNDED[2:3], *BOUNDED[4:5], *EMBEDDED])
 def test_an_index_can_be_kept_as_arrays(name, config):
     some, kernel = networks("cnn"), kernels.get(name, **config)
-    found = filled(kernel, some)
-    assert found.storable and all(array.dtype != object for array in found.arrays.values())
-    again = index(kernel, "cnn", found.arrays)
+    searched = filled(kernel, some)
+    assert searched.storable and all(array.dtype != object for array in searched.arrays.values())
+    again = index(kernel, "cnn", searched.arrays)
     again.add([kernel.prepare(one) for one in networks("cnn", 70)[40:]])
     near, allowed = again.nearest(some[3], 4, None, np.arange(70)), networks("cnn", 70)
     np.testing.assert_allclose(near.distances, np.sort(exact(kernel, some[3], allowed))[:4], rtol=1e-12, atol=1e-12)
@@ -144,10 +144,10 @@ def test_an_index_can_be_kept_as_arrays(name, config):
 def test_an_empty_index_has_nothing_near():
     for name in ("otmann", "path", "gromov-wasserstein"):
         kernel = kernels.get(name)
-        found = index(kernel, "cnn")
-        found.add([])
-        if found.arrays or name == "gromov-wasserstein":
-            near = found.nearest(networks("cnn")[0], 3, None, np.zeros(0, np.int64))
+        searched = index(kernel, "cnn")
+        searched.add([])
+        if searched.arrays or name == "gromov-wasserstein":
+            near = searched.nearest(networks("cnn")[0], 3, None, np.zeros(0, np.int64))
             assert len(near.positions) == near.certain == near.compared == 0
 
 
