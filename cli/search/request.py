@@ -78,12 +78,15 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     Raises:
         UnknownNameError: There is no such agent, task, protocol or space.
         SettingsError: The data of the task are missing and cannot be fetched, or the study's file may not be opened.
-        UsageError: The options contradict each other, or the study's task cannot be searched.
+        UsageError: The options contradict each other, the agent's name has settings, or the study's task cannot be
+            searched.
     """
     from archive import agents
     from archive.store.records import Study
     from archive.trainer.tasks import registry
 
+    agent = agent_of(stored) if options.agent is None else options.agent
+    _refuse_settings(agent)
     task = _task(options.task, stored, access)
     if stored is not None and stored.task != task.name:
         # The protocol and the space of a study do not apply to another task.
@@ -91,7 +94,6 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     space = _space(options.space, task, stored)
     protocol = _protocol(options.protocol, task, space.name, stored)
     registry.prepare(task, protocol)
-    agent = agent_of(stored) if options.agent is None else options.agent
     study = Study(
         name=f"{agent}-{space.name}-{task.label}" if options.study is None else options.study,
         task=task.name,
@@ -103,6 +105,17 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         space_config=space.config,
     )
     return SearchRequest(study, task, protocol, agents.get(agent, space))
+
+
+def _refuse_settings(agent: str) -> None:
+    from archive import agents
+
+    kind, separator, _ = agent.partition(":")
+    if separator and kind in agents.names():
+        raise UsageError(
+            f"--agent must be the name of an agent, which archive search runs with its defaults, got {agent!r}: "
+            f"settings are for archive bench search and for Python, as in agents.get({kind!r}, space, NAME=VALUE)"
+        )
 
 
 def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> Task | TabularTask:
