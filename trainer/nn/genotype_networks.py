@@ -72,7 +72,9 @@ class GenotypeNetwork(nn.Module):
         for stack in range(STACKS):
             for reduces in (*([True] if stack else []), *[False] * cells):
                 choices, concat = genotype[2:] if reduces else genotype[:2]
-                cell = Cell(choices, concat, (widths[-2], widths[-1]), channels << stack, reduces, reduced, momentum)
+                cell = GenotypeCell(
+                    choices, concat, (widths[-2], widths[-1]), channels << stack, reduces, reduced, momentum
+                )
                 self.cells.append(cell)
                 widths.append(cell.width)
                 reduced = reduces
@@ -106,7 +108,7 @@ class GenotypeNetwork(nn.Module):
 
 
 @final
-class Cell(nn.Module):
+class GenotypeCell(nn.Module):
     """A normal or a reduction cell.
 
     Args:

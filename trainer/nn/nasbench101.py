@@ -54,7 +54,7 @@ class NasBench101Network(nn.Module):
         momentum = form.share("norm_momentum", MOMENTUM)
         self.stem = conv_norm_relu(form.input_shape[0], channels, 3, momentum)
         self.stacks = nn.ModuleList(
-            nn.Sequential(*(Cell(one, momentum) for one in stack)) for stack in _plans(architecture, form)
+            nn.Sequential(*(NasBench101Cell(one, momentum) for one in stack)) for stack in _plans(architecture, form)
         )
         self.classifier = nn.Linear(channels << (STACKS - 1), form.outputs)
         nn.init.xavier_uniform_(self.classifier.weight)
@@ -73,7 +73,7 @@ class NasBench101Network(nn.Module):
 
 
 @final
-class Cell(nn.Module):
+class NasBench101Cell(nn.Module):
     """A cell with the channels of a plan."""
 
     def __init__(self, plan: CellPlan, momentum: float) -> None:

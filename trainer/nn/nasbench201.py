@@ -63,7 +63,7 @@ class NasBench201Network(nn.Module):
                 reduction = Reduction(shape, momentum)
                 self.body.append(reduction)
                 shape = reduction.shape
-            self.body.extend(Cell(architecture, shape[0], momentum) for _ in range(cells))
+            self.body.extend(NasBench201Cell(architecture, shape[0], momentum) for _ in range(cells))
         self.norm = nn.Sequential(nn.BatchNorm2d(shape[0], momentum=momentum), nn.ReLU())
         self.classifier = nn.Linear(shape[0], form.outputs)
 
@@ -75,7 +75,7 @@ class NasBench201Network(nn.Module):
 
 
 @final
-class Cell(nn.Module):
+class NasBench201Cell(nn.Module):
     """A cell, from C channels to C channels of the same size."""
 
     def __init__(self, architecture: Architecture, channels: int, momentum: float) -> None:

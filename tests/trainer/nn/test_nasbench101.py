@@ -14,7 +14,7 @@ from torch import nn
 
 from archive.architecture.codec import from_nasbench101
 from archive.trainer.nn import builders, costs
-from archive.trainer.nn.nasbench101 import Cell
+from archive.trainer.nn.nasbench101 import NasBench101Cell
 from archive.trainer.nn.nasbench101_cells import plan, published_order
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import data_dir
@@ -81,7 +81,7 @@ def test_other_vertices_have_as_many_channels_as_the_largest_that_they_feed():
 
 def test_a_vertex_sums_its_inputs_cut_to_its_channels():
     edges = {(0, 1), (0, 3), (1, 2), (1, 3), (2, 4), (3, 4)}
-    cell = Cell(planned(cell_of(edges, THREE, ONE, ONE), 4, 5), 0.1).eval()
+    cell = NasBench101Cell(planned(cell_of(edges, THREE, ONE, ONE), 4, 5), 0.1).eval()
     first, second, third = cell.operations
     x = torch.randn(2, 4, 3, 3)
     one = first(cell.projections["1"](x))
@@ -91,7 +91,7 @@ def test_a_vertex_sums_its_inputs_cut_to_its_channels():
 
 
 def test_the_input_is_added_to_the_output():
-    cell = Cell(planned(cell_of({(0, 1), (1, 2), (0, 2)}, POOL), 4, 6), 0.1).eval()
+    cell = NasBench101Cell(planned(cell_of({(0, 1), (1, 2), (0, 2)}, POOL), 4, 6), 0.1).eval()
     x = torch.randn(2, 4, 3, 3)
     assert sorted(cell.projections) == ["1", "2"]
     pooled = cell.operations[0](cell.projections["1"](x))
@@ -99,7 +99,7 @@ def test_the_input_is_added_to_the_output():
 
 
 def test_a_cell_without_vertices_is_a_projection():
-    cell = Cell(planned(cell_of({(0, 1)}), 4, 6), 0.1).eval()
+    cell = NasBench101Cell(planned(cell_of({(0, 1)}), 4, 6), 0.1).eval()
     x = torch.randn(2, 4, 3, 3)
     assert torch.equal(cell(x), cell.projections["1"](x))
 

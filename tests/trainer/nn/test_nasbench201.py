@@ -14,7 +14,7 @@ from torch import nn
 from archive.architecture.codec import from_nasbench201
 from archive.trainer.nn import builders, costs
 from archive.trainer.nn.layers import Pool
-from archive.trainer.nn.nasbench201 import Cell
+from archive.trainer.nn.nasbench201 import NasBench201Cell
 from archive.trainer.protocols.networks import NetworkForm
 from tests.support import data_dir
 
@@ -71,7 +71,7 @@ def test_a_published_network_has_the_counted_costs(row):
 
 
 def test_nodes_of_a_cell_are_sums():
-    cell = Cell(from_nasbench201(FULL), 4, 0.1).eval()
+    cell = NasBench201Cell(from_nasbench201(FULL), 4, 0.1).eval()
     a, b, c, d, e, f = cell.operations
     x0 = torch.randn(2, 4, 5, 5)
     x1 = a(x0)
@@ -80,7 +80,7 @@ def test_nodes_of_a_cell_are_sums():
 
 
 def test_operations_are_those_of_the_publication():
-    conv, one, pool, skip, *_ = Cell(from_nasbench201(FULL), 4, 0.1).operations
+    conv, one, pool, skip, *_ = NasBench201Cell(from_nasbench201(FULL), 4, 0.1).operations
     assert [type(part) for part in conv] == [nn.ReLU, nn.Conv2d, nn.BatchNorm2d] == [type(part) for part in one]
     assert (conv[1].kernel_size, conv[1].padding, conv[1].bias, one[1].kernel_size) == ((3, 3), (1, 1), None, (1, 1))
     assert (conv[2].eps, conv[2].momentum, conv[2].affine, conv[2].track_running_stats) == (1e-5, 0.1, True, True)
@@ -92,14 +92,14 @@ def test_operations_are_those_of_the_publication():
 
 def test_dead_operations_have_parameters_and_no_effect():
     dead = "|nor_conv_3x3~0|+|none~0|none~1|+|skip_connect~0|none~1|none~2|"
-    cell = Cell(from_nasbench201(dead), 4, 0.1)
+    cell = NasBench201Cell(from_nasbench201(dead), 4, 0.1)
     x = torch.randn(2, 4, 5, 5)
     assert torch.equal(cell(x), x)
     assert costs.params(cell) == 4 * 4 * 9 + 8
 
 
 def test_an_operation_on_an_empty_node_emits_its_offset():
-    cell = Cell(from_nasbench201("|none~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|"), 2, 0.1)
+    cell = NasBench201Cell(from_nasbench201("|none~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|"), 2, 0.1)
     nn.init.constant_(cell.operations[0][2].bias, 0.5)
     assert torch.equal(cell(torch.randn(3, 2, 4, 4)), torch.full((3, 2, 4, 4), 0.5))
 

@@ -1,0 +1,27 @@
+"""The layout that CONTRIBUTING.md promises: class names and the length of modules."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from tests.support import ROOT
+
+# Path.glob does not follow the links in archive/ (`**` stops at links).
+FOLDERS = ("archive", "agents", "kernels", "trainer", "cli")
+MODULES = [path for folder in FOLDERS for path in ROOT.glob(f"{folder}/**/*.py")]
+
+
+def test_a_class_name_exists_once():
+    classes = Counter(
+        node.name
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert len(classes) > 500
+    assert {name for name, count in classes.items() if count > 1} == set()
+
+
+def test_no_module_has_more_than_300_lines():
+    assert [path for path in MODULES if len(path.read_text(encoding="utf-8").splitlines()) > 300] == []
