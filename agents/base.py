@@ -240,9 +240,9 @@ def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: n
     A pool of random networks is drawn at each call. Networks of different calls are independent, so that the design has
     the same quality when its networks are requested one by one, by several processes, or after an interruption.
     """
-    wanted = min(n_initial - len(history.usable) - len(history.pending), n)
+    count = min(n_initial - len(history.usable) - len(history.pending), n)
     fresh: list[Architecture] = []
-    while len(fresh) < wanted:
+    while len(fresh) < count:
         pool = space.initial_pool(rng)
         steps = np.linspace(0, len(pool) - 1, min(n_initial, len(pool))).round().astype(int)
         order = [*steps, *(at for at in range(len(pool)) if at not in steps)]
@@ -251,7 +251,7 @@ def first_of_pool(space: Space, history: History, n_initial: int, n: int, rng: n
         if not new:
             break
         fresh += new
-    return [Suggestion(architecture) for architecture in fresh[: max(wanted, 0)]]
+    return [Suggestion(architecture) for architecture in fresh[: max(count, 0)]]
 
 
 def distinct(architectures: Iterable[Architecture], taken: Collection[str] = ()) -> list[Architecture]:

@@ -89,10 +89,10 @@ def run(
         if not waiting and (evaluated >= study.budget or exhausted == known):
             return
         check_failures(snapshot)
-        wanted = min(batch - waiting, study.budget - evaluated - waiting)
+        count = min(batch - waiting, study.budget - evaluated - waiting)
         proposed = None
-        if wanted > 0 and exhausted != known:
-            proposed = searcher.propose(study, agent, agent_id, wanted, retrain=retrain, distance_sync=distance_sync)
+        if count > 0 and exhausted != known:
+            proposed = searcher.propose(study, agent, agent_id, count, retrain=retrain, distance_sync=distance_sync)
             exhausted = None if proposed.made or proposed.lost else known
         if proposed is None or not proposed.made:
             # Nothing to propose, or another loop was faster: no change is due for a moment.

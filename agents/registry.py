@@ -88,8 +88,8 @@ def get(name: str, space: Space, **config: Any) -> Agent:
         # Agents validate values, not types: a string from a command line or a file in place of a number ends here.
         if not config:
             raise
-        given = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
-        raise UsageError(f"agent {name} cannot be made with {given}: {error}") from error
+        shown = ", ".join(f"{setting}={value!r}" for setting, value in config.items())
+        raise UsageError(f"agent {name} cannot be made with {shown}: {error}") from error
     if not isinstance(agent, Agent):
         raise SettingsError(
             f"the entry point {name!r} of {registry.group} must give an Agent, got {type(agent).__name__}"

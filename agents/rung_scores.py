@@ -84,11 +84,13 @@ class RungScale:
         self.best: dict[float, float] = {}
         self.above = dict(pairwise(levels))
         for level, upper in self.above.items():
-            here, there = ([score_after(seen, at, objective) for seen in evaluations] for at in (level, upper))
-            gains = [b - a for a, b in zip(here, there, strict=True) if a is not None and b is not None]
+            lower_scores, upper_scores = (
+                [score_after(seen, at, objective) for seen in evaluations] for at in (level, upper)
+            )
+            gains = [b - a for a, b in zip(lower_scores, upper_scores, strict=True) if a is not None and b is not None]
             if usable := [gain for gain in gains if math.isfinite(gain)]:
                 self.gains[level] = median(usable)
-            if measured := [score for score in there if score is not None and math.isfinite(score)]:
+            if measured := [score for score in upper_scores if score is not None and math.isfinite(score)]:
                 self.best[upper] = max(measured)
 
     def score(self, seen: Evaluation) -> float:

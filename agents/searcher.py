@@ -78,7 +78,7 @@ class Searcher:
         study: Study,
         agent: Agent,
         agent_id: str,
-        wanted: int,
+        count: int,
         *,
         retrain: bool = False,
         distance_sync: DistanceSync | None = None,
@@ -89,7 +89,7 @@ class Searcher:
             study: The study as last read.
             agent: The agent.
             agent_id: Its id in the archive.
-            wanted: Most proposals to add.
+            count: Largest number of proposals to add.
             retrain: Also evaluate networks for which the archive has a result of the study's protocol.
             distance_sync: Fills the agent's distance caches from the archive.
         """
@@ -97,11 +97,9 @@ class Searcher:
         if distance_sync is not None and agent.grams:
             # Agents that compare networks also need the distances of other studies' networks.
             distance_sync.keep({seen.architecture.key: seen.architecture for seen in history.usable})
-        request = {**basis, "wanted": wanted + self.spare, **({"stream": self.stream} if self.stream else {})}
+        request = {**basis, "wanted": count + self.spare, **({"stream": self.stream} if self.stream else {})}
         began = time.process_time()
-        suggestions = agent.propose(
-            history, wanted + self.spare, provenance.generator(study.seed, history, self.stream)
-        )
+        suggestions = agent.propose(history, count + self.spare, provenance.generator(study.seed, history, self.stream))
         seconds = time.process_time() - began
         answers = [None] * len(suggestions) if retrain else self._archive.answers.known(study, suggestions)
         made = self._archive.proposals.create(
@@ -110,16 +108,16 @@ class Searcher:
             outcomes=answers,
             basis={**request, **provenance.coupling(suggestions)},
             seconds=seconds,
-            most=wanted,
+            most=count,
         )
-        lost = self._notice([one for one in suggestions if not _is_known(one, history)], made, wanted)
+        lost = self._notice([one for one in suggestions if not _is_known(one, history)], made, count)
         return ProposeOutcome(tuple(made), lost)
 
-    def _notice(self, suggestions: Sequence[Suggestion], made: Sequence[Proposal], wanted: int) -> bool:
+    def _notice(self, suggestions: Sequence[Suggestion], made: Sequence[Proposal], count: int) -> bool:
         """Detect another search by the suggestions that it took; return whether fewer than requested are left."""
         keys = list(dict.fromkeys(one.architecture.functional_key for one in suggestions))
-        lost = len(made) < min(wanted, len(keys))
-        interfered = lost or any(proposal.functional_key not in keys[:wanted] for proposal in made)
+        lost = len(made) < min(count, len(keys))
+        interfered = lost or any(proposal.functional_key not in keys[:count] for proposal in made)
         self._quiet = 0 if interfered else self._quiet + 1
         if interfered and not self.stream:
             self.stream = 1 + secrets.randbelow(provenance.STREAMS)

@@ -20,7 +20,7 @@ BUDGET = 20
 
 def open_study(
     archive: Archive,
-    asked: Study,
+    requested: Study,
     *,
     budget: int | None = None,
     seed: int | None = None,
@@ -31,7 +31,7 @@ def open_study(
 
     Args:
         archive: The archive of the study.
-        asked: Name, task, protocol, space, objective and direction; the rest applies to a new study only.
+        requested: Name, task, protocol, space, objective and direction; the rest applies to a new study only.
         budget: Total number of evaluations, never set below those that an existing study has; None keeps its budget.
         seed: Seed; None keeps that of an existing study.
         sources: Studies to start warm from, or `"all"` eligible ones: see `archive.agents.transfer.eligibility`.
@@ -45,15 +45,15 @@ def open_study(
     """
     if budget is not None and budget < 1:
         raise UsageError(f"--budget must be at least 1 evaluation, got {budget}")
-    if sources != "all" and asked.name in sources:
+    if sources != "all" and requested.name in sources:
         # Checked before the look-up, which would report a study that does not exist yet as an unknown name.
-        raise UsageError(f"the study {asked.name!r} cannot start warm from itself")
+        raise UsageError(f"the study {requested.name!r} cannot start warm from itself")
     # Imported here because it loads numpy, which listing the names of agents does not need.
     from archive.agents.transfer.eligibility import chosen
 
-    names = chosen(archive, asked, sources, agent)
-    stored = archive.studies.create(replace(asked, budget=budget or BUDGET, seed=seed or 0))
-    _check_rungs(asked, stored)
+    names = chosen(archive, requested, sources, agent)
+    stored = archive.studies.create(replace(requested, budget=budget or BUDGET, seed=seed or 0))
+    _check_rungs(requested, stored)
     if seed is not None and seed != stored.seed:
         raise StudyConflictError(
             f"study {stored.name!r} exists with seed {stored.seed}, got {seed}: choose another name for the study"
@@ -77,8 +77,8 @@ def set_budget(archive: Archive, name: str, budget: int) -> int:
     return total
 
 
-def _check_rungs(asked: Study, stored: Study) -> None:
-    requested, existing = Rungs.of(asked.config), Rungs.of(stored.config)
+def _check_rungs(study: Study, stored: Study) -> None:
+    requested, existing = Rungs.of(study.config), Rungs.of(stored.config)
     if requested is not None and requested != existing:
         has = "no rungs" if existing is None else f"rungs at {existing.describe()}"
         raise StudyConflictError(

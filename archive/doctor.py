@@ -86,10 +86,10 @@ def _folder(home: Path) -> Check:
 def _disk(home: Path) -> Check:
     place = _existing(home)
     free = shutil.disk_usage(place).free
-    found = f"{free / 2**30:.1f} GiB free"
+    free_space = f"{free / 2**30:.1f} GiB free"
     if free < LOW_DISK_BYTES:
-        return Check("disk", "note", found, f"make room on the disk of {place}: databases and weights grow")
-    return Check("disk", "ok", found)
+        return Check("disk", "note", free_space, f"make room on the disk of {place}: databases and weights grow")
+    return Check("disk", "ok", free_space)
 
 
 def _existing(path: Path) -> Path:
@@ -125,7 +125,7 @@ def _store(settings: Settings) -> Iterator[Check]:
 
 
 def _version(rows: list[tuple[str, str]], address: str) -> str:
-    return f"{address}, " + ", ".join(f"{name} {found}" for name, found in rows)
+    return f"{address}, " + ", ".join(f"{name} {version}" for name, version in rows)
 
 
 def _remedy(settings: Settings) -> str:

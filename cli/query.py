@@ -166,7 +166,7 @@ def _answer(
 def _list(as_json: bool) -> None:
     from archive.queries import catalogue
 
-    found = [catalogue.get(name) for name in catalogue.names()]
+    queries = [catalogue.get(name) for name in catalogue.names()]
     if as_json:
         listed = [
             {
@@ -174,11 +174,11 @@ def _list(as_json: bool) -> None:
                 "summary": each.summary,
                 "parameters": [vars(parameter) for parameter in each.parameters.values()],
             }
-            for each in found
+            for each in queries
         ]
         print_json({"queries": listed})
         return
-    for each in found:
+    for each in queries:
         print_line((each.name, "bold"))
         print_line(f"    {each.summary}")
         for parameter in each.parameters.values():

@@ -67,7 +67,7 @@ def study(
         own_task = task or name
         stored = Study(name, own_task, f"{own_task}/own", own.name, "value", space_config=own.config)
         budget = UNBOUNDED if budget is None else budget
-    given: dict[str, Any] = {"task": task, "protocol": protocol, "objective": objective, "direction": direction}
-    asked = replace(stored, **{what: value for what, value in given.items() if value is not None})
-    open_study(archive, asked, budget=budget, seed=seed, sources=warm_start)
+    changes: dict[str, Any] = {"task": task, "protocol": protocol, "objective": objective, "direction": direction}
+    requested = replace(stored, **{field: value for field, value in changes.items() if value is not None})
+    open_study(archive, requested, budget=budget, seed=seed, sources=warm_start)
     return AskTellStudy(archive, name, own)

@@ -84,11 +84,11 @@ class _CanonicalSearch:
                     for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
                 ]
             )
-            found = len(set(refined))
+            count = len(set(refined))
             colours = refined
-            if found == classes:
+            if count == classes:
                 break
-            classes = found
+            classes = count
         return colours
 
     def best(self, colours: Colours) -> tuple[Certificate, Colours]:
@@ -105,10 +105,10 @@ class _CanonicalSearch:
             if leaf in leaves:
                 continue
             leaves.add(leaf)
-            found = self.best(refined)
-            leaves.add(found[0])
-            if smallest is None or found[0] < smallest[0]:
-                smallest = found
+            candidate = self.best(refined)
+            leaves.add(candidate[0])
+            if smallest is None or candidate[0] < smallest[0]:
+                smallest = candidate
         assert smallest is not None
         return smallest
 

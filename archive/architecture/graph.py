@@ -46,13 +46,13 @@ class Architecture:
     def __init__(self, space: str, layers: Iterable[Layer], edges: Iterable[Edge]) -> None:
         """Order topologically, then validate."""
         words = vocabulary(space)
-        given = tuple(layers)
-        pairs = _checked_edges(edges, len(given))
-        order = _topological_order(given, pairs)
+        unordered = tuple(layers)
+        pairs = _checked_edges(edges, len(unordered))
+        order = _topological_order(unordered, pairs)
         position = {old: new for new, old in enumerate(order)}
         put = self.__dict__.__setitem__
         put("space", space)
-        put("layers", tuple(given[old] for old in order))
+        put("layers", tuple(unordered[old] for old in order))
         put("edges", tuple(sorted((position[tail], position[head]) for tail, head in pairs)))
         _validate(self, words)
 
@@ -129,9 +129,9 @@ class Architecture:
         order = _topological_order(self.layers, self.edges, rank)
         position = {old: new for new, old in enumerate(order)}
         edges = [(position[tail], position[head]) for tail, head in self.edges]
-        found = Architecture(self.space, [self.layers[old] for old in order], edges)
-        found.__dict__.update(key=self.key, functional_key=self.functional_key)
-        return found
+        relabelled = Architecture(self.space, [self.layers[old] for old in order], edges)
+        relabelled.__dict__.update(key=self.key, functional_key=self.functional_key)
+        return relabelled
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:
@@ -201,7 +201,7 @@ def _neighbours(n: int, pairs: Iterable[Edge]) -> Neighbours:
     lists: list[list[int]] = [[] for _ in range(n)]
     for at, other in pairs:
         lists[at].append(other)
-    return tuple(tuple(sorted(found)) for found in lists)
+    return tuple(tuple(sorted(adjacent)) for adjacent in lists)
 
 
 def _validate(architecture: Architecture, words: Vocabulary) -> None:
@@ -230,11 +230,11 @@ def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
 
 def _check_ends(architecture: Architecture) -> None:
     for op, name in ((INPUT, "input"), (OUTPUT, "output")):
-        found = [u for u, layer in enumerate(architecture.layers) if layer.op == op]
-        if not found:
+        positions = [u for u, layer in enumerate(architecture.layers) if layer.op == op]
+        if not positions:
             raise InvalidArchitectureError(f"a network needs one {name} layer ({op!r}), got none")
-        if len(found) > 1:
-            raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", found[1])
+        if len(positions) > 1:
+            raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", positions[1])
     # In topological order, a layer that feeds the input precedes it.
     if architecture.layers[0].op != INPUT:
         raise InvalidArchitectureError("the input is fed by a layer", 0)
@@ -244,13 +244,13 @@ def _check_ends(architecture: Architecture) -> None:
 
 
 def _reach(neighbours: Neighbours, start: int, closed: Set[int]) -> set[int]:
-    found, stack = {start}, [start]
+    reached, stack = {start}, [start]
     while stack:
         for other in neighbours[stack.pop()]:
-            if other not in found and other not in closed:
-                found.add(other)
+            if other not in reached and other not in closed:
+                reached.add(other)
                 stack.append(other)
-    return found
+    return reached
 
 
 def _check_dead_ends(architecture: Architecture) -> None:

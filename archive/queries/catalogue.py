@@ -82,7 +82,7 @@ def get(name: str) -> SavedQuery:
     return SavedQuery(name, summary, {each.name: each for each in parameters}, text)
 
 
-def check(name: str, given: Mapping[str, Any]) -> None:
+def check(name: str, values: Mapping[str, Any]) -> None:
     """Check that a saved query has these parameters, that their values fit, and that none is missing.
 
     Raises:
@@ -90,14 +90,14 @@ def check(name: str, given: Mapping[str, Any]) -> None:
         UsageError: A parameter is missing, or its value is not of the type of its default.
     """
     parameters = get(name).parameters
-    for each, value in given.items():
+    for each, value in values.items():
         if each not in parameters:
             raise UnknownNameError(f"parameter of the saved query {name}", each, parameters, "it has none")
         default = parameters[each].default
         if default is not None and _type(value) != _type(default):
             raise UsageError(f"the parameter {each!r} must be {_type(default)}, got {value!r:.60}")
     for parameter in parameters.values():
-        if parameter.needed and given.get(parameter.name) is None:
+        if parameter.needed and values.get(parameter.name) is None:
             raise UsageError(f"the saved query {name} needs the parameter {parameter.name!r}: {parameter.help}")
 
 

@@ -82,9 +82,9 @@ def first(
     jobs = gains.jobs(who, study, answer, seeds=seeds, budget=budget, run=run_name)
     settings, most = bench_settings(ctx), processes or cpu_count.available()
     with connect(settings) as archive:
-        found = traces(archive, jobs)
-        _check_same_agents(archive, jobs, found)
-        failed = finish(settings, jobs, found, most, f"searches of {budget} evaluations")
+        recorded = traces(archive, jobs)
+        _check_same_agents(archive, jobs, recorded)
+        failed = finish(settings, jobs, recorded, most, f"searches of {budget} evaluations")
         rows = gains.rows(archive, [job for job in jobs if job.study.name not in failed])
     _show(study, agent_name, budget, rows, as_json)
     if failed:
@@ -94,12 +94,12 @@ def first(
         raise SearchError(f"no search of {agent_name} tells what it gained: the agent has no initial design")
 
 
-def _check_same_agents(archive: Archive, jobs: Sequence[StudyJob], found: Sequence[Trace]) -> None:
+def _check_same_agents(archive: Archive, jobs: Sequence[StudyJob], recorded: Sequence[Trace]) -> None:
     """Refuse to continue studies of an agent with other settings, or of another release."""
     from archive.agents.benchmarks.search.run import register
 
     known = {register(archive, agent) for agent in jobs[0].contestant.agents(jobs[0].problem.search_space())}
-    for job, trace in zip(jobs, found, strict=True):
+    for job, trace in zip(jobs, recorded, strict=True):
         if trace.agents - known:
             raise UsageError(
                 f"the run {job.run!r} has searches of {job.contestant.name} with other settings or of another release: "

@@ -110,8 +110,8 @@ def _bar(total: int) -> Iterator[Any]:
     """Show progress on stderr: a bar on a terminal, otherwise occasional lines."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    said = TextColumn("evaluations, {task.fields[studies]} searches done", markup=False)
-    columns = [BarColumn(), MofNCompleteColumn(), said]
+    label = TextColumn("evaluations, {task.fields[studies]} searches done", markup=False)
+    columns = [BarColumn(), MofNCompleteColumn(), label]
     if not console().is_terminal:
         yield _ProgressLines(total)
         return
@@ -124,9 +124,9 @@ class _ProgressLines:
     """Progress as occasional lines, for logs."""
 
     def __init__(self, total: int) -> None:
-        self.total, self.said = total, time.monotonic()
+        self.total, self.printed = total, time.monotonic()
 
     def __call__(self, evaluations: int, studies: int) -> None:
-        if time.monotonic() - self.said >= PAUSE:
-            self.said = time.monotonic()
+        if time.monotonic() - self.printed >= PAUSE:
+            self.printed = time.monotonic()
             print_message(f"{evaluations}/{self.total} evaluations, {studies} searches done")

@@ -88,7 +88,7 @@ def search(
 
     if plot is not None:
         plots.check(plot)
-    wanted = ComparisonPlan(
+    plan = ComparisonPlan(
         contestants=[contestant(name) for name in dict.fromkeys(agent_names)],
         problems=[table_problem(name) for name in dict.fromkeys(task_names)],
         seeds=seeds,
@@ -99,18 +99,18 @@ def search(
         until_best=until_best,
     )
     # Settings that an agent refuses are reported before a server is started.
-    agents = list(wanted.agents())
+    agents = list(plan.agents())
     settings = bench_settings(ctx)
     with connect(settings) as archive:
         known: dict[tuple[str, str], set[str]] = defaultdict(set)
         for who, problem, agent in agents:
             known[problem.label, who.name].add(register(archive, agent))
-        rows, failed = _compare(archive, settings, wanted, known, processes or cpu_count.available())
+        rows, failed = _compare(archive, settings, plan, known, processes or cpu_count.available())
     if plot is not None and rows:
         plots.draw(rows, plot)
-    _show(wanted, rows, as_json)
+    _show(plan, rows, as_json)
     if failed:
-        raise SearchError(f"{len(failed)} of {len(wanted.jobs)} searches failed; the first: {failed[0]}")
+        raise SearchError(f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {failed[0]}")
 
 
 def _starts(text: str) -> int:
@@ -131,17 +131,19 @@ def _compare(
     """Run the unfinished searches; return the rows of the table, and the reasons of failures."""
     from archive.agents.benchmarks.search.regret import standings, traces
 
-    found = traces(archive, plan.jobs)
-    _check_same_agents(plan, found, known)
+    recorded = traces(archive, plan.jobs)
+    _check_same_agents(plan, recorded, known)
     where = settings.home if settings.embedded else settings.uri
-    failed = finish(settings, plan.jobs, found, processes, f"searches of {plan.budget} evaluations in {where}")
+    failed = finish(settings, plan.jobs, recorded, processes, f"searches of {plan.budget} evaluations in {where}")
     kept = [job for job in plan.jobs if job.study.name not in failed]
     return standings(kept, traces(archive, kept)), [f"{name}: {reason}" for name, reason in failed.items()]
 
 
-def _check_same_agents(plan: ComparisonPlan, found: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]) -> None:
+def _check_same_agents(
+    plan: ComparisonPlan, recorded: Sequence[Trace], known: Mapping[tuple[str, str], set[str]]
+) -> None:
     """Refuse to continue studies of an agent with other settings or of another release."""
-    for job, trace in zip(plan.jobs, found, strict=True):
+    for job, trace in zip(plan.jobs, recorded, strict=True):
         if trace.agents - known[job.problem.label, job.contestant.name]:
             raise UsageError(
                 f"the run {plan.run!r} has searches of {job.contestant.name} on {job.problem.label} with other "
@@ -190,5 +192,5 @@ def _show_shares(row: ContestantResult) -> None:
 def _row(row: ContestantResult) -> list[Any]:
     regrets = [row.regret(queries) for queries in row.queries]
     shown = [f"{regret.mean:.2f} ± {regret.error:.2f}" if row.seeds > 1 else f"{regret.mean:.2f}" for regret in regrets]
-    found = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
-    return [row.contestant, row.seeds, *shown, *found]
+    figures = (row.queries_to_best, row.never, row.seconds, row.seconds_at_end, row.repeats)
+    return [row.contestant, row.seeds, *shown, *figures]

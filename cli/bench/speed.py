@@ -198,10 +198,10 @@ def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
 
 def _print(parts: Mapping[str, Iterable[Any]], as_json: bool) -> None:
     """Write the figures: a table or a JSON list for each subject."""
-    found = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
+    figures = {name: [row._asdict() for row in rows] for name, rows in parts.items()}
     if as_json:
-        print_json({"figures": found})
+        print_json({"figures": figures})
         return
-    for name, rows in found.items():
+    for name, rows in figures.items():
         if rows:
             print_table(list(rows[0]), [list(row.values()) for row in rows], title=name)

@@ -82,8 +82,8 @@ def transfer(
         of_scenarios = [plan.targets(scenario) for scenario in (COLD, *plan.scenarios)]
         targets = [job for of_seed in zip(*of_scenarios, strict=True) for job in of_seed]
         _search(archive, settings, targets, most, "searches")
-        found = rows(archive, plan)
-    _show(plan, found, as_json)
+        results = rows(archive, plan)
+    _show(plan, results, as_json)
 
 
 def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], processes: int, what: str) -> None:
@@ -100,12 +100,12 @@ def _search(archive: Archive, settings: Settings, jobs: Sequence[StudyJob], proc
         raise SearchError(f"{len(failed)} of {len(jobs)} {what} failed; the first: {study}: {reason}")
 
 
-def _show(plan: TransferPlan, found: Sequence[Row], as_json: bool) -> None:
+def _show(plan: TransferPlan, results: Sequence[Row], as_json: bool) -> None:
     if as_json:
         numbers = {"agent": plan.contestant.name, "run": plan.run, "seeds": plan.seeds, "budget": plan.budget}
-        print_json({**numbers, "scenarios": [row.as_dict() for row in found]})
+        print_json({**numbers, "scenarios": [row.as_dict() for row in results]})
         return
-    queries = list(found[0].regret)
+    queries = list(results[0].regret)
     columns = ["start", "seeds", "queries to best", "slowest", *map(str, queries), "worst beside cold", "coupling"]
     table = [
         [
@@ -114,7 +114,7 @@ def _show(plan: TransferPlan, found: Sequence[Row], as_json: bool) -> None:
             f"{row.excess:.2f}",
             row.coupling,
         ]
-        for row in found
+        for row in results
     ]
     title = f"nb201-cifar100 by {plan.contestant.name}: regret (accuracy points) after queries, at most {plan.budget}"
     print_table(columns, table, title=title)

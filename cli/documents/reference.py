@@ -98,13 +98,13 @@ def _section(shape: type) -> str:
 def _attributes(text: str) -> dict[str, str]:
     """Return the attributes that a docstring lists."""
     _, _, listed = text.partition("Attributes:\n")
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for line in listed.splitlines():
         if match := re.fullmatch(r" {4}(\w+): (.*)", line):
-            found[match[1]] = match[2]
-        elif found and line.strip():
-            found[[*found][-1]] += f" {line.strip()}"
-    return found
+            descriptions[match[1]] = match[2]
+        elif descriptions and line.strip():
+            descriptions[[*descriptions][-1]] += f" {line.strip()}"
+    return descriptions
 
 
 def _within(shape: type) -> Iterator[type]:

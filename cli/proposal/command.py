@@ -115,8 +115,8 @@ def _print(described: dict[str, Any], entries: Sequence[Entry]) -> None:
     from archive.cli.study.log import print_entry
 
     state = "cancelled" if described["cancelled"] else described["state"]
-    told = {**described, "state": state, "cancelled": None}
-    print_fields({name: value for name, value in told.items() if value not in (None, {}, [])}, 16)
+    fields = {**described, "state": state, "cancelled": None}
+    print_fields({name: value for name, value in fields.items() if value not in (None, {}, [])}, 16)
     for entry in entries:
         print_entry(entry)
 

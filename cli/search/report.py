@@ -176,13 +176,13 @@ def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: 
     return _command(" ".join(parts), ctx, PASSING)
 
 
-def _command(name: str, ctx: click.Context, wanted: Collection[str] | None = None) -> str:
-    """Return a command with its options from the command line, all of them or the wanted ones."""
+def _command(name: str, ctx: click.Context, selected: Collection[str] | None = None) -> str:
+    """Return a command with its options from the command line, all of them or the selected ones."""
     parts = [name]
     for option in ctx.command.params:
         key = str(option.name)
         if ctx.get_parameter_source(key) is not ParameterSource.COMMANDLINE or (
-            wanted is not None and key not in wanted
+            selected is not None and key not in selected
         ):
             continue
         value = ctx.params[key]

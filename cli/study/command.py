@@ -75,8 +75,8 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         return
     rungs = Rungs.of(stored.config)
     counts = {state: count for state, count in described["counts"].items() if count}
-    told = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}
-    print_fields({key: value for key, value in told.items() if value is not None and key != "best"}, 18)
+    fields = {**described, "counts": counts, **({} if rungs is None else {"rungs": rungs.describe()})}
+    print_fields({key: value for key, value in fields.items() if value is not None and key != "best"}, 18)
     if best is not None:
         about = f" {best.architecture_key} (#{best.number}), value {best.value:.4g}"
         print_line((f"{'incumbent':<18}", "bold"), about, wrap=True)

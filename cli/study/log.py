@@ -134,8 +134,8 @@ class LogWriter:
         at = self._shown
         if len(content) < at:
             # A log that has grown too long was cut at its beginning.
-            found = content.rfind(self._last)
-            at = 0 if found < 0 else found + len(self._last)
+            last = content.rfind(self._last)
+            at = 0 if last < 0 else last + len(self._last)
         self._shown, self._last = len(content), content[-OVERLAP:]
         return content[at:]
 

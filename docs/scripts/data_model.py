@@ -41,11 +41,11 @@ def documented(text: str) -> dict[str, dict[str, str]]:
     A section `### Name` describes one label or type; its table has the columns property and type. `metric_*` stands for
     every property of that prefix.
     """
-    found: dict[str, dict[str, str]] = {}
+    properties: dict[str, dict[str, str]] = {}
     for name, body in re.findall(r"^### `?(\w+)`?\n(.*?)(?=^##|\Z)", text, re.MULTILINE | re.DOTALL):
         rows = re.findall(r"^\| (`[^|]*`) \| ([A-Z<>]+) \|", body, re.MULTILINE)
-        found[name] = {each: kind for names, kind in rows for each in re.findall(r"`([^`]+)`", names)}
-    return found
+        properties[name] = {each: kind for names, kind in rows for each in re.findall(r"`([^`]+)`", names)}
+    return properties
 
 
 def relationships(text: str) -> set[tuple[str, str, str]]:

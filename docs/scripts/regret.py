@@ -68,8 +68,10 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
     )
     own = settings.load()
     with connect(replace(own, home=own.home / FOLDER)) as archive:
-        found = traces(archive, plan.jobs)
-    unfinished = [job.study.name for job, one in zip(plan.jobs, found, strict=True) if not job.is_finished(one.values)]
+        recorded = traces(archive, plan.jobs)
+    unfinished = [
+        job.study.name for job, one in zip(plan.jobs, recorded, strict=True) if not job.is_finished(one.values)
+    ]
     if unfinished:
         raise SystemExit(f"{len(unfinished)} searches of the run {run!r} are not finished, the first: {unfinished[0]}")
     rows = [
@@ -79,7 +81,7 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
             "error": [round(float(value), 4) for value in row.curve[:, 1]],
             "queries_to_best": list(row.to_best),
         }
-        for row in standings(plan.jobs, found)
+        for row in standings(plan.jobs, recorded)
     ]
     named = " ".join(f"--agent {shlex.quote(name)}" for name in AGENTS)
     head = {
@@ -96,21 +98,21 @@ def collect(run: str, machine: str, date: str, commit: str) -> None:
 
 def results() -> dict[str, Any]:
     """Return the results on file."""
-    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return found
+    measured: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return measured
 
 
-def picture(found: dict[str, Any]) -> str:
+def picture(measured: dict[str, Any]) -> str:
     """Return the curves as SVG: mean regret by queries, with a band of one standard error."""
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         'font-family="system-ui, sans-serif" font-size="12" fill="#222">',
-        f"<title>{TASK}, {found['protocol']}: regret by queries, mean of {found['seeds']} seeds</title>",
+        f"<title>{TASK}, {measured['protocol']}: regret by queries, mean of {measured['seeds']} seeds</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" rx="6" fill="#fff"/>',
         f'<rect x="{LEFT}" y="{TOP}" width="{_x(STARTS) - LEFT:.1f}" height="{bottom - TOP}" fill="#f2f2f2"/>',
-        f'<text x="{LEFT}" y="20" font-weight="600">CIFAR-10 of NAS-Bench-201 ({found["protocol"]}): '
-        f"regret in accuracy points, mean of {found['seeds']} seeds</text>",
+        f'<text x="{LEFT}" y="20" font-weight="600">CIFAR-10 of NAS-Bench-201 ({measured["protocol"]}): '
+        f"regret in accuracy points, mean of {measured['seeds']} seeds</text>",
         f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 8}" text-anchor="middle">queries '
         f"(the first {STARTS} are random, the same for all)</text>",
     ]
@@ -119,37 +121,37 @@ def picture(found: dict[str, Any]) -> str:
         parts.append(f'<text x="{LEFT - 6}" y="{_y(value) + 4:.1f}" text-anchor="end">{value:g}</text>')
     for value in (1, 50, 100, 150, 200):
         parts.append(f'<text x="{_x(value):.1f}" y="{bottom + 16}" text-anchor="middle">{value}</text>')
-    for row in found["rows"]:
+    for row in measured["rows"]:
         parts += _curve(row)
-    parts += _legend(found["rows"])
+    parts += _legend(measured["rows"])
     return "\n".join([*parts, "</svg>", ""])
 
 
-def table(found: dict[str, Any]) -> str:
+def table(measured: dict[str, Any]) -> str:
     """Return the table of results as Markdown, with its source below."""
     lines = [
         f"| agent | method | regret after {' / '.join(map(str, QUERIES))} | median queries to the best | found it |",
         "|---|---|---|---|---|",
     ]
-    for row in found["rows"]:
+    for row in measured["rows"]:
         after = " / ".join(f"{row['mean'][queries - 1]:.2f}" for queries in QUERIES)
         to_best = sorted(math.inf if one is None else one for one in row["queries_to_best"])
         median = (to_best[(len(to_best) - 1) // 2] + to_best[len(to_best) // 2]) / 2
         shown = f"{median:g}" if math.isfinite(median) else "–"
         times = sum(math.isfinite(one) for one in to_best)
         lines.append(
-            f"| `{row['agent']}` | {METHODS[row['agent']]} | {after} | {shown} | {times} of {found['seeds']} |"
+            f"| `{row['agent']}` | {METHODS[row['agent']]} | {after} | {shown} | {times} of {measured['seeds']} |"
         )
     return "\n".join(
         [
             "Mean regret in accuracy points on CIFAR-10 of NAS-Bench-201: validation accuracy after 12 epochs of one",
-            f"seed, rows of equal function merged, no noise; {found['seeds']} seeds, {STARTS} shared random starts.",
+            f"seed, rows of equal function merged, no noise; {measured['seeds']} seeds, {STARTS} shared random starts.",
             "The defaults were chosen on this table, which favours them over published settings and baselines.",
             "",
             *lines,
             "",
-            f"`{found['command']}`",
-            f"({found['date']}, `{found['commit']}`, {found['machine']}).",
+            f"`{measured['command']}`",
+            f"({measured['date']}, `{measured['commit']}`, {measured['machine']}).",
         ]
     )
 
@@ -215,13 +217,13 @@ def main() -> None:
     parser.add_argument("--collect", metavar="RUN")
     for name in ("machine", "date", "commit"):
         parser.add_argument(f"--{name}", default="unknown")
-    given = parser.parse_args()
-    if given.collect:
-        collect(given.collect, given.machine, given.date, given.commit)
-    found = results()
-    PICTURE.write_text(picture(found), encoding="utf-8")
+    options = parser.parse_args()
+    if options.collect:
+        collect(options.collect, options.machine, options.date, options.commit)
+    measured = results()
+    PICTURE.write_text(picture(measured), encoding="utf-8")
     for page, mark in PAGES.items():
-        page.write_text(replaced(page.read_text(encoding="utf-8"), mark, table(found)), encoding="utf-8")
+        page.write_text(replaced(page.read_text(encoding="utf-8"), mark, table(measured)), encoding="utf-8")
 
 
 if __name__ == "__main__":

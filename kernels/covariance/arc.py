@@ -118,9 +118,9 @@ class ArcKernel(CodeKernel):
     def _embedded(self, theta: Floats, prepared: Floats) -> Floats:
         omega, rho = np.split(np.exp(theta[1:]), 2)
         numbers, groups = prepared[:, : len(self._numbers)], self._groups[self._numbers]
-        there = ~np.isnan(numbers)
-        angle = np.pi * rho[groups] * np.where(there, numbers, 0.0)
-        weight = omega[groups] * there
+        present = ~np.isnan(numbers)
+        angle = np.pi * rho[groups] * np.where(present, numbers, 0.0)
+        weight = omega[groups] * present
         parts = [weight * np.sin(angle), weight * np.cos(angle)]
         for column, at, size in zip(prepared[:, len(self._numbers) :].T, self._choices, self._sizes, strict=True):
             shared, own = choice_coordinates(float(rho[self._groups[at]]))

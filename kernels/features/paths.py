@@ -211,6 +211,6 @@ class _CellLabels(NamedTuple):
 
 
 def _too_many(hops: int, length: int | None) -> str:
-    much = f"more than {MOST_HOPS:,} hops" if hops > MOST_HOPS else f"more than {MOST_SEQUENCES:,} label sequences"
+    limit = f"more than {MOST_HOPS:,} hops" if hops > MOST_HOPS else f"more than {MOST_SEQUENCES:,} label sequences"
     shorter = "smaller length than" if length is not None else "length, got"
-    return f"too many paths from input to output ({much}); set a {shorter} {length}"
+    return f"too many paths from input to output ({limit}); set a {shorter} {length}"

@@ -231,10 +231,10 @@ def _peers(workers: int) -> Iterator[tuple[Peer, float]]:
     for peer in PEERS:
         with tempfile.TemporaryDirectory(prefix="archive-bench-") as folder:
             optuna.create_study(study_name="bench", storage=_storage(peer, folder))
-            began, told = _together(workers, _ask_and_tell, (peer, folder), lambda: None)
+            began, ended = _together(workers, _ask_and_tell, (peer, folder), lambda: None)
             study = optuna.load_study(study_name="bench", storage=_storage(peer, folder))
             done = sum(trial.state.is_finished() for trial in study.get_trials(deepcopy=False))
-        yield peer, done / (max(told) - began)
+        yield peer, done / (max(ended) - began)
 
 
 def _ask_and_tell(peer: Peer, folder: str, number: int, ready: Any, proposed: Any) -> float:

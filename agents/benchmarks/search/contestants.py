@@ -79,11 +79,11 @@ def contestant(text: str) -> Contestant:
 def _member(text: str) -> tuple[str, Member]:
     name, _, rest = text.partition(":")
     # A comma between two settings is followed by a name and an equals sign; others belong to a value.
-    given = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
+    settings = assignments(re.split(r",(?=\w+=)", rest), "a setting of an agent") if rest else {}
     kind = PEERS.get(name, name)
     agents.settings(kind)
-    shown = ",".join(f"{setting}={_shown(given[setting])}" for setting in sorted(given))
-    return f"{name}:{shown}" if given else name, Member(kind, given)
+    shown = ",".join(f"{setting}={_shown(settings[setting])}" for setting in sorted(settings))
+    return f"{name}:{shown}" if settings else name, Member(kind, settings)
 
 
 def _shown(value: Any) -> str:

@@ -55,9 +55,9 @@ def search(
     while not job.is_finished(past.values) and not stop():
         room = job.budget - past.evaluated
         first = not past.total and job.starts
-        agent, wanted = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
+        agent, count = (starter, job.starts) if first else (team[job.turn(past.total)], min(job.batch, room))
         began = time.process_time()
-        suggestions = agent.propose(past.history, wanted, provenance.generator(study.seed, past.history))
+        suggestions = agent.propose(past.history, count, provenance.generator(study.seed, past.history))
         seconds = time.process_time() - began
         if not suggestions:
             return
@@ -68,7 +68,7 @@ def search(
             after=past.total,
             # Repeated proposals stay visible and are counted.
             unique=False,
-            basis={**past.basis, "wanted": wanted, **provenance.coupling(suggestions)},
+            basis={**past.basis, "wanted": count, **provenance.coupling(suggestions)},
             seconds=seconds,
         )
         past.add([proposal.id for proposal in made], answered, ids[agent])
@@ -77,8 +77,7 @@ def search(
 
 def opened(archive: Archive, job: StudyJob) -> Study:
     """Return the study, created if necessary, with at least the job's budget."""
-    asked = job.study
-    study = archive.studies.create(asked)
+    study = archive.studies.create(job.study)
     if job.sources:
         archive.studies.warm_start(study.name, job.sources)
     if study.budget < job.budget:

@@ -111,12 +111,12 @@ def _from_text(text: str) -> Mapping[str, Any]:
     try:
         if call:
             return _arguments(text.strip()[call.end() :])
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
         raise CodecError(f"no text of a genotype: {error}") from None
-    if not isinstance(found, dict):
-        raise CodecError(f"the JSON of a genotype is an object, got {shown(found)}")
-    return found
+    if not isinstance(parsed, dict):
+        raise CodecError(f"the JSON of a genotype is an object, got {shown(parsed)}")
+    return parsed
 
 
 def _arguments(text: str) -> dict[str, Any]:
@@ -126,12 +126,12 @@ def _arguments(text: str) -> dict[str, Any]:
         raise ValueError("it must be one call of Genotype")
     if len(call.args) > len(_FIELDS) or any(keyword.arg is None for keyword in call.keywords):
         raise ValueError(f"Genotype takes {', '.join(_FIELDS)}")
-    found = {name: _value(node) for name, node in zip(_FIELDS, call.args, strict=False)}
+    arguments = {name: _value(node) for name, node in zip(_FIELDS, call.args, strict=False)}
     for keyword in call.keywords:
-        if keyword.arg in found:
+        if keyword.arg in arguments:
             raise ValueError(f"{keyword.arg} is given twice")
-        found[str(keyword.arg)] = _value(keyword.value)
-    return found
+        arguments[str(keyword.arg)] = _value(keyword.value)
+    return arguments
 
 
 def _value(node: ast.expr) -> Any:

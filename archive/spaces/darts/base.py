@@ -86,7 +86,7 @@ class GenotypeSpace(CellSpace):
             genotype = to_genotype(architecture.functional.canonical)
         except CodecError as error:
             raise InvalidArchitectureError(str(error)) from None
-        found: dict[str, str] = {}
+        slots: dict[str, str] = {}
         for cell, choices in zip(CELLS, (genotype.normal, genotype.reduce), strict=True):
             between: dict[tuple[int, int], list[str]] = {}
             for at, (operation, state) in enumerate(choices):
@@ -94,8 +94,8 @@ class GenotypeSpace(CellSpace):
                     between.setdefault((state, INPUTS + at // 2), []).append(operation)
             for node in range(INPUTS, INPUTS + len(choices) // 2):
                 for state in range(node):
-                    found[f"{cell}.{state}-{node}"] = "+".join(sorted(between.get((state, node), [NONE])))
-        return found
+                    slots[f"{cell}.{state}-{node}"] = "+".join(sorted(between.get((state, node), [NONE])))
+        return slots
 
     def validate(self, architecture: Architecture) -> None:
         """Check that the architecture is a genotype of the space, or one without its operations `none`.

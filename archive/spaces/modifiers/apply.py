@@ -178,17 +178,17 @@ def surrounding_units(architecture: Architecture, above: int, below: int, defaul
 
 
 def _units_towards(
-    architecture: Architecture, layer: int, neighbours: Sequence[Sequence[int]], found: dict[int, float | None]
+    architecture: Architecture, layer: int, neighbours: Sequence[Sequence[int]], cache: dict[int, float | None]
 ) -> float | None:
-    # The cache `found` makes the cost of a lattice of pools linear, although it has exponentially many paths.
-    if layer not in found:
+    # The cache makes the cost of a lattice of pools linear, although it has exponentially many paths.
+    if layer not in cache:
         units: float | None = architecture.layers[layer].units
         if units is None:
-            behind = [_units_towards(architecture, other, neighbours, found) for other in neighbours[layer]]
+            behind = [_units_towards(architecture, other, neighbours, cache) for other in neighbours[layer]]
             known = [value for value in behind if value is not None]
             units = sum(known) / len(known) if known else None
-        found[layer] = units
-    return found[layer]
+        cache[layer] = units
+    return cache[layer]
 
 
 def _change_units(architecture: Architecture, layers: Iterable[int], sign: int) -> Architecture:

@@ -9,7 +9,7 @@ agent = sys.argv[1] if len(sys.argv) > 1 else "best-mutant"
 with archive.connect() as store:
     study = agents.study(store, f"chains-{agent}", "chains")
     for _ in range(15):
-        for asked in study.ask(agent):
-            operations = [layer.op for layer in asked.architecture.layers]
-            study.tell(asked, operations.count("conv") / 5)
+        for trial in study.ask(agent):
+            operations = [layer.op for layer in trial.architecture.layers]
+            study.tell(trial, operations.count("conv") / 5)
     print(f"{agent}: the best of {len(study.evaluations())} chains has the value {study.best().score:g}")

@@ -26,8 +26,8 @@ class BestMutant(Agent):
     def propose(self, history: History, n: int, rng: np.random.Generator) -> list[Suggestion]:
         """See `Agent.propose`."""
         check_count(n)
-        found = first_of_pool(self.space, history, self.n_initial, n, rng)
-        taken = {*history.known, *(one.architecture.functional_key for one in found)}
+        suggestions = first_of_pool(self.space, history, self.n_initial, n, rng)
+        taken = {*history.known, *(one.architecture.functional_key for one in suggestions)}
         if history.usable:
             best = max(history.usable, key=lambda seen: seen.score).architecture
 
@@ -35,7 +35,7 @@ class BestMutant(Agent):
                 mutation = self.space.mutate(best, rng)
                 return Suggestion(mutation.child, parent=best, operations=mutation.operations)
 
-            found += draw_new(mutant, n - len(found), taken)
-            taken |= {one.architecture.functional_key for one in found}
+            suggestions += draw_new(mutant, n - len(suggestions), taken)
+            taken |= {one.architecture.functional_key for one in suggestions}
         # The neighbourhood of the best may be exhausted before the space is.
-        return [*found, *samples(self.space, n - len(found), taken, rng)]
+        return [*suggestions, *samples(self.space, n - len(suggestions), taken, rng)]
