@@ -25,7 +25,7 @@ MORE_COLUMNS = ("optimiser", "learning_rate")
 def tasks(as_json: bool) -> None:
     """List the tasks, their objectives, search spaces and protocols; the first of each is the default.
 
-    A file of yours is a task, too: csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.
+    A file of your own is a task, too: csv:PATH#TARGET, npz:PATH, or table:PATH#COLUMN.
     """
     from archive.trainer.tasks import registry
 

@@ -141,7 +141,7 @@ def nearest(
     study: str | None,
     as_json: bool,
 ) -> None:
-    """Show the nearest neighbours of an architecture, all of its space.
+    """Show the nearest neighbours of an architecture among those of its space.
 
     KEY is a key of the archive or its prefix, a file, a NAS-Bench-201 string, or a genotype of DARTS
     (Genotype(normal=[...], ...)). A file has the JSON of an architecture, a string or a genotype.

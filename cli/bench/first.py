@@ -91,7 +91,7 @@ def first(
         name, reason = next(iter(failed.items()))
         raise SearchError(f"{len(failed)} of {len(jobs)} searches failed; the first: {name}: {reason}")
     if not rows:
-        raise SearchError(f"no search of {agent_name} tells what it gained: the agent has no initial design")
+        raise SearchError(f"no search of {agent_name} has a gain: the agent has no initial design")
 
 
 def _check_same_agents(archive: Archive, jobs: Sequence[StudyJob], recorded: Sequence[Trace]) -> None:

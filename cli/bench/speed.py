@@ -62,7 +62,7 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
 def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> None:
     """Measure life cycles a second (propose, claim, three reports, complete) beside Optuna's storages.
 
-    Runs on an embedded server of its own, or on the database of --db, which keeps only the networks.
+    Runs on a separate embedded server, or on the database of --db, in which only the networks remain.
     """
     from archive import settings
     from archive.trainer.benchmarks.throughput import WORKERS, measure
@@ -121,7 +121,7 @@ def kernels(golden: Path | None, as_json: bool) -> None:
 
 
 @click.command(short_help="Measure the surrogates: exactness, speed, rank correlation.")
-@click.option("--seeds", type=Count(1), default=20, help="Number of repetitions, each with a split of its own.")
+@click.option("--seeds", type=Count(1), default=20, help="Number of repetitions, each with another split.")
 @click.option(
     "--task", "tasks", type=TASK, multiple=True, show_default="all three", help="Tabular task. May be repeated."
 )

@@ -1,4 +1,4 @@
-"""`archive proposal`: show one proposal, cancel it, or let it be tried again."""
+"""`archive proposal`: show, cancel and retry proposals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def proposal() -> None:
-    """Show one proposal, cancel it, or let it be tried again.
+    """Show, cancel and retry proposals.
 
     A proposal is named STUDY#NUMBER, as archive study show and archive trainer status list it.
     """
@@ -42,17 +42,17 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
         _print(described, entries)
 
 
-@proposal.command(short_help="Cancel proposals that wait or run.")
+@proposal.command(short_help="Cancel waiting or running proposals.")
 @click.argument("names", metavar="PROPOSAL...", nargs=-1, required=True)
-@click.option("--reason", metavar="TEXT", help="Why, for people who look at the study.")
+@click.option("--reason", metavar="TEXT", help="Reason, shown with the proposal and in the study's log.")
 @json_option
 @click.pass_context
 def cancel(ctx: click.Context, names: tuple[str, ...], reason: str | None, as_json: bool) -> None:
-    """Cancel proposals that wait or run: all of them, or none where one has ended.
+    """Cancel waiting or running proposals: all that are named, or none if one of them has ended.
 
-    A trial that runs is stopped at its next report; if its result arrives all the same, it is kept. A cancelled
-    proposal is FAILED with the reason "cancelled": it frees its place in the budget, agents do not learn from it and
-    do not propose its network again in the study. archive proposal retry brings it back.
+    A running trial is stopped at its next report; a result that arrives nevertheless is kept. A cancelled proposal is
+    FAILED with the reason "cancelled": it frees its place in the budget, agents do not learn from it and do not propose
+    its network again in the study. archive proposal retry puts it back into the queue.
     """
     from archive.queue.cancellation import cancel as cancel_all
 
@@ -67,9 +67,10 @@ def cancel(ctx: click.Context, names: tuple[str, ...], reason: str | None, as_js
 @json_option
 @click.pass_context
 def retry(ctx: click.Context, names: tuple[str, ...], as_json: bool) -> None:
-    """Put proposals that failed or were cancelled back into the queue, with all their attempts.
+    """Put failed or cancelled proposals back into the queue, with all their attempts.
 
-    All of them, or none where one is running or has its result. They count towards the budget again, even beyond it.
+    All that are named, or none if one of them is running or has a result. They count towards the budget again, even
+    beyond it.
     """
     from archive.queue.cancellation import retry as retry_all
 

@@ -87,7 +87,7 @@ def show(ctx: click.Context, name: str, as_json: bool) -> None:
 
 def _print_proposals(proposals: list[dict[str, Any]], rungs: Rungs | None) -> None:
     shown = ("number", "state", "architecture", "acquisition", "rung", "epochs", "value", "seconds", "reason")
-    # What no proposal has would only take the place of the rest.
+    # Columns without a value would only narrow the others.
     columns = [column for column in shown if any(row[column] is not None for row in proposals)]
     rows = [{**row, "architecture": row["architecture"][:8]} for row in proposals]
     if rungs is not None:
@@ -107,18 +107,18 @@ def delete(ctx: click.Context, name: str, yes: bool, as_json: bool) -> None:
     result refers to are kept until `archive db gc`. To keep a copy: archive dump FILE --study STUDY.
     """
     with open_archive(ctx) as archive:
-        going = archive.studies.deletion(name)
+        planned = archive.studies.deletion(name)
         if not yes:
-            for line in _consequences(going):
+            for line in _consequences(planned):
                 print_message(line)
             if not _confirmed(name):
                 print_message("nothing was deleted")
                 ctx.exit(ExitCode.ERROR)
-        gone = archive.studies.delete(name)
+        deleted = archive.studies.delete(name)
     if as_json:
-        print_json(asdict(gone))
+        print_json(asdict(deleted))
     else:
-        print_message(f"deleted {name}: {gone.proposals} proposals, {gone.evaluations} results")
+        print_message(f"deleted {name}: {deleted.proposals} proposals, {deleted.evaluations} results")
 
 
 def _confirmed(name: str) -> bool:
@@ -137,15 +137,16 @@ def _confirmed(name: str) -> bool:
         raise
 
 
-def _consequences(going: Deletion) -> Iterator[str]:
-    """Yield what the deletion of a study removes, and what stays."""
-    yield f"{going.study}: {going.proposals} proposals and {going.evaluations} results are deleted; networks stay."
-    if going.running:
-        yield f"{going.running} proposals are in training: their results will be refused."
-    if going.repeated:
-        yield f"{going.repeated} results of other studies repeat one of these; they stay."
-    if going.learners:
-        yield f"Warm-started from it, and no longer able to learn from it: {', '.join(going.learners)}."
+def _consequences(deletion: Deletion) -> Iterator[str]:
+    """Yield the effects of the deletion of a study, one a line."""
+    counts = f"{deletion.proposals} proposals and {deletion.evaluations} results"
+    yield f"{deletion.study}: {counts} are deleted; networks stay."
+    if deletion.running:
+        yield f"{deletion.running} proposals are in training: their results will be refused."
+    if deletion.repeated:
+        yield f"{deletion.repeated} results of other studies repeat one of these; they stay."
+    if deletion.learners:
+        yield f"Studies that started warm from it lose its results: {', '.join(deletion.learners)}."
 
 
 for each in (best.best, log.log, watch.watch, export.export):

@@ -35,7 +35,7 @@ Format = Literal["csv", "json", "jsonl", "parquet"]
     show_default="stdout",
     help="File.",
 )
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 @click.pass_context
 def export(ctx: click.Context, name: str, form: Format | None, path: Path | None, force: bool, as_json: bool) -> None:

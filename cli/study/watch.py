@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="STUDY", type=STUDY)
 @click.pass_context
 def watch(ctx: click.Context, name: str) -> None:
-    """Watch a search that runs elsewhere, until its study is done; Ctrl-C ends the watching alone.
+    """Watch a search that runs elsewhere, until its study is done; Ctrl-C does not stop the search.
 
-    A live table on a terminal, otherwise a line for each event. A study is done when its budget is spent and nothing
-    waits or runs. For programs: archive study log STUDY --follow --json.
+    A live table on a terminal, otherwise a line for each event. A study is done when its budget is spent and no
+    proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
     from archive.cli.search.interruption import Interruption
