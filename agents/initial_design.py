@@ -1,7 +1,7 @@
-"""Initial designs: which proposals of a study its agent made before it could learn, and what the others gained.
+"""Initial designs: the proposals that an agent makes before its first model, and the gain of the later ones.
 
 An agent with an initial design proposes its first networks without a model, up to the number of its setting `n_initial`
-(`n_design` of some). Every proposal records its agent and what that agent knew (`archive.agents.provenance`), from
+(`n_design` of some). Every proposal records its agent and the history of the call (`archive.agents.provenance`), from
 which follows how many networks the design had left at that call:
 
     left = n_initial - evaluations known - proposals pending        the first `left` proposals of the call are initial
@@ -37,7 +37,7 @@ RETURN p.number AS number, p.agent AS agent, p.request AS request, p.based_on AS
 
 @dataclass(frozen=True)
 class Gain:
-    """How much better the incumbent of a study is than the best network of the initial design.
+    """Gain of a study: the incumbent compared with the best network of the initial design.
 
     Attributes:
         initial: Number of initial networks that were evaluated.
@@ -55,17 +55,17 @@ class Gain:
 
 
 def gain(archive: Archive, snapshot: Snapshot) -> Gain | None:
-    """Return what a study found beyond its initial design.
+    """Return the gain of a study over its initial design.
 
-    Only evaluations of a whole training count: a value at a rung is no equal of those.
+    Only evaluations of whole trainings count: values at a rung are not comparable with them.
 
     Args:
-        archive: Where the study is.
-        snapshot: How the study stands.
+        archive: The archive of the study.
+        snapshot: The current state of the study.
 
     Returns:
-        None where the record does not tell: the study started warm, so that other studies' results stood in for a
-        part of the design; no agent of it has an initial design; or none of the initial networks has a value.
+        None where no gain is defined: the study started warm, so that results of other studies replaced a part of
+        the design; no agent of it has an initial design; or none of the initial networks has a value.
     """
     study, best = snapshot.study, snapshot.incumbent
     if best is None or best.value is None or best.state is not State.COMPLETE or archive.studies.sources(study.name):
@@ -81,14 +81,14 @@ def gain(archive: Archive, snapshot: Snapshot) -> Gain | None:
 
 
 def initial_numbers(archive: Archive, snapshot: Snapshot) -> frozenset[int]:
-    """Return the numbers of the proposals that are of an initial design; failed ones are among them."""
+    """Return the numbers of the proposals of an initial design, failed ones included."""
     sizes = _sizes(archive, {view.agent for view in snapshot.proposals if view.agent is not None})
     if not sizes:
         return frozenset()
     most = max(sizes.values()) + snapshot.counts[State.FAILED]
     rows = archive.query(_CALLS, {"study": snapshot.study.name, "most": most}, limit=most).rows
     initial: set[int] = set()
-    # Additions to a study happen one after the other: the proposals of one call have consecutive numbers.
+    # Additions to a study are serialised: the proposals of one call have consecutive numbers.
     for (_, agent), of_call in groupby(rows, lambda row: (row[2], row[1])):
         numbers, bases = zip(*((row[0], row[3]) for row in of_call), strict=True)
         known = _known(from_json(bases[0]))
@@ -113,7 +113,7 @@ def _sizes(archive: Archive, agents: Iterable[str]) -> Mapping[str, int]:
 
 
 def _known(basis: Mapping[str, Any] | None) -> int | None:
-    """Return how many evaluations and pending proposals a call of an agent knew; None where that is not on record."""
+    """Return the number of evaluations and pending proposals in the history of a call; None if it is not on record."""
     observed, pending = (basis or {}).get("observations"), (basis or {}).get("pending")
     if not isinstance(observed, Mapping) or not isinstance(pending, str):
         return None

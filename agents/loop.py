@@ -112,7 +112,7 @@ def check_failures(snapshot: Snapshot) -> None:
     Raises:
         SearchError: At least `FAILURES` proposals failed, more than were evaluated; the message gives the last reason.
     """
-    # A user who cancels proposals has not found a fault.
+    # Cancelled proposals are no sign of a fault.
     failed = [one for one in snapshot.proposals if one.state is State.FAILED and not one.cancelled]
     evaluated = snapshot.counts[State.COMPLETE] + snapshot.counts[State.PRUNED]
     if len(failed) >= FAILURES and len(failed) > evaluated:

@@ -6,7 +6,7 @@ section 4.1: the baseline BO-OT, optimal transport with the cost of NASBOT (Kand
 | symbol | meaning                                                                            | shape    |
 |--------|------------------------------------------------------------------------------------|----------|
 | a, b   | weights of the layers, positive, adding up to 1                                    | (n,)     |
-| M      | label penalties of NASBOT, at most 1 (`archive.kernels.distances.penalties`)                 | (n1, n2) |
+| M      | label penalties of NASBOT, at most 1 (`distances.penalties`)                       | (n1, n2) |
 | C_str  | structural cost of NASBOT: mean difference of path lengths from ip and to op       | (n1, n2) |
 | Z      | weight moved from layer to layer                                                   | (n1, n2) |
 

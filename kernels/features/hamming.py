@@ -5,8 +5,8 @@ representation among the baselines of the tree-Wasserstein paper (table 2).
 
 | symbol | meaning                                        | from                          |
 |--------|------------------------------------------------|-------------------------------|
-| A      | adjacency matrix, smaller ones padded with 0   | `archive.kernels.features.adjacency`   |
-| o      | operation of each vertex, or that it is absent | `archive.kernels.features.adjacency`   |
+| A      | adjacency matrix, smaller ones padded with 0   | `kernels.features.adjacency`  |
+| o      | operation of each vertex, or that it is absent | `kernels.features.adjacency`  |
 
     d(x, y) = #{(u, v): A_uv != A'_uv} + #{u: o_u != o'_u}
 """
