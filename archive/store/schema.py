@@ -4,10 +4,13 @@ Each migration has a version and is applied once; a (:SchemaMigration {version, 
 statement may run twice, so that two processes may migrate at the same time and an interrupted migration runs again.
 A released migration is never edited: a correction is the next migration.
 
-Differences between the servers' dialects are confined to this module, with one exception: the statements of a trial's
-transactions name their index, `USING INDEX SEEK`. Until Neo4j has gathered statistics it assumes that indexes are empty
-and prefers scans, and it keeps the plan of a statement that follows a write for as long as it runs: a statement without
-the hint that was planned in a new archive may scan for years. ArcadeDB ignores the hint.
+Differences between the servers' dialects are confined to this module, with two exceptions:
+
+- The timeout of a user's query is enforced by Neo4j, and for ArcadeDB by `archive.database.user_query`.
+- The statements of a trial's transactions name their index, `USING INDEX SEEK`. Until Neo4j has gathered statistics it
+  assumes that indexes are empty and prefers scans, and it keeps the plan of a statement that follows a write for as
+  long as it runs: a statement without the hint that was planned in a new archive may scan for years. ArcadeDB ignores
+  the hint.
 """
 
 from __future__ import annotations
