@@ -195,7 +195,7 @@ class Agent(Recorded, ABC):
 
     @property
     def transfers(self) -> bool:
-        """Whether the sources of a history change what it suggests."""
+        """Whether the sources of a history change its suggestions."""
         return False
 
     @property

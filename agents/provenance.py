@@ -13,7 +13,7 @@ epochs; their scores then are restored from the curve (`archive.agents.rung_scor
 Where the agent learnt from studies of other tasks, `"coupling": {"study": 0.8}` holds the estimated correlation of its
 task with each of them: an output of the call, not an input.
 
-A search that has met another one on its study draws from a random stream of its own (`archive.agents.searcher`):
+A search that has met another one on its study draws from a separate random stream (`archive.agents.searcher`):
 `"stream": 1234567`. Without this entry the stream is 0, as for every search that is alone.
 
 Together with the study's seed, the recorded configuration of the agent and the evaluations, the basis determines the

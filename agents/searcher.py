@@ -8,7 +8,7 @@ Two searches that read the same history would propose the same networks, and all
 that is alone draws from random stream 0 and requests exactly the networks that it needs, so that it can be repeated
 from the study's seed. A search that meets another one
 
-- draws from a random stream of its own from then on, which separates agents that draw at random;
+- draws from a separate random stream from then on, which separates agents that draw at random;
 - requests spare suggestions for a while, which separates agents that take the best of a list: a network that the other
   search has taken is replaced by the next best, chosen as if the first were pending.
 

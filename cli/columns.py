@@ -15,7 +15,7 @@ LONG_WORD = 8
 def column_widths(columns: Sequence[Sequence[str]], width: int) -> list[int] | None:
     """Return the width of each column, in cells of a terminal; None where the table is too wide for it.
 
-    Every column gets the space that its longest word needs; what is left is shared in proportion to what is missing.
+    Every column gets the width of its longest word; the rest is shared in proportion to the width that each lacks.
 
     Args:
         columns: Texts of each column, the heading first.

@@ -133,7 +133,7 @@ def start(
 ) -> None:
     """Start a trainer: train the proposals of search agents until stopped.
 
-    The trainer claims proposals, trains each in a process of its own, and stores the results. Any number of trainers
+    The trainer claims proposals, trains each in a separate process, and stores the results. Any number of trainers
     can serve one archive, from any number of machines. The exit code is 3 where trials failed and none succeeded.
 
     A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.

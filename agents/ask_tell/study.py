@@ -75,7 +75,7 @@ class AskTellStudy:
 
         Waiting proposals of the study come first (enqueued, or released by another worker), then new ones of the agent,
         based on the current history. The same seed and history give the same proposals, unless another search proposes
-        in the study at the same time; each proposal records what it was based on.
+        in the study at the same time; each proposal records its basis.
 
         Args:
             agent: Name of an agent, with its defaults, or the agent. An agent by name is cached by this object, so that

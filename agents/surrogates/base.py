@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 class Posterior:
     """A mixture of S Gaussians over the scores of m architectures, or over transformed scores.
 
-    Members are hyperparameter samples, with equal weights, or models, with weights of their own. A model fitted to
+    Members are hyperparameter samples, with equal weights, or models, with individual weights. A model fitted to
     transformed scores predicts g(score): acquisitions use that Gaussian directly, reports use `in_scores`.
 
     Attributes:

@@ -65,8 +65,8 @@ def first(
 ) -> None:
     """Measure the first command: best of the initial networks and best of all, for each seed.
 
-    Networks are trained on the CPU, with one thread each. Every search is a study, in an archive of its own below the
-    home folder, or in the database of --db. The same command again continues an interrupted run, and reuses finished
+    Networks are trained on the CPU, with one thread each. Searches are studies of a separate archive below the home
+    folder, or of the database of --db. The same command again continues an interrupted run, and reuses finished
     searches.
     """
     from archive.agents.benchmarks import gains

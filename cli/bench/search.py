@@ -76,7 +76,7 @@ def search(
 ) -> None:
     """Compare agents on tables: regret by number of queries, over many seeds.
 
-    Every search is a study, in an archive of its own below the home folder, or in the database of --db. The same
+    Searches are studies of a separate archive below the home folder, or of the database of --db. The same
     command again continues an interrupted run, and reuses finished searches. Seconds are processor time on one thread.
     Name another run after a change of an agent's code.
     """

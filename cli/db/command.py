@@ -79,14 +79,14 @@ def _embedded(ctx: click.Context) -> Settings:
 
 
 def _show(settings: Settings, status: Status, as_json: bool) -> None:
-    """Write how the embedded server is."""
+    """Write the state of the embedded server."""
     from archive.server import embedded
 
     about = asdict(status)
     if as_json:
         server = embedded.find(settings) if status.running else None
         where = {"server": server and server.uri, "database": server and server.database}
-        # What is zero or empty is not known, but for the number of restarts.
+        # Values that are zero or empty are unknown, except the number of restarts.
         known = {name: None if value in ("", 0) and name != "restarts" else value for name, value in about.items()}
         print_json({"embedded": True, **where, **known, "folder": str(status.folder), "running": status.running})
         return

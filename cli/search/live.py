@@ -48,7 +48,7 @@ class LiveView:
         self._seen: dict[str, State] = {}
 
     def __enter__(self) -> LiveView:
-        """Begin the live table, or say what is searched."""
+        """Start the live table, or print a line on the search."""
         if self._live:
             self._live.__enter__()
         else:

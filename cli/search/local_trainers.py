@@ -1,4 +1,4 @@
-"""Local trainers of a search: processes of their own, restarted when they die."""
+"""Local trainers of a search: separate processes, restarted when they die."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from archive.trainer.storage.file_names import file_name
 from archive.trainer.storage.history_gc import trainer_logs
 
 GRACE_SECONDS, OBSERVED_SECONDS = 10.0, 30.0
-"""Time that trainers get to end, and what it is with observers, which may have to reach a server."""
+"""Seconds that trainers get to end: without observers, and with observers, which may have to reach a server."""
 RESTART_LIMIT = 5
 """Number of deaths without an evaluation in between after which trainers are no longer restarted."""
 MOST_BYTES = 1 << 20
@@ -27,7 +27,7 @@ MOST_BYTES = 1 << 20
 class LocalTrainers:
     """A number of `archive trainer` processes that serve one study and end with this process.
 
-    They run in sessions of their own: Ctrl-C reaches only the search, which then lets each trainer return its proposal.
+    They run in separate sessions: Ctrl-C reaches only the search, which then lets each trainer return its proposal.
     The password is passed in the environment, never in the arguments.
 
     Args:

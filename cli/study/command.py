@@ -1,4 +1,4 @@
-"""`archive study`: list, show and delete studies; its other commands are modules of their own."""
+"""`archive study`: list, show and delete studies; each of its other commands has a module."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _confirmed(name: str) -> bool:
     """Ask whether to delete a study.
 
     Raises:
-        UsageError: Nobody can answer.
+        UsageError: There is no terminal for an answer.
         click.Abort: The answer is Ctrl-C.
     """
     try:

@@ -128,7 +128,7 @@ def observation(
 
 
 def closing_seconds(stop: StopSignal, parting_seconds: float) -> float:
-    """Return the time that observers get: what is left of the time to part, where the trainer was told to stop."""
+    """Return the seconds that observers get to end: the rest of the grace period where the trainer was stopped."""
     if not stop.stopping():
         return CLOSING_SECONDS
     spent = 0.0 if stop.requested_at is None else time.monotonic() - stop.requested_at
