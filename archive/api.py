@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from archive import settings
@@ -23,6 +25,7 @@ from archive.store.weights import WeightsLookup
 
 if TYPE_CHECKING:
     import py2neo
+    from torch import nn
 
 
 class Archive:
@@ -76,6 +79,28 @@ class Archive:
             UsageError: A parameter is missing.
         """
         return saved.run(self.connection, name, parameters)
+
+    def module(self, evaluation: str, weights_from: Sequence[str | Path] = ()) -> nn.Module:
+        """Return the trained network of an evaluation, on the CPU and in evaluation mode; its weights are verified.
+
+        It maps inputs (n, *shape) that are standardised as in training to logits (n, classes), or to standardised
+        predictions (n, 1).
+
+        Args:
+            evaluation: Id of the evaluation, `STUDY#NUMBER`.
+            weights_from: Folders and fsspec URLs whose weights may be read, beside the archive's own.
+
+        Raises:
+            UnknownNameError: There is no such evaluation.
+            UsageError: None of its weights were kept.
+            InvalidArchitectureError: Its space has no builder.
+            SettingsError: The weights are at a location that may not be read.
+            WeightsError: The file is missing, cut off or altered, or does not fit the network.
+        """
+        # The trainer, which builds networks, is a layer above this one, and is not needed for anything else.
+        trained = import_module("archive.trainer.export.trained")
+        module: nn.Module = trained.module(self, evaluation, weights_from)
+        return module
 
     def py2neo(self) -> py2neo.Graph:
         """Return a connected `py2neo.Graph`, for existing notebooks; py2neo is at its end of life.

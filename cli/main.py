@@ -26,6 +26,7 @@ COMMANDS = {
     "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
     "study": ("archive.cli.study.command", "study", "List, show, watch, export and delete studies; follow their logs."),
     "proposal": ("archive.cli.proposal.command", "proposal", "Show, cancel and retry proposals."),
+    "weights": ("archive.cli.weights", "weights", "Export trained networks as files for other programs."),
     "arch": ("archive.cli.architecture.command", "arch", "Show architectures, their distances and neighbours."),
     "agents": ("archive.cli.agents", "agents", "List the search agents, and when to choose which."),
     "tasks": ("archive.cli.tasks", "tasks", "List the tasks."),

@@ -5,6 +5,7 @@
     trial                    one training in a separate process
     recipes                  the interface of a training, with its inputs and reports; trainings of other packages
     fit, nn                  the default recipe, and the torch modules of networks
+    export                   trained networks as modules and files
     morphism                 weights inherited from an ancestor
     tasks, datasets          tasks by name, and their data
     protocols, storage       the rules of a training, and the files that it leaves

@@ -8,10 +8,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from archive import gc_pause
-from archive.errors import UsageError
+from archive.errors import UnknownNameError, UsageError
 from archive.store import result_columns
 from archive.store.architectures import Architectures, batched
-from archive.store.properties import CURVE, evaluation_from, plain, result_properties, task_id
+from archive.store.properties import (
+    CURVE,
+    evaluation_from,
+    plain,
+    proposal_id,
+    result_properties,
+    study_of,
+    task_id,
+)
 from archive.store.records import Direction, Evaluation, Result, sign
 from archive.store.result_columns import StudyResults
 
@@ -36,6 +44,15 @@ RETURN properties(e) AS evaluation, s.name AS study, coalesce(s.direction, t.dir
        p.number AS number, p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
        p.hyperparameters AS hyperparameters
 ORDER BY study, number, e.id
+"""
+
+ONE = """
+MATCH (e:Evaluation {id: $id})-[:ON]->(t:Task)
+MATCH (e)-[:OF]->(a:Architecture)
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)<-[:PROPOSED]-(s:Study)
+RETURN properties(e) AS evaluation, s.name AS study, coalesce(s.direction, t.direction) AS direction,
+       p.number AS number, p.agent AS agent, a.key AS architecture, t.name AS task, t.protocol AS protocol,
+       p.hyperparameters AS hyperparameters
 """
 
 TASK = """
@@ -128,6 +145,19 @@ class Evaluations:
             np.array(values, np.float64),
             np.repeat(np.array(signs, np.float64), sizes) * np.array(values, np.float64),
         )
+
+    def get(self, id_: str) -> Evaluation:
+        """Return an evaluation by its id, `STUDY#NUMBER` with or without leading zeros, or that of an imported row.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        study, number = study_of(id_), id_.rpartition("#")[2]
+        ids = [id_, *([proposal_id(study, int(number))] if study and number.isdecimal() else [])]
+        for each in dict.fromkeys(ids):
+            for evaluation in self._read(ONE, id=each):
+                return evaluation
+        raise UnknownNameError("evaluation", id_, (), "archive study show STUDY lists the results of a study")
 
     def of_task(self, task: str | None, space: str | None, protocol: str | None) -> list[Evaluation]:
         """Return all evaluations of a task, a space and a protocol, imported ones too; None stands for any."""

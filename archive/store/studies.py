@@ -196,6 +196,14 @@ class Studies:
             and space in (None, evaluation.architecture.space)
         ]
 
+    def evaluation(self, id_: str) -> Evaluation:
+        """Return an evaluation by its id, `STUDY#NUMBER`, or that of an imported row.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        return self._evaluations.get(id_)
+
     def observed(self, names: str | Sequence[str]) -> Observed:
         """Return the results of studies as arrays of keys and scores, without the networks, for long histories."""
         return self._evaluations.observed([names] if isinstance(names, str) else list(names))

@@ -23,6 +23,7 @@ from archive.cli.documents.catalogues import (
 from archive.cli.documents.exports import ExportDocument, ExportLine, StudyExport
 from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, StudyImport
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
+from archive.cli.documents.models import ExportedModel
 from archive.cli.documents.search import SearchDocument
 from archive.cli.documents.servers import CheckList, CollectionDocument, ServerDocument, ServerStop
 from archive.cli.documents.studies import (
@@ -52,6 +53,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "proposal show": (ProposalDocument,),
     "proposal cancel": (ChangedList,),
     "proposal retry": (ChangedList,),
+    "weights export": (ExportedModel,),
     "arch show": (ArchitectureDocument,),
     "arch distance": (DistanceList,),
     "arch nearest": (NeighbourList,),

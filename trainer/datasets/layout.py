@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
+from archive.trainer.datasets.scaling import Scaling
 from archive.trainer.protocols.base import TrainingProtocol
 
 Parts = dict[str, tuple[NDArray[np.float32], NDArray[Any]]]
@@ -49,6 +50,21 @@ def cut(rows: Rows, protocol: TrainingProtocol) -> Parts:
         centre, spread = moments(targets[:, None], chosen["train"])
         targets = ((targets - centre) / spread).astype(np.float32)
     return {name: (_standardised(rows.inputs, at, mean, deviation), targets[at]) for name, at in chosen.items()}
+
+
+def scaling(rows: Rows, protocol: TrainingProtocol) -> Scaling:
+    """Return how `cut` standardises a data set.
+
+    Raises:
+        TrainingError: There are too few rows.
+    """
+    train = choose(rows, protocol)["train"]
+    mean, deviation = moments(rows.inputs, train)
+    target = None
+    if not np.issubdtype(rows.targets.dtype, np.integer):
+        centre, spread = moments(rows.targets[:, None], train)
+        target = float(centre[0]), float(spread[0])
+    return Scaling(tuple(mean.tolist()), tuple(deviation.tolist()), target)
 
 
 def choose(rows: Rows, protocol: TrainingProtocol) -> dict[str, NDArray[np.intp]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from archive.trainer.datasets import cache, layout, readers, sources
 
 if TYPE_CHECKING:
+    from archive.trainer.datasets.scaling import Scaling
     from archive.trainer.datasets.splits import Splits
     from archive.trainer.protocols.base import TrainingProtocol
 
@@ -20,6 +21,20 @@ def load(name: str, protocol: TrainingProtocol) -> Splits:
     """
 
     def parts() -> layout.Parts:
-        return layout.cut(readers.read(name, sources.locate(name, protocol.data)), protocol)
+        return layout.cut(_rows(name, protocol), protocol)
 
     return cache.splits(f"{name}-{protocol.data}", protocol, parts)
+
+
+def scaling(name: str, protocol: TrainingProtocol) -> Scaling:
+    """Return how the parts of a data set are standardised under a protocol.
+
+    Raises:
+        SettingsError: A file is missing and cannot be fetched.
+        TrainingError: A file has other content than the protocol was made for.
+    """
+    return layout.scaling(_rows(name, protocol), protocol)
+
+
+def _rows(name: str, protocol: TrainingProtocol) -> layout.Rows:
+    return readers.read(name, sources.locate(name, protocol.data))

@@ -8,27 +8,36 @@ from __future__ import annotations
 import gzip
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archive.errors import TrainingError
 from archive.trainer.datasets import layout
+from archive.trainer.datasets.scaling import Scaling
 from archive.trainer.datasets.splits import DataPart, Splits, Targets
 from archive.trainer.protocols.base import TrainingProtocol
 
 
 def digits(protocol: TrainingProtocol) -> Splits:
     """Return scikit-learn's handwritten digits: images (n, 1, 8, 8), classes 0 to 9."""
-    table = _table("digits.csv.gz", delimiter=",")
-    images = table[:, :-1].reshape(-1, 1, 8, 8)
-    return split(images, table[:, -1].astype(np.int64), protocol, per_feature=False)
+    return split(*_digits(), protocol, per_feature=False)
 
 
 def diabetes(protocol: TrainingProtocol) -> Splits:
     """Return scikit-learn's diabetes data: ten standardised measurements, the standardised progress after a year."""
-    measurements, progress = _table("diabetes_data_raw.csv.gz"), _table("diabetes_target.csv.gz")
-    return split(measurements, progress, protocol, per_feature=True)
+    return split(*_diabetes(), protocol, per_feature=True)
+
+
+def digits_scaling(protocol: TrainingProtocol) -> Scaling:
+    """Return how `digits` standardises its images."""
+    return scaling(*_digits(), protocol, per_feature=False)
+
+
+def diabetes_scaling(protocol: TrainingProtocol) -> Scaling:
+    """Return how `diabetes` standardises its measurements and its target."""
+    return scaling(*_diabetes(), protocol, per_feature=True)
 
 
 def split(
@@ -45,12 +54,7 @@ def split(
     Raises:
         ValueError: The protocol's sizes do not add up to n.
     """
-    sizes = (protocol.train, protocol.valid, protocol.test)
-    if sum(sizes) != len(targets):
-        raise ValueError(f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}")
-    stratified = protocol.split == "stratified"
-    order = layout.order(targets, protocol.split_seed, stratified)
-    train, valid, test = np.split(order, np.cumsum(sizes)[:-1])
+    train, valid, test = _parts(targets, protocol)
     inputs = _standardised(inputs, train, axis=0 if per_feature else None)
     if np.issubdtype(targets.dtype, np.integer):
         y: Targets = targets.astype(np.int64)
@@ -58,6 +62,36 @@ def split(
         y = _standardised(targets.astype(np.float64), train, axis=0).astype(np.float32)
     x = inputs.astype(np.float32)
     return Splits(*(DataPart(x[rows], y[rows]) for rows in (train, valid, test)))
+
+
+def scaling(
+    inputs: NDArray[np.float64], targets: NDArray[np.generic], protocol: TrainingProtocol, *, per_feature: bool
+) -> Scaling:
+    """Return how `split` standardises a data set; arguments and errors as for `split`."""
+    train, _, _ = _parts(targets, protocol)
+    mean, deviation = _moments(inputs, train, axis=0 if per_feature else None)
+    target = None
+    if not np.issubdtype(targets.dtype, np.integer):
+        centre, spread = _moments(targets.astype(np.float64), train, axis=0)
+        target = float(centre), float(spread)
+    return Scaling(tuple(np.atleast_1d(mean).tolist()), tuple(np.atleast_1d(deviation).tolist()), target)
+
+
+def _digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    table = _table("digits.csv.gz", delimiter=",")
+    return table[:, :-1].reshape(-1, 1, 8, 8), table[:, -1].astype(np.int64)
+
+
+def _diabetes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return _table("diabetes_data_raw.csv.gz"), _table("diabetes_target.csv.gz")
+
+
+def _parts(targets: NDArray[np.generic], protocol: TrainingProtocol) -> list[NDArray[np.intp]]:
+    sizes = (protocol.train, protocol.valid, protocol.test)
+    if sum(sizes) != len(targets):
+        raise ValueError(f"the parts of {protocol.name} must add up to {len(targets)} inputs, got {sizes}")
+    order = layout.order(targets, protocol.split_seed, protocol.split == "stratified")
+    return np.split(order, np.cumsum(sizes)[:-1])
 
 
 def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
@@ -70,6 +104,11 @@ def _table(name: str, delimiter: str | None = None) -> NDArray[np.float64]:
 
 
 def _standardised(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> NDArray[np.float64]:
-    mean, deviation = values[train].mean(axis=axis), values[train].std(axis=axis)
-    scaled: NDArray[np.float64] = (values - mean) / np.where(deviation > 0, deviation, 1.0)
+    mean, deviation = _moments(values, train, axis)
+    scaled: NDArray[np.float64] = (values - mean) / deviation
     return scaled
+
+
+def _moments(values: NDArray[np.float64], train: NDArray[np.intp], axis: int | None) -> tuple[Any, Any]:
+    mean, deviation = values[train].mean(axis=axis), values[train].std(axis=axis)
+    return mean, np.where(deviation > 0, deviation, 1.0)

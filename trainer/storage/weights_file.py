@@ -36,7 +36,7 @@ class SavedWeights:
     Attributes:
         architecture: The network that the weights belong to.
         weights: Tensors by name, on the CPU, as the network's `state_dict` names them.
-        metadata: The writer's metadata (task, protocol, seed, …).
+        metadata: The writer's metadata (task, protocol, seed, form of the network, …).
     """
 
     architecture: Architecture
@@ -70,7 +70,22 @@ def load(saved: Weights) -> SavedWeights:
     Raises:
         WeightsError: The file is missing, cut off, altered, or no weights file.
     """
-    return _parsed(saved.uri, weights_store.read(saved))
+    return parse(saved.uri, weights_store.read(saved))
+
+
+def parse(uri: str, content: bytes) -> SavedWeights:
+    """Return the weights in the content of a file.
+
+    Raises:
+        WeightsError: It is no weights file; the message names the address.
+    """
+    try:
+        size = int.from_bytes(content[:8], "little")
+        metadata = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][METADATA])
+        architecture = codec.from_dict(metadata.pop("architecture"))
+        return SavedWeights(architecture, load_tensors(content), metadata)
+    except (SafetensorError, KeyError, TypeError, ValueError, ArchiveError) as error:
+        raise WeightsError(f"the file {uri} is no weights file of the archive: {error}") from error
 
 
 def path_of(uri: str) -> Path:
@@ -83,13 +98,3 @@ def path_of(uri: str) -> Path:
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise WeightsError(f"only file:/// addresses have a path here, got {uri}")
     return Path(unquote(parts.path))
-
-
-def _parsed(uri: str, content: bytes) -> SavedWeights:
-    try:
-        size = int.from_bytes(content[:8], "little")
-        metadata = json.loads(json.loads(content[8 : 8 + size])["__metadata__"][METADATA])
-        architecture = codec.from_dict(metadata.pop("architecture"))
-        return SavedWeights(architecture, load_tensors(content), metadata)
-    except (SafetensorError, KeyError, TypeError, ValueError, ArchiveError) as error:
-        raise WeightsError(f"the file {uri} is no weights file of the archive: {error}") from error

@@ -15,6 +15,7 @@ from archive.trainer.protocols.networks import NetworkForm
 
 if TYPE_CHECKING:
     from archive.spaces.base import Space
+    from archive.trainer.datasets.scaling import Scaling
     from archive.trainer.datasets.splits import Splits
 
 
@@ -38,6 +39,7 @@ class Task:
         title: Short name; empty if `name` is short.
         cells: Name of the default protocol of spaces of cells, with a small network around the cell; empty: that of
             all spaces.
+        scaling: Returns how the loader standardises the data; None where it does not tell.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Task:
     fetch: Callable[[TrainingProtocol], object] | None = None
     title: str = ""
     cells: str = ""
+    scaling: Callable[[TrainingProtocol], Scaling] | None = None
 
     @property
     def objective(self) -> str:

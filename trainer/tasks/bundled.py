@@ -12,6 +12,7 @@ from archive.trainer.protocols.base import SMALL_CELLS, TrainingProtocol
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
+    from archive.trainer.datasets.scaling import Scaling
     from archive.trainer.datasets.splits import Splits
 
 
@@ -25,6 +26,18 @@ def _diabetes(protocol: TrainingProtocol) -> Splits:
     from archive.trainer.datasets import scikit_learn
 
     return scikit_learn.diabetes(protocol)
+
+
+def _digits_scaling(protocol: TrainingProtocol) -> Scaling:
+    from archive.trainer.datasets import scikit_learn
+
+    return scikit_learn.digits_scaling(protocol)
+
+
+def _diabetes_scaling(protocol: TrainingProtocol) -> Scaling:
+    from archive.trainer.datasets import scikit_learn
+
+    return scikit_learn.diabetes_scaling(protocol)
 
 
 _DIGITS = TrainingProtocol(
@@ -63,6 +76,7 @@ DIGITS = Task(
     protocols=(_FEW_DIGITS, _DIGITS, _DIGIT_CELLS),
     cells=_DIGIT_CELLS.name,
     loader=_digits,
+    scaling=_digits_scaling,
 )
 
 DIABETES = Task(
@@ -93,4 +107,5 @@ DIABETES = Task(
         ),
     ),
     loader=_diabetes,
+    scaling=_diabetes_scaling,
 )

@@ -13,6 +13,7 @@ from archive.trainer.protocols.base import SMALL_CELLS, TrainingProtocol
 from archive.trainer.tasks.base import Task
 
 if TYPE_CHECKING:
+    from archive.trainer.datasets.scaling import Scaling
     from archive.trainer.datasets.splits import Splits
 
 
@@ -20,6 +21,12 @@ def _known(name: str, protocol: TrainingProtocol) -> Splits:
     from archive.trainer.datasets import loading
 
     return loading.load(name, protocol)
+
+
+def _scaling(name: str, protocol: TrainingProtocol) -> Scaling:
+    from archive.trainer.datasets import loading
+
+    return loading.scaling(name, protocol)
 
 
 def _fetch(name: str, protocol: TrainingProtocol) -> None:
@@ -62,6 +69,7 @@ def _uci(name: str, summary: str, features: int, ours: TrainingProtocol, longer:
         spaces=("mlp",),
         protocols=(ours, long, theirs),
         loader=partial(_known, name),
+        scaling=partial(_scaling, name),
         fetch=partial(_fetch, name),
     )
 
@@ -157,6 +165,7 @@ def _images(
         protocols=(ours, *others, theirs, cells),
         cells=cells.name,
         loader=partial(_known, name),
+        scaling=partial(_scaling, name),
         fetch=partial(_fetch, name),
     )
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from archive.spaces.tables.reader import Table
 
 PREFIX = "table:"
+DEVICE = "table"
+"""Device of the results, for which nothing was trained."""
 
 COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
 
@@ -156,7 +158,7 @@ class TabularTask:
             metrics=metrics,
             epochs=chosen.epochs or None,
             seconds=None if cost is None or cost[at] != cost[at] else float(cost[at]),
-            device="table",
+            device=DEVICE,
             environment={"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])},
         )
 

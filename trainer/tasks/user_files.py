@@ -29,6 +29,8 @@ from archive.trainer.tasks.downloaded import FASHION_MNIST, NAVAL
 from archive.trainer.tasks.file_access import redacted_errors, reference_of
 
 if TYPE_CHECKING:
+    from archive.trainer.datasets.layout import Rows
+    from archive.trainer.datasets.scaling import Scaling
     from archive.trainer.datasets.splits import Splits
     from archive.trainer.datasets.user_readers import FileContent, Kind
 
@@ -80,6 +82,7 @@ def _task(path: Path, target: str | None, _modified: int, _size: int) -> Task:
         spaces=("cnn", "mlp") if images and classes else ("mlp",),
         protocols=(_protocol(content, "csv" if target else "npz", sha256),),
         loader=partial(_load, path, target),
+        scaling=partial(_scaling, path, target),
         title=f"{path.stem}-{target}".replace(":", "-") if target else path.stem,
     )
 
@@ -111,14 +114,24 @@ def _load(path: Path, target: str | None, protocol: TrainingProtocol) -> Splits:
     from archive.trainer.datasets import cache, layout
 
     def parts() -> layout.Parts:
-        raw = _bytes(path)
-        if hashlib.sha256(raw).hexdigest() != protocol.data:
-            raise TrainingError(f"{path} has changed since the task was named")
         with redacted_errors(path):  # The errors of a trial are recorded in the archive.
-            return layout.cut(_content(path, raw, target).rows, protocol)
+            return layout.cut(_rows(path, target, protocol), protocol)
 
     column = hashlib.sha256((target or "").encode()).hexdigest()[:8]
     return cache.splits(f"user-{protocol.data[:32]}-{column}", protocol, parts)
+
+
+def _scaling(path: Path, target: str | None, protocol: TrainingProtocol) -> Scaling:
+    from archive.trainer.datasets import layout
+
+    return layout.scaling(_rows(path, target, protocol), protocol)
+
+
+def _rows(path: Path, target: str | None, protocol: TrainingProtocol) -> Rows:
+    raw = _bytes(path)
+    if hashlib.sha256(raw).hexdigest() != protocol.data:
+        raise TrainingError(f"{path} has changed since the task was named")
+    return _content(path, raw, target).rows
 
 
 def _bytes(path: Path) -> bytes:

@@ -12,7 +12,7 @@ import platform
 import signal
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -204,6 +204,8 @@ def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]
     from archive.trainer.storage import weights_file
 
     metadata = {"task": spec.task.name, "protocol": spec.protocol.name, "seed": spec.seed, **spec.metadata}
+    # An export then needs neither the task nor its data.
+    metadata["form"] = asdict(spec.task.form(spec.protocol))
     if spec.hyperparameters:
         metadata["hyperparameters"] = dict(spec.hyperparameters)
     try:
