@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _EVALUATION = (
     *("study", "number", "task", "protocol", "value", "score", "agent", "epochs", "seconds", "seed", "device"),
-    *("answered_from", "created"),
+    *("hardware", "answered_from", "created"),
 )
 _PROPOSAL = (
     *("study", "number", "agent", "priority", "acquisition", "mean", "std", "fidelity", "attempts", "worker"),

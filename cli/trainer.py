@@ -49,6 +49,14 @@ def trainer() -> None:
     help="Training precision. auto: bf16 on a GPU that supports it, otherwise float32.",
 )
 @click.option(
+    "--latency",
+    "latency_seconds",
+    type=Duration(),
+    default="0.5s",
+    help="After each training, measure the latency of the network for this long at most; 0: do not measure it.",
+)
+@click.option("--latency-batch", type=Count(1), default=1, help="Batch size of the measured latency.")
+@click.option(
     "--checkpoint",
     "checkpoint_seconds",
     type=Duration(open_minimum=True),

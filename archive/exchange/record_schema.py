@@ -120,7 +120,7 @@ SHAPES: Mapping[str, RecordShape] = MappingProxyType(
             },
             {
                 "value": is_real, "epochs": is_whole, "seconds": is_real, "seed": is_whole, "device": is_text,
-                "environment": is_settings, "created": is_whole, "answered_from": is_name,
+                "hardware": is_text, "environment": is_settings, "created": is_whole, "answered_from": is_name,
             },
             ("value", "created"),
             frozenset(["id"]),

@@ -29,7 +29,7 @@ MAPS = {"metrics": "metric_", "hyperparameters": "hyperparameter_"}
 
 _OF_PROPOSAL = ("agent", "acquisition", "mean", "std", "priority", "fidelity", "attempts", "worker", "reason")
 _TIMES = ("created", "started", "finished")
-_OF_RESULT = ("value", "epochs", "seconds", "seed", "device", "answered_from")
+_OF_RESULT = ("value", "epochs", "seconds", "seed", "device", "hardware", "answered_from")
 
 
 def rows_of(archive: Archive, study: str) -> list[StudyRow]:

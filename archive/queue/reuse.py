@@ -108,6 +108,7 @@ def _result(row: Mapping[str, Any], objective: str) -> Result | None:
         seconds=0.0,
         seed=node.get("seed"),
         device=node.get("device"),
+        hardware=node.get("hardware"),
         environment=from_json(node.get("environment")),
         weights=None if row["uri"] is None else Weights(row["uri"], row["sha256"], row["bytes"]),
         answered_from=node["id"],

@@ -1,4 +1,7 @@
-"""Costs of networks on their nodes: imported values that never change once they are stored."""
+"""Costs of networks: on their nodes, imported values that never change once they are stored; names of measured ones.
+
+An evaluation has the costs of its network for its task as metrics (`archive.trainer.trial.costs`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
+
+METRICS = ("params", "flops", "latency_ms", "latency_iqr_ms", "latency_batch", "peak_memory_bytes")
+"""Metrics of an evaluation that are costs."""
 
 SET = """
 UNWIND $rows AS row

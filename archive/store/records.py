@@ -189,6 +189,7 @@ class Result:
         answered_from: Id of the evaluation whose result is reused; None after a training.
         partial: Whether the training can continue: `value` was measured after `epochs` epochs, not at the end of the
             protocol.
+        hardware: Name of the device's hardware, `NVIDIA H100 80GB HBM3`.
     """
 
     value: float
@@ -202,6 +203,7 @@ class Result:
     weights: Weights | None = None
     answered_from: str | None = None
     partial: bool = False
+    hardware: str | None = None
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,7 @@ class Evaluation:
         answered_from: Id of the evaluation whose result is reused; None after a training.
         partial: Whether it paused at a rung, or was pruned: `value` was measured after `epochs` epochs and is not
             comparable with full-protocol values.
+        hardware: Name of the device's hardware.
     """
 
     id: str
@@ -251,6 +254,7 @@ class Evaluation:
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     answered_from: str | None = None
     partial: bool = False
+    hardware: str | None = None
 
     @property
     def score(self) -> float:

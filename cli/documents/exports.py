@@ -53,6 +53,7 @@ class ExportItem(JsonObject):
         seconds: Wall-clock time of the training.
         seed: Seed that the training used.
         device: Where it ran.
+        hardware: Name of the device's hardware.
         answered_from: Id of the evaluation that it repeats without a training.
         partial: Whether the value is that of a part of the training.
         metrics: Final metrics by name.
@@ -82,6 +83,7 @@ class ExportItem(JsonObject):
     seconds: float | None
     seed: int | None
     device: str | None
+    hardware: str | None
     answered_from: str | None
     partial: bool
     metrics: dict[str, float | None]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from archive.store.records import Study
 
 TEST = "test_"
+SHOWN_COSTS = ("params", "flops", "latency_ms")
 
 
 @click.command("best")
@@ -45,16 +46,23 @@ def best(ctx: click.Context, name: str, count: int, as_json: bool) -> None:
 
 
 def _print(study: Study, items: list[dict[str, Any]]) -> None:
-    """Write a table; a column for each metric on test data, and for the weights where some were kept."""
+    """Write a table; a column for each metric on test data, for the costs, and for the weights where some were kept."""
     tested = sorted({metric for item in items for metric in item["metrics"] if metric.startswith(TEST)})
     kept = ["weights"] if any(item["weights"] for item in items) else []
+    costs = [name for name in SHOWN_COSTS if any(item["metrics"].get(name) is not None for item in items)]
     rows = [
         (
             *(item["number"], item["architecture"], item["value"]),
             *(item["metrics"].get(metric) for metric in tested),
+            *(_cost(item["metrics"].get(cost)) for cost in costs),
             *(item["epochs"], item["seconds"]),
             *(item[name] for name in kept),
         )
         for item in items
     ]
-    print_table(("number", "architecture", study.objective, *tested, "epochs", "seconds", *kept), rows)
+    print_table(("number", "architecture", study.objective, *tested, *costs, "epochs", "seconds", *kept), rows)
+
+
+def _cost(value: float | None) -> float | int | None:
+    """Return a count as an integer, which a table shows with all its digits."""
+    return int(value) if value is not None and value.is_integer() else value

@@ -215,6 +215,26 @@ def test_duplicates(archive, networks):
     assert (row["answered"], row["seconds_saved"], row["trained_again"]) == (1, 100.0, 1)
 
 
+def test_network_costs(archive, networks):
+    costs = {"params": 5, "flops": 7, "latency_ms": 0.5, "latency_iqr_ms": 0.25, "latency_batch": 1}
+    archive.studies.create(study("costs", direction="minimise"))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    made = archive.proposals.create("costs", agent, [Suggestion(each) for each in networks[:3]])
+    for value, metrics, hardware in ((0.5, costs, "A"), (0.25, {**costs, "params": 6}, "B"), (1.0, {}, None)):
+        claim = archive.proposals.claim("trainer", study="costs")
+        archive.proposals.complete(claim.id, claim.token, Result(value, metrics, device="cpu", hardware=hardware))
+    found = rows(archive.named("network-costs", study="costs"))
+    assert {type(found[0][name]) for name in ("params", "flops", "latency_batch")} == {int}
+    assert [(row["number"], row["value"], row["params"]) for row in found] == [
+        (1, 0.25, 6),
+        (0, 0.5, 5),
+        (2, 1.0, None),
+    ]
+    assert found[1].items() >= {**costs, "architecture": made[0].architecture_key, "hardware": "A"}.items()
+    (only,) = rows(archive.named("network-costs", study="costs", hardware="B"))
+    assert only == found[0]
+
+
 @pytest.mark.parametrize(("direction", "sign"), [("maximise", 1), ("minimise", -1)])
 def test_calibration(archive, networks, direction, sign):
     errors, std = [0.05, -0.15, 0.25, 0.0], 0.125

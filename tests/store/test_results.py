@@ -23,6 +23,7 @@ RESULT = Result(
     seconds=12.5,
     seed=3,
     device="cpu",
+    hardware="A processor of 2 GHz",
     environment={"torch": "2.8"},
     weights=Weights("file:///weights", "ab" * 32, 1024),
 )
@@ -59,6 +60,7 @@ def test_a_result_comes_back_as_it_was_found(archive, claim):
     assert (found.id, found.number, found.value, found.metrics) == (claim.id, 0, 0.75, RESULT.metrics)
     assert found.curve == {"epoch": [1, 2, 3], **CURVE}
     assert (found.epochs, found.seconds, found.seed, found.device) == (3, 12.5, 3, "cpu")
+    assert found.hardware == RESULT.hardware
     assert found.architecture == claim.architecture
     proposal = archive.proposals.get(claim.id)
     assert (proposal.state, proposal.reason, proposal.curve) == (State.COMPLETE, None, {})

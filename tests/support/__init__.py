@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,11 @@ def examples(times: float) -> hypothesis.settings:
     where an example trains a network, asks a server or solves a problem by brute force.
     """
     return hypothesis.settings(max_examples=max(1, round(times * hypothesis.settings.default.max_examples)))
+
+
+def repeatable(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of a trial that are the same in each run: not the latency and memory that it measured."""
+    return {name: value for name, value in metrics.items() if not name.startswith(("latency_", "peak_"))}
 
 
 def wait_until(condition: Any, seconds: float = 30.0, what: str = "the condition") -> Any:

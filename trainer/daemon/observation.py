@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from archive.architecture.graph import Architecture
+from archive.store.costs import METRICS
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
 from archive.trainer.daemon.in_flight import is_paused
@@ -27,9 +28,6 @@ from archive.trainer.observers.base import ObservedTrial, TrialEnd, TrialObserve
 from archive.trainer.observers.process import Ended, Measured, ObserverProcess, ObserverRecord, Started
 from archive.trainer.storage.history_gc import observer_logs
 from archive.trainer.tasks.file_access import label_of
-
-COSTS = frozenset({"params", "flops"})
-"""Metrics of a result that are costs of the network."""
 
 CLOSING_SECONDS, LEAST_SECONDS = 60.0, 2.0
 """Time that observers get at the end of a trainer: at most, and at least, where it was told to stop."""
@@ -156,9 +154,9 @@ def summary_of(architecture: Architecture) -> dict[str, Any]:
 
 def ended(result: Result) -> TrialEnd:
     """Return the end of a trial with a result."""
-    costs = {name: float(value) for name, value in result.metrics.items() if name in COSTS}
+    costs = {name: float(value) for name, value in result.metrics.items() if name in METRICS}
     for name in ("epochs", "seconds"):
         if (value := getattr(result, name)) is not None:
             costs[name] = float(value)
-    metrics = {name: float(value) for name, value in result.metrics.items() if name not in COSTS}
+    metrics = {name: float(value) for name, value in result.metrics.items() if name not in METRICS}
     return TrialEnd("PAUSED" if is_paused(result) else "COMPLETE", float(result.value), None, metrics, costs)

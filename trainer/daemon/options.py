@@ -22,6 +22,9 @@ class TrainerOptions:
         stall_seconds: Silence after which a trial counts as hung and is killed.
         checkpoint_seconds: Time between two checkpoints of a trial: the most training that a kill loses.
         precision: Training precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
+        latency_seconds: Longest time for measuring the latency of a trained network (`archive.trainer.trial.costs`); 0
+            measures none.
+        latency_batch: Number of inputs of a pass whose latency is measured.
         parting_seconds: Time that trials get to save a checkpoint when the trainer is stopped.
         wait_seconds: Longest wait for an unreachable store at the start; None waits until it answers.
         scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at once.
@@ -43,6 +46,8 @@ class TrainerOptions:
     stall_seconds: float = 1800.0
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     precision: str = "auto"
+    latency_seconds: float = 0.5
+    latency_batch: int = 1
     parting_seconds: float = 8.0
     wait_seconds: float | None = None
     scale: float = 0.0

@@ -30,6 +30,7 @@ from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.tasks.registry import Task
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures
+from archive.trainer.trial.costs import LatencyOptions
 from archive.trainer.trial.process import resolve_device
 from archive.trainer.trial.spec import TrialSpec
 
@@ -116,6 +117,8 @@ class TrainerPaths:
             log=trial_log_path(self.home, claim.id),
             epochs=successive_halving.epochs_of(claim.study, claim.proposal.rung),
             precision=self._options.precision,
+            latency=LatencyOptions(self._options.latency_seconds, self._options.latency_batch),
+            slots=self._options.slots,
         )
 
     def discard_checkpoint(self, claim: Claim) -> None:

@@ -85,6 +85,7 @@ class TrialContext:
         resumed: Number of resumptions.
         stepping: Whether the recipe looks at `stop`: an interruption before that ends the process at once.
         told_to_stop: Whether the recipe has been told of an interruption.
+        built: Whether the recipe has asked for the module, so that its costs are those of the trained network.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class TrialContext:
         self.checkpoint = CheckpointSlot(self, checkpoint, checkpoint_seconds)
         self.inherited: Mapping[str, Any] = {}
         self.resumed = 0
-        self.stepping = self.told_to_stop = False
+        self.stepping = self.told_to_stop = self.built = False
         self._initial, self._record = initial, dict(inherited or {})
         self._scratch = scratch
         self._on_report, self._on_heartbeat = on_report, on_heartbeat
@@ -183,7 +184,9 @@ class TrialContext:
         """
         from archive.trainer.nn import builders
 
-        return builders.build(self.architecture, self.task.form(self.protocol), self.seed)
+        module = builders.build(self.architecture, self.task.form(self.protocol), self.seed)
+        self.built = True
+        return module
 
     def inherited_weights(self) -> Mapping[str, Tensor] | None:
         """Return the weights of an ancestor, adapted to `module()`; None where the weights come from the seed.

@@ -25,7 +25,7 @@ from archive.trainer.recipes.run import Cancelled, Outcome
 from archive.trainer.recipes.run import run as run_recipe
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.timeouts import call_with_timeout
-from archive.trainer.trial import failures, inheritance
+from archive.trainer.trial import costs, failures, inheritance
 from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFinished, TrialInterrupted
 from archive.trainer.trial.spec import TrialSpec
@@ -145,8 +145,10 @@ def _result_of(attempt: _Attempt) -> Result:
         torch.set_num_threads(attempt.spec.threads)
     # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
     torch.set_flush_denormal(True)
-    outcome = _trained(attempt)
-    spec = attempt.spec
+    memory = costs.PeakMemory(attempt.spec.device)
+    outcome, context = _trained(attempt)
+    spec, peak = attempt.spec, memory.bytes()
+    measured, latency = costs.of_network(context, outcome, spec.latency)
     environment: dict[str, Any] = {
         "host": platform.node(),
         "machine": platform.machine(),
@@ -160,6 +162,8 @@ def _result_of(attempt: _Attempt) -> Result:
     for name, value in (("resumed", outcome.resumed), ("inherited", dict(outcome.inherited))):
         if value:
             environment[name] = value
+    if latency:
+        environment["latency"] = {**latency, "slots": spec.slots}
     if spec.hyperparameters:
         environment["hyperparameters"] = dict(spec.hyperparameters)
     # A trial that pauses at a rung has its checkpoint; weights are those of finished trainings.
@@ -171,29 +175,35 @@ def _result_of(attempt: _Attempt) -> Result:
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
     return Result(
         value=outcome.value,
-        metrics=outcome.metrics,
+        metrics={"peak_memory_bytes": float(peak), **measured, **outcome.metrics},
         curve=outcome.curve,
         epochs=outcome.epochs,
         seconds=outcome.seconds,
         seed=spec.seed,
         device=spec.device,
+        hardware=costs.hardware_name(spec.device),
         environment=environment,
         weights=saved,
     )
 
 
-def _trained(attempt: _Attempt) -> Outcome:
-    """Run the recipe; if inherited weights fail to load, again by the specification without them."""
+def _trained(attempt: _Attempt) -> tuple[Outcome, TrialContext]:
+    """Run the recipe, and return the outcome with its context.
+
+    If inherited weights fail to load, the trial runs again by the specification without them.
+    """
     from archive.trainer.fit.train import fit
 
     try:
-        return run_recipe(fit, attempt.begin())
+        context = attempt.begin()
+        return run_recipe(fit, context), context
     except WeightsError as error:
         if attempt.spec.initial is None:
             raise
         log.warning("no inherited weights reason=%r", error.reason)
         attempt.spec = inheritance.without_inherited_weights(attempt.spec)
-        return replace(run_recipe(fit, attempt.begin()), inherited={"error": error.reason})
+        context = attempt.begin()
+        return replace(run_recipe(fit, context), inherited={"error": error.reason}), context
 
 
 def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]) -> tuple[Weights | None, str]:

@@ -14,6 +14,7 @@ from archive.architecture.graph import Architecture
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 from archive.trainer.tasks.base import Task
+from archive.trainer.trial.costs import LatencyOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,6 +45,8 @@ class TrialSpec:
         inherited: Record of `initial` in the evaluation, as JSON values.
         log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where the daemon's goes.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
+        latency: How the network's latency is measured after the training.
+        slots: Number of trials that the daemon may run at the same time.
     """
 
     architecture: Architecture
@@ -64,3 +67,5 @@ class TrialSpec:
     inherited: Mapping[str, Any] = field(default_factory=dict)
     log: Path | None = None
     precision: str = "auto"
+    latency: LatencyOptions = field(default_factory=LatencyOptions)
+    slots: int = 1

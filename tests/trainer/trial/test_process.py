@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import multiprocessing
 import os
 import pickle
@@ -56,7 +58,9 @@ def test_trial_reports_epochs_and_saves_weights(tmp_path):
     assert result.environment["threads"] == 1
     saved = weights_file.load(result.weights)
     assert saved.architecture == TINY_MLP.canonical
-    assert saved.metadata == {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
+    form = json.loads(json.dumps(dataclasses.asdict(task.form())))
+    about = {"task": "diabetes", "protocol": "diabetes/1", "seed": 1, "proposal": "s#1"}
+    assert saved.metadata == {**about, "form": form}
 
 
 def test_trial_has_the_result_of_the_loop(tmp_path):

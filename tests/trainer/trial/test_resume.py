@@ -17,7 +17,7 @@ from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
-from tests.support import faulty, wait_until
+from tests.support import faulty, repeatable, wait_until
 from tests.support.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
 from tests.trainer.trial.test_process import told
@@ -57,7 +57,7 @@ def after_epochs(count):
 
 def without_seconds(result):
     curve = {name: values for name, values in result.curve.items() if name != "seconds"}
-    return result.value, result.metrics, curve, result.epochs
+    return result.value, repeatable(result.metrics), curve, result.epochs
 
 
 @pytest.mark.parametrize(

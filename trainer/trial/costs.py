@@ -1,0 +1,195 @@
+"""Costs of the network of a trial: parameters, operations, latency, and the memory that the trial took.
+
+| metric              | definition                                                                                    |
+|---------------------|-----------------------------------------------------------------------------------------------|
+| `params`, `flops`   | those of `archive.trainer.nn.costs`                                                           |
+| `latency_ms`        | median time of a forward pass in milliseconds, on the trial's device                          |
+| `latency_iqr_ms`    | interquartile range of these times                                                            |
+| `latency_batch`     | number of inputs of a pass                                                                    |
+| `peak_memory_bytes` | on a GPU, largest memory of its tensors; on a CPU, largest growth of the process since its    |
+|                     | start, or the size of a child process that is larger than the process itself                  |
+
+Latency is measured once, after the training and outside of its recorded time: on a new network of the builder, in
+evaluation mode, with the trial's threads and precision, after `WARMUP` passes. It is measured for `RUNS` passes, or as
+many as fit into the time of the options, but for `LEAST` at least. Other trials on the same device slow it down; the
+interquartile range shows that, and the evaluation's environment has the number of the trainer's slots. Latencies are
+comparable on equal devices alone: the evaluation's property `hardware` names the device.
+
+A recipe that trained other networks than the builder's has only the costs that it reports itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import platform
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archive.trainer.recipes.context import TrialContext
+from archive.trainer.recipes.curve import Metrics
+from archive.trainer.recipes.run import Outcome
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+log = logging.getLogger("archive.trainer")
+
+WARMUP, RUNS, LEAST = 5, 50, 3
+_UNIT = 1 if sys.platform == "darwin" else 1024
+"""Unit of `ru_maxrss` in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyOptions:
+    """How latency is measured.
+
+    Attributes:
+        seconds: Longest time of the measurement, up to a few passes; 0 measures none.
+        batch: Number of inputs of a pass.
+    """
+
+    seconds: float = 0.5
+    batch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Measured latency: median and interquartile range of so many runs, in milliseconds."""
+
+    median: float
+    iqr: float
+    runs: int
+
+
+def of_network(trial: TrialContext, outcome: Outcome, options: LatencyOptions) -> tuple[Metrics, dict[str, Any]]:
+    """Return the costs of a trial's network by metric, and how its latency was measured; both empty without a network.
+
+    A failure costs no result: it is recorded instead of the latency.
+
+    Args:
+        trial: Context of the trial, after the training.
+        outcome: Outcome of the trial; costs among its metrics are not measured again.
+        options: How latency is measured.
+    """
+    if not trial.built:
+        return {}, {}
+    from archive.trainer.nn import builders, costs
+
+    try:
+        form = trial.task.form(trial.protocol)
+        module = builders.build(trial.architecture, form, trial.seed)
+        metrics: Metrics = {}
+        if not {"params", "flops"} <= outcome.metrics.keys():
+            size = costs.measure(module, form.input_shape)
+            metrics |= {"params": float(size.params), "flops": float(size.flops)}
+    except Exception as error:
+        # A builder of another package may raise anything.
+        log.warning("costs not measured reason=%r", str(error))
+        return {}, {}
+    if not options.seconds:
+        return metrics, {}
+    try:
+        measured = latency(module, form.input_shape, trial.device, options, outcome.precision)
+    except Exception as error:
+        log.warning("latency not measured reason=%r", str(error))
+        return metrics, {"error": f"{type(error).__name__}: {error}"}
+    metrics |= {"latency_ms": measured.median, "latency_iqr_ms": measured.iqr, "latency_batch": float(options.batch)}
+    return metrics, {"warmup": WARMUP, "runs": measured.runs}
+
+
+def latency(
+    module: nn.Module, input_shape: tuple[int, ...], device: str, options: LatencyOptions, precision: str = "float32"
+) -> Latency:
+    """Return the latency of a network.
+
+    Args:
+        module: The network; moved to the device, and left there in evaluation mode.
+        input_shape: Shape of one input.
+        device: Device in torch's notation.
+        options: Time and batch.
+        precision: `float32`, `bf16` or `tf32`.
+    """
+    import torch
+
+    from archive.trainer.fit import precision as precisions
+
+    target = torch.device(device)
+    module = module.to(target, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    x = torch.zeros((options.batch, *input_shape), device=target)
+    if x.ndim == 4:
+        x = x.contiguous(memory_format=torch.channels_last)
+    wait: Callable[[], object] = torch.cuda.synchronize if target.type == "cuda" else lambda: None
+    with torch.inference_mode(), precisions.tf32_units(precision), precisions.autocast_context(precision, target):
+        times = _times(module, x, wait, options.seconds)
+    quartiles = statistics.quantiles(times, n=4, method="inclusive")
+    return Latency(1000 * quartiles[1], 1000 * (quartiles[2] - quartiles[0]), len(times))
+
+
+def _times(module: nn.Module, x: Tensor, wait: Callable[[], object], seconds: float) -> list[float]:
+    deadline = time.perf_counter() + seconds
+    for _ in range(WARMUP):
+        module(x)
+        wait()
+        if time.perf_counter() > deadline:
+            break
+    times: list[float] = []
+    while len(times) < LEAST or (len(times) < RUNS and time.perf_counter() < deadline):
+        start = time.perf_counter()
+        module(x)
+        wait()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+class PeakMemory:
+    """Largest memory of a trial since its start.
+
+    Args:
+        device: Device in torch's notation.
+    """
+
+    def __init__(self, device: str) -> None:
+        import psutil
+
+        self.device = device
+        self._before = int(psutil.Process().memory_info().rss)
+
+    def bytes(self) -> int:
+        """Return the memory in bytes."""
+        if self.device.startswith("cuda"):
+            import torch
+
+            return int(torch.cuda.max_memory_allocated(self.device))
+        peak, child = _peak(), _UNIT * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        # A child's peak includes its time as a copy of this process, before it ran its own program.
+        return max(peak - self._before, child if child > peak else 0, 0)
+
+
+def _peak() -> int:
+    """Return the largest resident memory of this process in bytes."""
+    try:
+        with open("/proc/self/status", encoding="utf-8") as file:
+            sizes = [line.split()[1] for line in file if line.startswith("VmHWM:")]
+    except OSError:
+        sizes = []
+    # `ru_maxrss` would include the memory of the program that started this one.
+    return 1024 * int(sizes[0]) if sizes else _UNIT * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def hardware_name(device: str) -> str:
+    """Return the name of a device's hardware: the model of the GPU or of the CPU."""
+    if device.startswith("cuda"):
+        import torch
+
+        return torch.cuda.get_device_name(device)
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names and names[0] else platform.processor() or platform.machine()
