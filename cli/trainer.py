@@ -252,6 +252,11 @@ def _print_workers(statuses: list[WorkerStatus], as_json: bool) -> None:
         return
     columns = ("worker", "state", "device", "uptime", "last heartbeat", "proposal", "attempt", "epochs", "training for")
     print_table(columns, [row for worker in statuses for row in _rows(worker)])
+    for worker in statuses:
+        if worker.rest_reason is not None:
+            print_message(
+                f"{worker.id} claims nothing for up to a minute, because a trial failed: {worker.rest_reason}"
+            )
 
 
 def _rows(worker: WorkerStatus) -> Iterator[list[Any]]:

@@ -4,6 +4,7 @@
 |---------|---------------------------------------------------------------------------------------|
 | working | a recent heartbeat, and claimed proposals                                             |
 | idle    | a recent heartbeat, and no proposal                                                   |
+| resting | idle, and claims nothing for a while: trials failed for a reason of its machine       |
 | stale   | unresponsive without having left: killed, hung or cut off; its leases expire          |
 | left    | ended in an orderly way                                                               |
 
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from archive.database.connection import Connection
 
-WorkerState = Literal["working", "idle", "stale", "left"]
+WorkerState = Literal["working", "idle", "resting", "stale", "left"]
 
 STALE_SECONDS = 60.0
 """Time without a heartbeat after which a worker counts as stale; a healthy one sends one every few seconds."""
@@ -36,6 +37,11 @@ MERGE (w:Worker {id: $id})
 SET w += $properties, w.heartbeat = timestamp(), w.started = coalesce(w.started, timestamp()), w.ended = null
 """
 
+REST = """
+MATCH (w:Worker {id: $id})
+SET w.heartbeat = timestamp(), w.rests_until = timestamp() + $milliseconds, w.rest_reason = $reason
+"""
+
 LEAVE = """
 MATCH (w:Worker {id: $id})
 SET w.heartbeat = timestamp(), w.ended = timestamp()
@@ -44,7 +50,8 @@ SET w.heartbeat = timestamp(), w.ended = timestamp()
 WORKERS = """
 MATCH (w:Worker)
 WHERE timestamp() - w.heartbeat <= $milliseconds
-RETURN properties(w) AS worker, timestamp() - w.heartbeat AS silent, timestamp() - w.started AS age
+RETURN properties(w) AS worker, timestamp() - w.heartbeat AS silent, timestamp() - w.started AS age,
+       w.rests_until - timestamp() AS rest
 ORDER BY w.started, w.id
 """
 
@@ -95,6 +102,7 @@ class WorkerStatus:
         seconds: Time since its start; None where that is not on record.
         silent_seconds: Time since the last heartbeat.
         trials: Running trials, the oldest first.
+        rest_reason: Reason of the failure after which it is resting; None in other states.
     """
 
     id: str
@@ -107,11 +115,12 @@ class WorkerStatus:
     seconds: float | None
     silent_seconds: float
     trials: tuple[RunningTrial, ...]
+    rest_reason: str | None = None
 
     @property
     def alive(self) -> bool:
-        """Whether it is working or idle."""
-        return self.state in ("working", "idle")
+        """Whether it is working, idle or resting."""
+        return self.state in ("working", "idle", "resting")
 
 
 def beat(connection: Connection, worker: str, **properties: str | None) -> None:
@@ -122,6 +131,12 @@ def beat(connection: Connection, worker: str, **properties: str | None) -> None:
 def arrive(connection: Connection, worker: str, **properties: str | int | None) -> None:
     """Store the start of a worker, with its properties."""
     connection.write(lambda tx: tx.run(ARRIVE, id=worker, properties=properties).consume())
+
+
+def rest(connection: Connection, worker: str, seconds: float, reason: str) -> None:
+    """Store that a worker claims nothing for so many seconds, and the reason of the failure that made it pause."""
+    milliseconds = round(1000 * seconds)
+    connection.write(lambda tx: tx.run(REST, id=worker, milliseconds=milliseconds, reason=reason).consume())
 
 
 def leave(connection: Connection, worker: str) -> None:
@@ -170,12 +185,15 @@ def _status(row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seco
         state = "left"
     elif silent > stale_seconds:
         state = "stale"
+    elif trials:
+        state = "working"
     else:
-        state = "working" if trials else "idle"
+        state = "resting" if (row["rest"] or 0) > 0 else "idle"
     return WorkerStatus(
         **{name: worker.get(name) for name in ("id", "host", "pid", "device", "slots", "study")},
         state=state,
         seconds=None if row["age"] is None else max(0, row["age"]) / 1000,
         silent_seconds=silent,
         trials=trials,
+        rest_reason=worker.get("rest_reason") if state == "resting" else None,
     )

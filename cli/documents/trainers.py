@@ -48,7 +48,7 @@ class TrainerItem(JsonObject):
 
     Attributes:
         id: Its id.
-        state: Whether it works, waits, is silent for too long, or has left.
+        state: Whether it works, waits, rests after failures of its machine, is silent for too long, or has left.
         host: Machine.
         pid: Process on that machine.
         device: Device that it trains on.
@@ -57,10 +57,11 @@ class TrainerItem(JsonObject):
         seconds: Since it arrived.
         silent_seconds: Since its last heartbeat.
         trials: Running trials, the oldest first.
+        rest_reason: Reason of the failure after which it rests; null in other states.
     """
 
     id: str
-    state: Literal["working", "idle", "stale", "left"]
+    state: Literal["working", "idle", "resting", "stale", "left"]
     host: str | None
     pid: int | None
     device: str | None
@@ -69,6 +70,7 @@ class TrainerItem(JsonObject):
     seconds: float | None
     silent_seconds: float
     trials: list[TrialItem]
+    rest_reason: str | None
 
 
 class TrainerList(Document):

@@ -198,6 +198,7 @@ def _search(
     from archive.cli.search.interruption import Interruption
     from archive.cli.search.live import LiveView
     from archive.cli.search.local_trainers import LocalTrainers
+    from archive.cli.search.waiting import ClaimWatch
     from archive.store.records import State
     from archive.trainer.tasks.tabular import TabularProtocol
 
@@ -213,6 +214,9 @@ def _search(
     local = LocalTrainers(0 if finished else trainers, study.name, settings, device=device, observe=observe)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
+    claims = ClaimWatch(
+        archive, study.name, report.trainer_command(ctx, study.name), local.logs if local.processes else None
+    )
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
     pause = TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE
     with Interruption() as interruption, view, local:
@@ -226,7 +230,7 @@ def _search(
         )
         for snapshot in snapshots:
             interruption.check()
-            view.update(snapshot)
+            view.update(snapshot, claims.reason(snapshot))
             local.keep_alive(evaluated(snapshot.counts))
     if snapshot is None:
         raise SearchError(f"the study {study.name!r} has no snapshot to show")

@@ -45,7 +45,8 @@ class LiveView:
         self._print = print_message if stream is None else print_line
         terminal = console(stream)
         self._live = Live(console=terminal, refresh_per_second=4) if terminal.is_terminal else None
-        self._seen: dict[str, State] = {}
+        self._seen: dict[str, tuple[State, int]] = {}
+        self._waits_for: str | None = None
 
     def __enter__(self) -> LiveView:
         """Start the live table, or print a line on the search."""
@@ -62,12 +63,21 @@ class LiveView:
         if self._live:
             self._live.__exit__(kind, error, trace)
 
-    def update(self, snapshot: Snapshot) -> None:
-        """Show the study as of a snapshot."""
+    def update(self, snapshot: Snapshot, waits_for: str | None = None) -> None:
+        """Show the study as of a snapshot.
+
+        Args:
+            snapshot: The snapshot.
+            waits_for: What the study waits for, where nothing runs (`archive.cli.search.waiting`).
+        """
         if self._live:
-            self._live.update(Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot)))
-        else:
-            self._print_events(snapshot)
+            foot = [text((waits_for, "yellow"))] if waits_for else []
+            self._live.update(Group(self._head(snapshot), self._table(snapshot), self._foot(snapshot), *foot))
+            return
+        self._print_events(snapshot)
+        if waits_for and waits_for != self._waits_for:
+            self._print(waits_for)
+        self._waits_for = waits_for
 
     def _head(self, snapshot: Snapshot) -> Text:
         counts = snapshot.counts
@@ -93,7 +103,7 @@ class LiveView:
     def _row(self, view: ProposalView) -> list[Text]:
         state = text(("cancelled", "dim") if view.cancelled else (view.state.lower(), COLOURS[view.state]))
         named = [text(str(view.number)), state, text(view.architecture_key[:8])]
-        if view.state is State.FAILED:
+        if view.state is State.FAILED or _is_repeated(view):
             return [*named, text((view.reason or "", "dim" if view.cancelled else "red"))]
         figures = (
             _number(view.acquisition),
@@ -121,11 +131,11 @@ class LiveView:
 
     def _print_events(self, snapshot: Snapshot) -> None:
         for view in snapshot.proposals:
-            if self._seen.get(view.id) is view.state:
+            if self._seen.get(view.id) == (view.state, view.attempts):
                 continue
             # The first snapshot of a resumed study is no event for each finished proposal.
             new = view.id in self._seen or view.finished is None
-            self._seen[view.id] = view.state
+            self._seen[view.id] = (view.state, view.attempts)
             if new:
                 self._print(self._event(view, snapshot))
 
@@ -137,8 +147,15 @@ class LiveView:
             best = snapshot.incumbent.value if snapshot.incumbent else None
             cost = f"after {view.epochs} epochs, {_number(view.seconds, '.1f')} s"
             return f"{name} {view.state.lower()}: {self._metric} {_number(view.value)} {cost}; best {_number(best)}"
+        if _is_repeated(view):
+            return f"{name} waits for attempt {view.attempts + 1}: {view.reason}"
         chosen = "" if view.acquisition is None else f", acquisition {_number(view.acquisition)}"
         return f"{name} {view.state.lower()}{chosen}"
+
+
+def _is_repeated(view: ProposalView) -> bool:
+    """Return whether a proposal waits for another attempt after one that was lost."""
+    return view.state is State.WAITING and view.attempts > 0 and view.reason is not None
 
 
 def _number(value: float | None, form: str = ".4g") -> str:

@@ -176,6 +176,11 @@ def _longer(ctx: click.Context, archive: str, result: Mapping[str, Any], study: 
     return _command(" ".join(parts), ctx, PASSING)
 
 
+def trainer_command(ctx: click.Context, study: str) -> str:
+    """Return the command that starts a trainer for a study of the archive of this command."""
+    return f"{_command('archive', ctx.find_root())} trainer --study {shlex.quote(study)}"
+
+
 def _command(name: str, ctx: click.Context, selected: Collection[str] | None = None) -> str:
     """Return a command with its options from the command line, all of them or the selected ones."""
     parts = [name]

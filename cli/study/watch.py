@@ -27,14 +27,17 @@ def watch(ctx: click.Context, name: str) -> None:
     proposal waits or runs. For programs: archive study log STUDY --follow --json.
     """
     from archive.agents import loop
+    from archive.cli.search import report
     from archive.cli.search.interruption import Interruption
+    from archive.cli.search.waiting import ClaimWatch
 
     with open_archive(ctx) as archive:
         look = archive.studies.follow(name)
+        claims = ClaimWatch(archive, name, report.trainer_command(ctx, name))
         with Interruption(None) as interruption, _view(archive, archive.studies.get(name)) as view:
             while True:
                 snapshot = look()
-                view.update(snapshot)
+                view.update(snapshot, claims.reason(snapshot))
                 interruption.check()
                 if is_done(snapshot):
                     break

@@ -52,7 +52,8 @@ class Outcomes:
     def fail(self, claim: Claim, failed: TrialFailed) -> None:
         """Record a failure, final or to be retried."""
         log.warning("failed proposal=%s retry=%s reason=%r", claim.id, failed.retry, failed.reason)
-        self._client.enqueue(failure_notice(claim, failed))
+        notice = failure_notice(claim, failed)
+        self._client.enqueue(notice)
         self.tally.failed += 1
         self._failures = self._failures + 1 if failed.retry else 0
         if not failed.retry:
@@ -60,7 +61,7 @@ class Outcomes:
         elif self._options.parent is None:
             # The cause may be this machine: a whole queue must not fail before its operator looks. A search with
             # trainers of its own does look, and gives up when it sees the reason.
-            self._client.back_off(self._failures)
+            self._client.back_off(self._failures, notice.reason)
         self._emit(events.ProposalFailed(claim, failed.reason, failed.retry))
 
     def release(self, claim: Claim, reason: str) -> None:

@@ -150,9 +150,18 @@ class StoreClient:
             self._claim_at = time.monotonic() + self._pause
         return claims or []
 
-    def back_off(self, failures: int) -> None:
-        """Claim nothing for a while after consecutive failures that another worker might not have."""
-        self._claim_at = time.monotonic() + min(REST_SECONDS * 2.0 ** min(failures - 1, 30), LONGEST_REST)
+    def back_off(self, failures: int, reason: str) -> None:
+        """Claim nothing for a while after consecutive failures that another worker might not have.
+
+        Args:
+            failures: Number of failures in a row.
+            reason: Reason of the last one, which the worker's record shows meanwhile.
+        """
+        seconds = min(REST_SECONDS * 2.0 ** min(failures - 1, 30), LONGEST_REST)
+        self._claim_at = time.monotonic() + seconds
+        log.warning("resting seconds=%g failures=%d", seconds, failures)
+        if not self.unreachable:
+            self._link.call(lambda: workers.rest(self._archive.connection, self._worker, seconds, reason))
 
     def enqueue(self, notice: Notice, *, keep: bool = True) -> None:
         """Add a notice to the next flush; it replaces a pending one of the same claim.

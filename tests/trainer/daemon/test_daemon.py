@@ -155,7 +155,7 @@ def test_trainer_with_a_parent_does_not_back_off(archive, monkeypatch, trainer, 
     monkeypatch.setitem(registry.registry._loaded, "faulty", faulty.faulty(faulty.segfaults))
     propose(archive, NETS[:1], "faulty")
     daemon, rests = trainer(idle_seconds=0.3, parent=os.getpid() if waited_for else None), []
-    monkeypatch.setattr(daemon.client, "back_off", rests.append)
+    monkeypatch.setattr(daemon.client, "back_off", lambda failures, _: rests.append(failures))
     assert daemon.run().failed == 3
     assert rests == rested
 

@@ -315,7 +315,7 @@ def test_repeated_failures_back_off(archive, own, monkeypatch):
     propose(archive, cells(3))
     waits = []
     for failures in (1, 2, 3, 20):
-        own.back_off(failures)
+        own.back_off(failures, "no files left")
         assert own.claim(1) == []
         waits.append(own.idle_until - now[0])
     assert waits == [0.25, 0.5, 1.0, 60.0]

@@ -1,0 +1,82 @@
+"""What a search waits for while no trainer claims its proposals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from archive.queue import workers
+from archive.store.records import State
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.snapshots import ProposalView, Snapshot
+
+QUIET_SECONDS = 10.0
+"""Time without a change after which a search looks for the reason: a local trainer needs less to start."""
+
+
+class ClaimWatch:
+    """Finds out why the proposals of one study are not claimed.
+
+    Args:
+        archive: The archive.
+        study: Name of the study.
+        command: Command that starts a trainer for the study.
+        logs: Folder with the logs of the search's own trainers; None where it has none.
+        clock: Function that returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        archive: Archive,
+        study: str,
+        command: str,
+        logs: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._archive, self._study, self._command, self._logs, self._clock = archive, study, command, logs, clock
+        self._open: tuple[tuple[str, State, int], ...] = ()
+        self._due = 0.0
+        self._reason: str | None = None
+
+    def reason(self, snapshot: Snapshot) -> str | None:
+        """Return what the study waits for; None while something runs, or a change may be due."""
+        views = [view for view in snapshot.proposals if view.state in (State.WAITING, State.RUNNING)]
+        now, present = self._clock(), tuple((view.id, view.state, view.attempts) for view in views)
+        if present != self._open:
+            self._open, self._due, self._reason = present, now + QUIET_SECONDS, None
+        if not views or any(view.state is State.RUNNING for view in views):
+            return None
+        if now >= self._due:
+            self._due = now + QUIET_SECONDS
+            self._reason = self._found(views[0])
+        return self._reason
+
+    def _found(self, view: ProposalView) -> str:
+        statuses = workers.statuses(self._archive.connection)
+        serving = [one for one in statuses if one.alive and one.study in (None, self._study)]
+        resting = [one for one in serving if one.state == "resting"]
+        waiting = f"#{view.number} waits:"
+        if not serving:
+            if self._logs is not None:
+                return f"{waiting} the local trainers are still starting; their logs are in {self._logs}"
+            return f"{waiting} no trainer serves the study; start one with: {self._command}"
+        if len(resting) == len(serving):
+            last = resting[-1]
+            return (
+                f"{waiting} {_named(resting, 'rests', 'rest')} for up to a minute, because trials failed for reasons "
+                f"that another machine might not have; the last reason: {last.rest_reason}"
+            )
+        idle = [one for one in serving if one.state == "idle"]
+        if not idle:
+            return f"{waiting} {_named(serving, 'is', 'are')} busy with other studies"
+        return f"{waiting} {_named(idle, 'is', 'are')} idle and does not claim it; see the log of the trainer"
+
+
+def _named(found: list[workers.WorkerStatus], one: str, several: str) -> str:
+    if len(found) == 1:
+        return f"the trainer {found[0].id} {one}"
+    return f"{len(found)} trainers {several}"

@@ -1,0 +1,104 @@
+"""A study whose proposals no trainer claims: it goes on when one can, and says meanwhile what it waits for."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from archive.cli.search import live, waiting
+from archive.queue import workers
+from archive.store.records import State
+from archive.trainer.daemon import store_client
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.trainer import Trainer
+from tests.support import wait_until
+from tests.support.commands import propose, table
+
+COMMAND = "archive trainer --study study"
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def study(archive, tmp_path):
+    """A study with one proposal, on a table that only trainers with a folder for it may read."""
+    propose(archive, table(tmp_path), 1)
+    return archive.studies.follow("study")
+
+
+@contextmanager
+def serving(archive, tmp_path, **options):
+    trainer = Trainer(archive, TrainerOptions(study="study", poll_seconds=0.02, **options), home=tmp_path / "trainer")
+    thread = threading.Thread(target=trainer.run)
+    thread.start()
+    try:
+        yield trainer
+    finally:
+        trainer.stop()
+        thread.join()
+
+
+def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, study, tmp_path, monkeypatch, capsys):
+    clock = Clock()
+    watch = waiting.ClaimWatch(archive, "study", COMMAND, clock=clock)
+    view = live.LiveView(archive.studies.get("study"), "random", "here", None, 0)
+
+    def look():
+        snapshot = study()
+        view.update(snapshot, watch.reason(snapshot))
+        return snapshot.proposals[0]
+
+    monkeypatch.setattr(store_client, "REST_SECONDS", 60.0)
+    with serving(archive, tmp_path):
+        wait_until(lambda: look().attempts == 1)
+        (worker,) = wait_until(lambda: [one for one in workers.statuses(archive.connection) if one.rest_reason])
+        assert (worker.state, worker.alive) == ("resting", True)
+        clock.seconds = 9.0
+        look()
+        assert "waits:" not in capsys.readouterr().err.partition("waits for attempt 2")[2]
+        clock.seconds = 20.0
+        look()
+        look()
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1
+        assert said[0].startswith(f"#0 waits: the trainer {worker.id} rests for up to a minute")
+        assert said[0].endswith(look().reason) and "table.csv" in said[0]
+    clock.seconds = 40.0
+    look()
+    assert capsys.readouterr().err == f"#0 waits: no trainer serves the study; start one with: {COMMAND}\n"
+
+    # One trainer makes all attempts: the reason is not that it may not claim the proposal again.
+    monkeypatch.setattr(store_client, "REST_SECONDS", 0.0)
+    with serving(archive, tmp_path):
+        failed = wait_until(lambda: (view := look()).state is State.FAILED and view)
+    assert failed.attempts == 3
+    assert watch.reason(study()) is None
+    said = capsys.readouterr().err
+    assert "failed: " in said and said.rstrip().endswith("given up after 3 attempts")
+
+
+def test_a_trainer_that_can_read_the_data_ends_the_wait(archive, study, tmp_path):
+    clock = Clock()
+    watch = waiting.ClaimWatch(archive, "study", COMMAND, tmp_path, clock)
+    assert watch.reason(study()) is None
+    clock.seconds = 10.0
+    assert watch.reason(study()) == (f"#0 waits: the local trainers are still starting; their logs are in {tmp_path}")
+    workers.arrive(archive.connection, "other", study="another study")
+    workers.arrive(archive.connection, "sleepy", study=None)
+    clock.seconds = 20.0
+    assert watch.reason(study()) == (
+        "#0 waits: the trainer sleepy is idle and does not claim it; see the log of the trainer"
+    )
+    with serving(archive, tmp_path, data_folders=(tmp_path,)):
+        wait_until(lambda: study().counts[State.COMPLETE] == 1)
+    assert watch.reason(study()) is None
