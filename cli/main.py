@@ -31,6 +31,7 @@ COMMANDS = {
     "agents": ("archive.cli.agents", "agents", "List the search agents, and when to choose which."),
     "tasks": ("archive.cli.tasks", "tasks", "List the tasks."),
     "protocols": ("archive.cli.tasks", "protocols", "List the training protocols of the tasks."),
+    "recipes": ("archive.cli.recipes", "recipes", "List the recipes, by which networks are trained."),
     "spaces": ("archive.cli.spaces", "spaces", "List the search spaces."),
     "observers": ("archive.cli.observers", "observers", "List the observers, to which trainers report their trials."),
     "kernels": ("archive.cli.kernels", "kernels", "List the kernels, which measure distances of architectures."),

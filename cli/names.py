@@ -1,4 +1,4 @@
-"""Names as parameters, which a shell completes: agents, tasks, spaces, observers, studies, saved queries and others.
+"""Names as parameters, which a shell completes: agents, tasks, spaces, recipes, observers, studies and others.
 
 A completion never starts a server, never waits long for one, and never writes an error into the shell: where a name
 cannot be looked up, nothing is offered. The commands check the names; these types accept any text.
@@ -111,6 +111,14 @@ def _protocols(ctx: click.Context, prefix: str) -> Iterable[str]:
     return sorted({protocol.name for name in tasks for protocol in registry.get(name).protocols})
 
 
+def _recipes(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive import settings
+    from archive.trainer.recipes.registry import RecipeAccess
+
+    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
+    return RecipeAccess(settings.load(**options).home).sources
+
+
 def _queries(ctx: click.Context, prefix: str) -> Iterable[str]:
     from archive.queries import catalogue
 
@@ -177,3 +185,5 @@ PROTOCOL = Name(_protocols)
 STUDY = Name(_studies)
 STUDY_LIST = Name(_studies, separator=",")
 QUERY = Name(_queries)
+RECIPE = Name(_recipes)
+RECIPE_LIST = Name(_recipes, separator=",")

@@ -7,8 +7,9 @@
 
 A reused result becomes an evaluation of the study like any other, with metrics, curve and weights of the original. Its
 `answered_from` is the id of the original, and its cost is 0 seconds. Evaluations that are themselves reused, pruned,
-trained with a part of the protocol or without the study's objective are not reused. Where noise matters, request
-another training.
+trained with a part of the protocol or without the study's objective are not reused. Studies that differ only in their
+objective have the same trainings: each one's result answers the other, by its metric of that name. Where noise matters,
+request another training.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.queue.admission import SuggestionLike
 from archive.store.properties import CURVE, METRIC, from_json, task_id, to_json, with_prefix
+from archive.store.protocol_names import OBJECTIVE, without_objective
 from archive.store.records import Result, State, Study, Weights
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ UNWIND $keys AS key
 MATCH (a:Architecture {functional_key: key})
 MATCH (a)<-[:OF]-(e:Evaluation)
 WHERE e.answered_from IS NULL
-MATCH (e)-[:ON]->(t:Task) WHERE t.id = $task
+MATCH (e)-[:ON]->(t:Task) WHERE t.id = $task OR t.id STARTS WITH $others
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
 OPTIONAL MATCH (p)<-[:PROPOSED]-(s:Study)
 OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
@@ -65,8 +67,9 @@ class ReusedResults:
             suggestions: Networks with their hyperparameters.
         """
         keys = sorted({suggestion.architecture.functional_key for suggestion in suggestions})
-        at = task_id(study.task, study.protocol)
-        rows = self._connection.read(lambda tx: tx.run(KNOWN, keys=keys, task=at).data()) if keys else []
+        at = task_id(study.task, without_objective(study.protocol))
+        asked = {"keys": keys, "task": at, "others": at + OBJECTIVE}
+        rows = self._connection.read(lambda tx: tx.run(KNOWN, asked).data()) if keys else []
         known: dict[tuple[str, str], tuple[str, Result]] = {}
         for row in rows:
             result = _result(row, study.objective)

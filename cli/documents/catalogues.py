@@ -160,6 +160,30 @@ class ProtocolList(Document):
     protocols: list[dict[str, Any]]
 
 
+class RecipeItem(JsonObject):
+    """A recipe.
+
+    Attributes:
+        recipe: Its name.
+        origin: `built-in`, the package with its version, or `recipes.toml`.
+        target: Module and function, or file and function.
+    """
+
+    recipe: str
+    origin: str
+    target: str
+
+
+class RecipeList(Document):
+    """The recipes of this machine.
+
+    Attributes:
+        recipes: By name.
+    """
+
+    recipes: list[RecipeItem]
+
+
 class SpaceItem(JsonObject):
     """A search space.
 

@@ -9,7 +9,7 @@ import click
 
 from archive import __version__
 from archive.cli.exit_codes import ExitCode
-from archive.cli.names import AGENT, PROTOCOL, SPACE, STUDY, STUDY_LIST, TASK
+from archive.cli.names import AGENT, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.observers import created, observe_option
 from archive.cli.parameters import Count
 from archive.cli.render import json_option, open_archive, print_json, print_message
@@ -21,7 +21,7 @@ from archive.errors import SearchError, UsageError
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
-    from archive.store.records import Study
+    from archive.store.records import Direction, Study
     from archive.store.snapshots import Snapshot
 
 TABLE_PAUSE = 0.01
@@ -43,6 +43,24 @@ TABLE_PAUSE = 0.01
     type=PROTOCOL,
     show_default="the study's, else the task's first",
     help="Training protocol of the task (archive protocols).",
+)
+@click.option(
+    "--recipe",
+    type=RECIPE,
+    show_default="the study's, else default",
+    help="Recipe that trains the networks (archive recipes). Results of different recipes are kept apart.",
+)
+@click.option(
+    "--objective",
+    metavar="METRIC",
+    show_default="the study's, else the task's",
+    help="Metric to optimise: any that the recipe reports. One that is not the task's needs --direction.",
+)
+@click.option(
+    "--direction",
+    type=click.Choice(["maximise", "minimise"]),
+    show_default="the study's, else the task's",
+    help="Whether larger or smaller values of the objective are better.",
 )
 @click.option(
     "--space",
@@ -100,6 +118,9 @@ def search(
     agent_name: str | None,
     task_name: str | None,
     protocol_name: str | None,
+    recipe: str | None,
+    objective: str | None,
+    direction: Direction | None,
     space_name: str | None,
     study_name: str | None,
     budget: int | None,
@@ -122,16 +143,21 @@ def search(
 
     A search ends after --budget evaluations, or when every network of a small space is evaluated. A network that any
     study has evaluated on the same task and protocol gets that result without training, unless --retrain is given.
+    The recipe is part of the protocol.
 
     --rungs is asynchronous successive halving. A training pauses at the epochs of the first rung, and continues to the
     next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Trainings that never
     continue are pruned, and count as evaluations.
     """
     from archive.agents.study_setup import open_study
+    from archive.trainer.protocols.base import TrainingProtocol
+    from archive.trainer.recipes.registry import RecipeAccess
     from archive.trainer.tasks import registry
     from archive.trainer.tasks.file_access import FileAccess
 
-    options = SearchOptions(agent_name, task_name, protocol_name, space_name, study_name, rungs, reduction)
+    options = SearchOptions(
+        *(agent_name, task_name, protocol_name, space_name, study_name, recipe, objective, direction, rungs, reduction)
+    )
     sources = _sources(warm_start)
     created(ctx, observe)
     # Mistakes that show without the archive are refused before a server is started.
@@ -142,6 +168,9 @@ def search(
         if request is None:
             access = FileAccess.of(archive.connection.settings.home)
             request = request_of(options, named(archive, options.study or ""), access)
+        if trainers and isinstance(request.protocol, TrainingProtocol):
+            # Trainers elsewhere may have other recipes.
+            RecipeAccess(archive.connection.settings.home).find(request.protocol.recipe)
         more = _has_more(archive, request.study.name, budget)
         study = open_study(
             archive, request.study, budget=None if more else budget, seed=seed, sources=sources, agent=request.agent

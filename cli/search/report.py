@@ -110,10 +110,16 @@ def outcome(
             "architecture": best.architecture_key,
             "proposal": best.id,
             "value": best.value,
-            "held_out": best.metrics.get(f"test_{task.metric}"),
+            "held_out": best.metrics.get(_held_out(study.objective, task)),
             "weights": weights and weights.uri,
         }
     return result
+
+
+def _held_out(objective: str, task: Task | TabularTask) -> str:
+    """Return the name of the metric on test data that belongs to an objective on validation data."""
+    validated = objective == task.objective or not objective.startswith("valid_")
+    return f"test_{task.metric}" if validated else f"test_{objective.removeprefix('valid_')}"
 
 
 def print_outcome(ctx: click.Context, result: Mapping[str, Any], study: Study) -> None:

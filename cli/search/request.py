@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import UnknownNameError, UsageError
+from archive.store.protocol_names import ProtocolName, check_word
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent
     from archive.api import Archive
     from archive.spaces.base import Space
-    from archive.store.records import Study
+    from archive.store.records import Direction, Study
     from archive.trainer.tasks.file_access import FileAccess
     from archive.trainer.tasks.registry import Task, TrainingProtocol
     from archive.trainer.tasks.tabular import TabularProtocol, TabularTask
@@ -30,6 +31,9 @@ class SearchOptions:
     protocol: str | None = None
     space: str | None = None
     study: str | None = None
+    recipe: str | None = None
+    objective: str | None = None
+    direction: Direction | None = None
     rungs: str | None = None
     reduction: int | None = None
 
@@ -92,15 +96,16 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
         # The protocol and the space of a study do not apply to another task.
         stored = None
     space = _space(options.space, task, stored)
-    protocol = _protocol(options.protocol, task, space.name, stored)
+    protocol = _protocol(options, task, space.name, stored)
     registry.prepare(task, protocol)
+    objective, direction = _objective(options, task, protocol, stored)
     study = Study(
         name=f"{agent}-{space.name}-{task.label}" if options.study is None else options.study,
         task=task.name,
         protocol=protocol.name,
         space=space.name,
-        objective=task.objective,
-        direction=task.direction,
+        objective=objective,
+        direction=direction,
         config={"agent": agent, "protocol": protocol.as_dict(), **_rungs(options, stored, task, protocol)},
         space_config=space.config,
     )
@@ -133,13 +138,42 @@ def _task(name: str | None, stored: Study | None, access: FileAccess | None) -> 
 
 
 def _protocol(
-    name: str | None, task: Task | TabularTask, space: str, stored: Study | None
+    options: SearchOptions, task: Task | TabularTask, space: str, stored: Study | None
 ) -> TrainingProtocol | TabularProtocol:
+    from archive.trainer.tasks.tabular import TabularTask
+
+    name = options.protocol
     if name is None and stored is not None:
         # The task has lost the study's protocol when a user's file has changed: the default then contradicts the study.
         with suppress(UnknownNameError):
-            return task.protocol(stored.protocol)
-    return task.protocol(name, space)
+            name = task.protocol(stored.protocol).name
+    protocol = task.protocol(name, space)
+    changes: dict[str, Any] = {}
+    if options.recipe is not None:
+        changes["recipe"] = check_word("recipe", options.recipe)
+    if options.objective is not None:
+        objective = check_word("metric", options.objective)
+        changes["objective"] = None if objective == task.objective else objective
+    variant = str(replace(ProtocolName.parse(protocol.name), **changes))
+    if variant != protocol.name and isinstance(task, TabularTask):
+        raise UsageError(f"a table answers the task {task.name!r}: it has no --recipe and no other --objective")
+    return task.protocol(variant)
+
+
+def _objective(
+    options: SearchOptions, task: Task | TabularTask, protocol: TrainingProtocol | TabularProtocol, stored: Study | None
+) -> tuple[str, Direction]:
+    """Return the metric that a study optimises, and its direction."""
+    objective = ProtocolName.parse(protocol.name).objective or task.objective
+    if stored is not None and stored.objective == objective:
+        return objective, options.direction or stored.direction
+    if objective == task.objective:
+        if options.direction not in (None, task.direction):
+            raise UsageError(f"the task {task.name!r} has the direction {task.direction}, got {options.direction}")
+        return objective, task.direction
+    if options.direction is None:
+        raise UsageError(f"--objective {objective} needs --direction maximise or minimise")
+    return objective, options.direction
 
 
 def _space(name: str | None, task: Task | TabularTask, stored: Study | None) -> Space:

@@ -59,3 +59,40 @@ def test_a_task_that_is_gone_is_said_to_be_the_studys():
         request_of(SearchOptions(study="mine"), stored(task="gone"))
     # With a task that is given, the study is refused for having another one.
     assert request_of(SearchOptions(study="mine", task="digits"), stored(task="gone")).study.space == "cnn"
+
+
+def test_a_recipe_and_an_objective_are_part_of_the_protocol():
+    asked = {"task": "diabetes", "protocol": "diabetes/1"}
+    new = request_of(SearchOptions(recipe="mine", objective="r2", direction="maximise", **asked)).study
+    assert (new.protocol, new.objective, new.direction) == ("diabetes/1+recipe:mine+objective:r2", "r2", "maximise")
+    # The task's own are named by nothing.
+    own = request_of(SearchOptions(recipe="default", objective="valid_mse", **asked)).study
+    assert (own.protocol, own.objective, own.direction) == ("diabetes/1", "valid_mse", "minimise")
+
+
+def test_a_study_supplies_its_recipe_and_its_objective():
+    protocol = "diabetes/1+recipe:mine+objective:r2"
+    study = stored(protocol=protocol, objective="r2", direction="maximise", config={})
+    found = request_of(SearchOptions(study="mine"), study).study
+    assert (found.protocol, found.objective, found.direction) == (protocol, "r2", "maximise")
+    other = request_of(SearchOptions(study="mine", recipe="default"), study).study
+    assert other.protocol == "diabetes/1+objective:r2"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"objective": "r2"}, "--objective r2 needs --direction maximise or minimise"),
+        ({"direction": "maximise"}, "'diabetes' has the direction minimise, got maximise"),
+        ({"recipe": "a b"}, "the name of a recipe must be .* got 'a b'"),
+        ({"objective": "a+b", "direction": "minimise"}, r"the name of a metric must be .* got 'a\+b'"),
+    ],
+)
+def test_contradictions_of_recipe_and_objective_are_refused(options, reason):
+    with pytest.raises(UsageError, match=reason):
+        request_of(SearchOptions(task="diabetes", **options))
+
+
+def test_a_table_has_no_recipe(tmp_path):
+    with pytest.raises(UsageError, match="it has no --recipe and no other --objective"):
+        request_of(SearchOptions(task=table(tmp_path), recipe="mine"))

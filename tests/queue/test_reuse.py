@@ -81,6 +81,17 @@ def test_a_different_proposal_reuses_nothing(archive, source):
     assert known(archive, []) == []
 
 
+def test_a_recipe_is_part_of_the_reuse_key_and_an_objective_is_not(archive, source):
+    asked, protocol = suggest([cells(1)[0]]), study().protocol
+    assert known(archive, asked, protocol=f"{protocol}+recipe:mine") == [None]
+    loss = {"protocol": f"{protocol}+objective:loss", "objective": "loss", "direction": "minimise"}
+    assert known(archive, asked, **loss)[0].value == 0.5
+    propose(archive, cells(2)[1:], "other", **loss)
+    finish(archive, "other", replace(RESULT, value=0.5))
+    assert known(archive, suggest([cells(2)[1]]))[0].value == 0.75
+    assert known(archive, suggest([cells(2)[1]]), protocol=f"{protocol}+recipe:mine") == [None]
+
+
 def test_hyperparameters_are_part_of_the_reuse_key(archive):
     cell = cells(1)[0]
     archive.studies.create(study("source"))

@@ -34,6 +34,8 @@ class TrainerOptions:
         weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's own.
         data_folders: Folders whose files may be opened for studies, beside those of
             `archive.trainer.tasks.file_access`.
+        recipes: Names of the recipes that trials may run; None allows all on this machine
+            (`archive.trainer.recipes.registry`).
         drain: SIGTERM and SIGINT wait for running trials; a second signal hands them back.
     """
 
@@ -57,6 +59,7 @@ class TrainerOptions:
     drain: bool = False
     weights_from: tuple[str, ...] = ()
     data_folders: tuple[str | os.PathLike[str], ...] = ()
+    recipes: tuple[str, ...] | None = None
 
 
 @dataclass

@@ -23,6 +23,7 @@ from archive.queue import successive_halving
 from archive.store.records import Claim, Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
+from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
 from archive.trainer.tasks import registry
@@ -59,6 +60,7 @@ class TrainerPaths:
         readable: Locations whose weights may be inherited.
         device: Device in torch's notation; as requested until `find_device` resolves it.
         access: Files of users that may be opened for studies.
+        recipes: Recipes that trials may run.
     """
 
     def __init__(self, home: Path, options: TrainerOptions, weights: Path | str | None = None) -> None:
@@ -66,6 +68,7 @@ class TrainerPaths:
         self.weights = home / "weights" if weights is None else weights
         self.checkpoints = home / "checkpoints"
         self.access = FileAccess.of(home, options.data_folders)
+        self.recipes = RecipeAccess(home, options.recipes)
         self.readable = (self.weights, home / "weights", *options.weights_from)
         self._options = options
         self._discarded: set[tuple[str, str]] = set()
@@ -100,12 +103,17 @@ class TrainerPaths:
 
         Raises:
             UnknownNameError: The task has no such protocol here.
+            SettingsError: The recipe is not on this machine, or may not run here.
         """
+        study, protocol = claim.study, task.protocol(claim.study.protocol)
         return TrialSpec(
             architecture=claim.architecture,
             task=task,
-            protocol=task.protocol(claim.study.protocol),
-            seed=claim.study.seed,
+            protocol=protocol,
+            recipe=self.recipes.find(protocol.recipe),
+            objective=study.objective,
+            direction=study.direction,
+            seed=study.seed,
             device=self.device,
             threads=self._threads(),
             weights_folder=self.weights,
@@ -115,7 +123,7 @@ class TrainerPaths:
             checkpoint_folder=self.checkpoints,
             checkpoint_seconds=self._options.checkpoint_seconds,
             log=trial_log_path(self.home, claim.id),
-            epochs=successive_halving.epochs_of(claim.study, claim.proposal.rung),
+            epochs=successive_halving.epochs_of(study, claim.proposal.rung),
             precision=self._options.precision,
             latency=LatencyOptions(self._options.latency_seconds, self._options.latency_batch),
             slots=self._options.slots,

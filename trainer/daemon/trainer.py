@@ -102,13 +102,15 @@ class Trainer:
         """Work until there is a reason to stop, and return the tally.
 
         Raises:
-            SettingsError: The device or the location of the weights cannot be used.
+            SettingsError: The device, the location of the weights or `recipes.toml` cannot be used.
+            UnknownNameError: An allowed recipe is not on this machine.
             StoreError: The store cannot be used at the start, or is unreachable for longer than the options allow;
                 later, the daemon waits for it.
         """
         with self.stop_signal.signals():
             for location in (self.paths.weights, *self.options.weights_from):
                 weights_store.check_location(location)
+            self.paths.recipes.check()
             retry.wait_for_store(self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping)
             try:
                 log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import ArchiveError, InvalidArchitectureError, WeightsError
 from archive.store.lineage import Ancestor
+from archive.store.protocol_names import ProtocolName
 from archive.store.records import Weights
 from archive.trainer.morphism.feasibility import operations_between
-from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.storage import weights_store
 from archive.trainer.storage.timeouts import CircuitBreaker
@@ -119,6 +119,8 @@ def find_ancestor(
     protocol: TrainingProtocol,
     seed: int,
     locations: Sequence[Path | str],
+    *,
+    maximise: bool | None = None,
 ) -> tuple[InheritedWeights, dict[str, Any]] | None:
     """Return the weights that a network can inherit, and their record for the evaluation; None without an ancestor.
 
@@ -133,12 +135,14 @@ def find_ancestor(
         seed: Seed of the study.
         locations: Folders and fsspec URLs whose weights may be read. The database may contain any address: no other
             location is contacted.
+        maximise: Whether larger values of the study's objective are better; the task's direction if None.
 
     Raises:
         StoreError: The store cannot be used.
     """
-    protocols = [protocol.name, protocol.name.removesuffix(inheriting.SUFFIX)]
-    maximise = task.direction == "maximise"
+    protocols = [protocol.name, str(replace(ProtocolName.parse(protocol.name), morph=False))]
+    if maximise is None:
+        maximise = task.direction == "maximise"
     for ancestor in archive.lineage.with_weights(architecture.key, task.name, protocols, maximise=maximise):
         if not any(weights_store.is_stored_at(ancestor.weights, location) for location in locations):
             log.info("weights not inherited uri=%s reason=%r", ancestor.weights.uri, ELSEWHERE)

@@ -11,6 +11,8 @@ behaviour without it.
 | `TASK/autokeras` | split and early stopping of Auto-Keras: Jin, Song and Hu 2018 (arXiv:1806.10282)      |
 | `NAME+morph`  | those of NAME, but networks inherit weights; see `archive.trainer.protocols.morph`             |
 | `TASK/cells-small` | `TASK/small` for spaces of cells, with few channels and cells: `SMALL_CELLS`           |
+| `NAME+recipe:RECIPE` | the data and the length of NAME, trained by a recipe (`archive.trainer.recipes`)  |
+| `NAME+objective:METRIC` | the trainings of NAME, valued by another metric (`archive.store.protocol_names`)  |
 | `TASK/long`, `TASK/small`, `TASK/jpeg` | ours with more epochs, on fewer images and briefly, on another edition  |
 """
 
@@ -19,6 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from archive.store.protocol_names import DEFAULT_RECIPE
 
 SMALL_CELLS = {"channels": 8, "cells": 1, "norm_momentum": 0.1, "auxiliary": 0.0, "drop_path": 0.0}
 """Network around a cell that trains in seconds on a CPU. The statistics of its normalisations follow in few steps, and
@@ -57,8 +61,10 @@ class TrainingProtocol:
         augmentation: Augmentation of training images: `none`; `shift`, by up to 4 pixels a side; `shift-flip`, mirrored
             half of the time as well.
         data: Edition of the data: `official`, another edition of the task, or the SHA-256 of a user's file.
-        network: Options of the network around the architecture, by name (`archive.trainer.nn.cells`), as JSON
-            values that must not be changed. A builder has a default for each of its options.
+        network: Options of the network around the architecture, by name (`archive.trainer.nn`), as JSON values that
+            must not be changed. A builder has a default for each of its options.
+        recipe: Name of the recipe. All but the default one follow the other choices as far as they document it; the
+            data are the same.
         inherited_epochs: Largest number of epochs of a network with inherited weights; None: no network inherits.
     """
 
@@ -85,6 +91,7 @@ class TrainingProtocol:
     augmentation: Literal["none", "shift", "shift-flip"] = "none"
     data: str = "official"
     inherited_epochs: int | None = None
+    recipe: str = DEFAULT_RECIPE
     network: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def as_dict(self) -> dict[str, Any]:

@@ -17,9 +17,9 @@ import hashlib
 import math
 from dataclasses import replace
 
+from archive.store.protocol_names import MORPH
 from archive.trainer.protocols.base import TrainingProtocol
 
-SUFFIX = "+morph"
 EPOCHS = 0.2
 """Share of the epochs. The learning rate keeps its peak: with a lower one, chains of networks hardly improve."""
 
@@ -27,7 +27,7 @@ EPOCHS = 0.2
 def extended(protocol: TrainingProtocol) -> TrainingProtocol:
     """Return the `+morph` variant of a protocol."""
     epochs = max(1, math.ceil(EPOCHS * protocol.epochs))
-    return replace(protocol, name=protocol.name + SUFFIX, inherited_epochs=epochs)
+    return replace(protocol, name=protocol.name + MORPH, inherited_epochs=epochs)
 
 
 def seed_of(seed: int, key: str) -> int:

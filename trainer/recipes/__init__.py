@@ -5,6 +5,8 @@
     base, context          what a recipe receives and returns
     curve, checkpoint      reported metrics; the state that a trial resumes from
     run                    runs a recipe in a context
+    registry, machine      recipes by name: built-in ones, those of packages, those of this machine
+    source                 where a recipe comes from, and its import
 
 The default recipe is `archive.trainer.fit.train`; it uses the public context alone. Imports `tasks`, `nn`, `protocols`
 and `storage`. Nothing here loads torch before a recipe runs.

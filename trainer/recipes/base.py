@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from archive.trainer.recipes.context import TrialContext
 
-DEFAULT = "default"
-"""Name of the recipe that trains where a study names none."""
-
 
 class Stop(StrEnum):
     """Reason for which a trial must stop.

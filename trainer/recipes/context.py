@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError, WeightsError
+from archive.store.records import Direction
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS, CheckpointSlot
@@ -58,6 +59,7 @@ class TrialContext:
         seed: Seed of the weights and of the order of the inputs.
         hyperparameters: Training settings of this proposal.
         objective: Name of the metric that is optimised; the task's if None.
+        direction: Whether larger or smaller values of the objective are better; the task's if None.
         epochs: Number of reports after which to stop; None stands for the protocol's epochs.
         precision: `auto`, `float32`, `bf16` or `tf32`, as the trainer was told.
         resources: Devices, threads and limits.
@@ -77,6 +79,7 @@ class TrialContext:
         seed: Seed.
         hyperparameters: Training settings of this proposal.
         objective: Name of the metric that is optimised.
+        direction: `maximise` or `minimise` it.
         epochs: Number of reports after which to stop: those of the protocol, or of a rung of successive halving.
         precision: As requested from the trainer.
         resources: Devices, threads and limits.
@@ -97,6 +100,7 @@ class TrialContext:
         seed: int = 0,
         hyperparameters: Mapping[str, Any] | None = None,
         objective: str | None = None,
+        direction: Direction | None = None,
         epochs: int | None = None,
         precision: str = "auto",
         resources: Resources | None = None,
@@ -118,6 +122,7 @@ class TrialContext:
         self.protocol = protocol or task.protocol(space=architecture.space)
         self.seed, self.hyperparameters, self.precision = seed, dict(hyperparameters or {}), precision
         self.objective = task.objective if objective is None else objective
+        self.direction = direction or task.direction
         self.epochs = self.protocol.epochs if epochs is None else epochs
         if not 1 <= self.epochs <= self.protocol.epochs:
             raise UsageError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from archive.architecture.operations import vocabulary
 from archive.errors import ArchiveError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.store.protocol_names import ProtocolName
 from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
 from archive.trainer.protocols.base import TrainingProtocol
@@ -68,7 +69,9 @@ class Task:
         return self.title or self.name
 
     def protocol(self, name: str | None = None, space: str = "") -> TrainingProtocol:
-        """Return the protocol of this name, or a default; each exists as `NAME+morph` as well.
+        """Return the protocol of this name, or a default.
+
+        Each exists as `NAME+morph`, with each recipe and for each objective as well (`archive.store.protocol_names`).
 
         Args:
             name: Name of the protocol; None: the default.
@@ -81,11 +84,13 @@ class Task:
             if not (self.cells and space and vocabulary(space).cells):
                 return self.protocols[0]
             name = self.cells
-        for protocol in self.protocols:
-            if protocol.name == name:
-                return protocol
-            if protocol.name + inheriting.SUFFIX == name:
-                return inheriting.extended(protocol)
+        parts = ProtocolName.parse(name)
+        # A default that is spelled out would be a second name for one meaning.
+        if str(parts) == name and parts.objective != self.objective:
+            for protocol in self.protocols:
+                if protocol.name == parts.base:
+                    rules = inheriting.extended(protocol) if parts.morph else protocol
+                    return rules if rules.name == name else replace(rules, name=name, recipe=parts.recipe)
         raise UnknownNameError(f"protocol of the task {self.name}", name, [p.name for p in self.protocols])
 
     def search_space(self, name: str | None = None) -> Space:

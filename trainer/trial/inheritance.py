@@ -32,7 +32,10 @@ def with_inherited_weights(archive: Archive, spec: TrialSpec, locations: Sequenc
     """
     if spec.protocol.inherited_epochs is None:
         return spec
-    match = inherited_weights.find_ancestor(archive, spec.architecture, spec.task, spec.protocol, spec.seed, locations)
+    match = inherited_weights.find_ancestor(
+        *(archive, spec.architecture, spec.task, spec.protocol, spec.seed, locations),
+        maximise=(spec.direction or spec.task.direction) == "maximise",
+    )
     if match is None:
         return spec
     weights, record = match

@@ -84,6 +84,7 @@ class _Attempt:
             seed=spec.seed,
             hyperparameters=spec.hyperparameters,
             objective=spec.objective,
+            direction=spec.direction,
             epochs=spec.epochs,
             precision=spec.precision,
             resources=Resources((spec.device,), spec.threads),
@@ -156,6 +157,7 @@ def _result_of(attempt: _Attempt) -> Result:
         # A plain string: to read torch's own class, the daemon would import torch.
         "torch": str(torch.__version__),
         "threads": torch.get_num_threads(),
+        **spec.recipe.record(),
         **outcome.environment,
         "ended": outcome.ended,
     }
@@ -192,8 +194,7 @@ def _trained(attempt: _Attempt) -> tuple[Outcome, TrialContext]:
 
     If inherited weights fail to load, the trial runs again by the specification without them.
     """
-    from archive.trainer.fit.train import fit
-
+    fit = attempt.spec.recipe.load()
     try:
         context = attempt.begin()
         return run_recipe(fit, context), context

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture.graph import Architecture
+from archive.store.records import Direction
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
+from archive.trainer.recipes.registry import DEFAULT_SOURCE
+from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.tasks.base import Task
 from archive.trainer.trial.costs import LatencyOptions
 
@@ -34,7 +37,9 @@ class TrialSpec:
         weights_folder: Location of the trained weights: a folder, or an fsspec URL.
         metadata: Saved with the weights, as JSON values.
         hyperparameters: Training settings of the proposal (`archive.trainer.fit.hyperparameters`).
+        recipe: The recipe, found on this machine.
         objective: Name of the metric that is the result's value; the task's if None.
+        direction: Whether larger or smaller values of it are better; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
         checkpoint_folder: Folder of the checkpoints (`archive.trainer.storage.checkpoints`), shared by all workers
             that may resume the trial; None keeps none.
@@ -58,7 +63,9 @@ class TrialSpec:
     weights_folder: Path | str
     metadata: dict[str, Any] = field(default_factory=dict)
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    recipe: RecipeSource = DEFAULT_SOURCE
     objective: str | None = None
+    direction: Direction | None = None
     proposal: str = ""
     checkpoint_folder: Path | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS

@@ -51,13 +51,13 @@ def run(trainer):
     return lambda **options: trainer(**{"idle_seconds": 0.3, **options}).run()
 
 
-def propose(archive, architectures, task="diabetes", protocol=None, name="study"):
+def propose(archive, architectures, task="diabetes", protocol=None, name="study", **changes):
     """A study with a proposal for each of these networks."""
     known = registry.get(task)
     study = Study(
         name, task, protocol or known.protocol().name, "mlp", known.objective, known.direction, budget=100, seed=3
     )
-    archive.studies.create(study)
+    archive.studies.create(dataclasses.replace(study, **changes))
     agent = archive.proposals.register_agent("random", {}, "1")
     return archive.proposals.create(name, agent, [Suggestion(each) for each in architectures])
 
@@ -179,6 +179,48 @@ def test_unknown_task_or_protocol_fails_with_the_reason(archive, run):
     (proposal,) = archive.proposals.list("study")
     assert proposal.state is State.FAILED
     assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
+
+
+def recipe(trainer, name="mine", target="tests.support.recipes:depth"):
+    """Give the machine of a trainer a recipe."""
+    trainer.paths.home.mkdir(exist_ok=True)
+    path = trainer.paths.home / "recipes.toml"
+    path.touch(0o600)
+    path.write_text(f'[{name}]\nfit = "{target}"\n')
+    return trainer
+
+
+def test_a_study_is_trained_by_its_recipe_for_its_objective(archive, trainer):
+    protocol = "diabetes/1+recipe:mine+objective:depth"
+    propose(archive, NETS[:1], protocol=protocol, objective="depth", direction="maximise")
+    assert recipe(trainer(idle_seconds=0.3)).run().complete == 1
+    (evaluation,) = archive.studies.evaluations("study")
+    depth = float(NETS[0].depth)
+    assert (evaluation.protocol, evaluation.value) == (protocol, depth)
+    assert evaluation.metrics == {"depth": depth, "epochs/2": evaluation.epochs / 2, "valid_mse": 0.5}
+    assert evaluation.curve["epochs/2"] == [epoch / 2 for epoch in evaluation.curve["epoch"]]
+    rows = archive.query(
+        "MATCH (e:Evaluation)-[:ON]->(t:Task) WHERE e.`metric_epochs/2` > 1 RETURN t.protocol, e.environment"
+    ).rows
+    assert len(rows) == 1 and '"recipe": "mine"' in rows[0][1] and '"by": "depth"' in rows[0][1]
+    # Nothing of it answers the default recipe, and the other way round.
+    network = [Suggestion(NETS[0])]
+    asked = dataclasses.replace(archive.studies.get("study"), name="new")
+    assert archive.answers.known(asked, network)[0].value == depth
+    assert archive.answers.known(dataclasses.replace(asked, protocol="diabetes/1"), network) == [None]
+
+
+@pytest.mark.parametrize(("allowed", "reason"), [(None, "is not on this machine"), (("default",), "may not run here")])
+def test_a_recipe_that_may_not_run_here_is_left_to_others(archive, trainer, tmp_path, allowed, reason):
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:mine")
+    first = trainer(once=True, recipes=allowed)
+    if allowed:
+        recipe(first)
+    assert first.run().failed == 1
+    (proposal,) = archive.proposals.list("study")
+    assert (proposal.state, proposal.attempts) == (State.WAITING, 1)
+    assert proposal.reason.startswith(f"the recipe 'mine' {reason}")
+    assert recipe(trainer(once=True)).run().complete == 1
 
 
 def test_task_with_an_unknown_error_fails_its_own_proposals(archive, monkeypatch, caplog, run):

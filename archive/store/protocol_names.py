@@ -1,0 +1,75 @@
+"""Names of protocols with their variants: `digits/1+morph+recipe:resnet-sgd+objective:valid_loss`.
+
+A protocol's name is everything that a value depends on beside task, architecture and seed: values are comparable within
+one task and one such name. Each part is left out where it is the default, so that there is one name for one meaning.
+
+    +morph               networks inherit weights (`archive.trainer.protocols.morph`)
+    +recipe:NAME         they are trained by another recipe than the default one (`archive.trainer.recipes`)
+    +objective:METRIC    the value is another metric of the trained network than the task's own
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from archive.errors import UsageError
+
+MORPH, RECIPE, OBJECTIVE = "+morph", "+recipe:", "+objective:"
+
+DEFAULT_RECIPE = "default"
+
+_WORD = r"[A-Za-z0-9][A-Za-z0-9_./@-]{0,63}"
+_NAME = re.compile(
+    rf"(?P<base>.+?)(?P<morph>{re.escape(MORPH)})?(?:{re.escape(RECIPE)}(?P<recipe>{_WORD}))?"
+    rf"(?:{re.escape(OBJECTIVE)}(?P<objective>{_WORD}))?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolName:
+    """A protocol's name in its parts; `str` puts them together.
+
+    Attributes:
+        base: Name of the task's own protocol.
+        morph: Whether networks inherit weights.
+        recipe: Name of the recipe.
+        objective: Metric that is the value; None stands for the task's own.
+    """
+
+    base: str
+    morph: bool = False
+    recipe: str = DEFAULT_RECIPE
+    objective: str | None = None
+
+    @classmethod
+    def parse(cls, name: str) -> ProtocolName:
+        """Return the parts of a name; a name of another form is a base as a whole."""
+        found = _NAME.fullmatch(name)
+        if found is None:
+            return cls(name)
+        return cls(found["base"], found["morph"] is not None, found["recipe"] or DEFAULT_RECIPE, found["objective"])
+
+    def __str__(self) -> str:
+        """Return the name."""
+        recipe = "" if self.recipe == DEFAULT_RECIPE else RECIPE + self.recipe
+        objective = "" if self.objective is None else OBJECTIVE + self.objective
+        return f"{self.base}{MORPH if self.morph else ''}{recipe}{objective}"
+
+
+def check_word(kind: str, name: str) -> str:
+    """Return the name of a recipe or a metric, if it can stand in the name of a protocol.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    if not re.fullmatch(_WORD, name):
+        raise UsageError(f"the name of a {kind} must be 1 to 64 letters, digits or ._/@-, got {name!r}")
+    return name
+
+
+def without_objective(protocol: str) -> str:
+    """Return the name of a protocol without its objective: trainings under both are the same."""
+    found = ProtocolName.parse(protocol)
+    return protocol if found.objective is None else protocol.removesuffix(OBJECTIVE + found.objective)

@@ -1,0 +1,154 @@
+"""Recipes by name: what is on this machine, what may run here, and that the database chooses nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from archive.errors import SettingsError, UnknownNameError
+from archive.trainer.recipes import registry
+from archive.trainer.recipes.registry import RecipeAccess
+from archive.trainer.recipes.source import RecipeSource
+from tests.support import recipes
+
+MINE = '[mine]\nfit = "tests.support.recipes:depth"\n'
+
+
+@pytest.fixture
+def home(tmp_path):
+    """Writes the recipes of a machine, and returns its folder."""
+
+    def home(text):
+        path = tmp_path / "recipes.toml"
+        path.write_text(text)
+        path.chmod(0o600)
+        return tmp_path
+
+    return home
+
+
+def test_a_machine_has_the_built_in_recipe(tmp_path):
+    access = RecipeAccess(tmp_path)
+    assert access.find("default").target == "archive.trainer.fit.train:fit"
+    access.check()
+
+
+def test_listing_and_finding_recipes_imports_none(home):
+    code = (
+        "import sys; from pathlib import Path; from archive.trainer.recipes.registry import RecipeAccess;"
+        f"assert RecipeAccess(Path({str(home(MINE))!r})).find('mine').target == 'tests.support.recipes:depth';"
+        "assert not {'torch', 'tests.support.recipes', 'archive.trainer.fit'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_recipe_of_the_machine_is_a_function_of_a_module(home):
+    source = RecipeAccess(home(MINE)).find("mine")
+    assert source.load() is recipes.depth
+    assert source.record() == {"recipe": "mine", "recipe_version": "recipes.toml"}
+    assert RecipeAccess(home(MINE)).find("default").record() == {}
+
+
+def test_a_recipe_of_the_machine_is_a_function_of_a_file(home, monkeypatch):
+    folder = home('[own]\nfit = "deep/own_training.py:fit"\n') / "deep"
+    folder.mkdir()
+    folder.joinpath("beside_it.py").write_text("VALUE = 0.25\n")
+    folder.joinpath("own_training.py").write_text(
+        "from beside_it import VALUE\n\ndef fit(trial):\n    return {'valid_mse': VALUE}\n"
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    source = RecipeAccess(folder.parent).find("own")
+    assert source.load()(None) == {"valid_mse": 0.25}
+    before = source.record()["recipe_version"]
+    assert before.startswith("sha256:")
+    folder.joinpath("own_training.py").write_text("def fit(trial): ...\n")
+    assert source.record()["recipe_version"] not in (before, "recipes.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gone", "the recipe 'gone' is not on this machine: install its package, or name it in recipes.toml"),
+        ("os:system", "the recipe 'os:system' is not on this machine"),
+        ("tests.support.recipes:depth", "is not on this machine"),
+        ("/etc/passwd", "is not on this machine"),
+    ],
+)
+def test_what_is_not_on_this_machine_is_left_to_others(tmp_path, name, reason):
+    with pytest.raises(SettingsError, match=reason):
+        RecipeAccess(tmp_path).find(name)
+
+
+def test_a_trainer_may_allow_some_recipes_only(home):
+    access = RecipeAccess(home(MINE), ("mine",))
+    access.check()
+    assert access.find("mine")
+    with pytest.raises(SettingsError, match="'default' may not run here: start the trainer with --recipes default"):
+        access.find("default")
+    with pytest.raises(UnknownNameError, match="unknown recipe 'mien': did you mean mine"):
+        RecipeAccess(home(MINE), ("mien",)).check()
+
+
+def test_packages_add_recipes_and_take_over_none(monkeypatch, home):
+    points = [
+        EntryPoint("sgd/2", "some_package.training:fit", "archive.recipes"),
+        EntryPoint("default", "some_package.training:fit", "archive.recipes"),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "archive.recipes" else [])
+    sources = RecipeAccess(home("")).sources
+    assert list(sources) == ["default", "sgd/2"]
+    assert sources["sgd/2"] == RecipeSource("sgd/2", "some_package.training:fit", "a package")
+    assert sources["default"].origin == "built-in"
+    with pytest.raises(SettingsError, match=r"'sgd/2' in .*recipes.toml is that of a package: choose another name"):
+        RecipeAccess(home('["sgd/2"]\nfit = "a:b"')).check()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[mine", r"cannot read .*recipes\.toml: Expected"),
+        ("mine = 3", r"the recipe 'mine' in .*recipes\.toml must have the one entry fit"),
+        ("[mine]\n", "must have the one entry fit"),
+        ('[mine]\nfit = "a:b"\nfat = 1', "must have the one entry fit"),
+        ("[mine]\nfit = 3", "must have fit = 'module:function' or 'file.py:function', got 3"),
+        ('[mine]\nfit = "module"', "must have fit = .* got 'module'"),
+        ('["a b"]\nfit = "a:b"', "the name of a recipe must be .* got 'a b'"),
+        ('[default]\nfit = "a:b"', "'default' in .* is that of built-in: choose another name"),
+    ],
+)
+def test_a_faulty_file_is_refused_at_the_start(home, text, reason):
+    with pytest.raises(SettingsError, match=reason):
+        RecipeAccess(home(text)).check()
+
+
+def test_a_file_that_others_may_write_is_refused(home):
+    folder = home(MINE)
+    os.chmod(folder / "recipes.toml", 0o620)
+    with pytest.raises(SettingsError, match=r"other users may write to .*recipes\.toml.*: run chmod 600"):
+        RecipeAccess(folder).find("mine")
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("no_such_package.training:fit", r"cannot be loaded \(no_such_package.*\): ModuleNotFoundError"),
+        ("tests.support.recipes:gone", "cannot be loaded .*: AttributeError"),
+        ("tests.support.recipes:NO_FUNCTION", "must be a function of a TrialContext, got a int"),
+        ("/no/such/file.py:fit", "cannot be loaded .*: ModuleNotFoundError"),
+    ],
+)
+def test_what_is_no_recipe_is_refused(target, reason, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(SettingsError, match=reason):
+        RecipeSource("mine", target).load()
+
+
+def test_a_file_with_the_name_of_another_module_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "json.py").write_text("def fit(trial): ...\n")
+    with pytest.raises(SettingsError, match="a module 'json' exists already, give it another name"):
+        RecipeSource("mine", f"{tmp_path}/json.py:fit").load()

@@ -1,0 +1,96 @@
+"""Recipes of this machine by name, and which of them trials may run.
+
+    default                         the loop of `archive.trainer.fit`
+    entry points of the group       recipes of installed packages:   resnet-sgd = "some_package.training:fit"
+      `archive.recipes`
+    HOME/recipes.toml               recipes of this machine (`archive.trainer.recipes.machine`)
+
+The name of a recipe comes from the database, where every writer of the archive could choose it. It is only looked up
+here: nothing that the database holds is imported or started. `archive trainer --recipes` narrows the choice further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import MappingProxyType
+
+from archive.errors import SettingsError, UnknownNameError
+from archive.store.protocol_names import DEFAULT_RECIPE
+from archive.trainer.recipes import machine
+from archive.trainer.recipes.source import RecipeSource
+
+GROUP = "archive.recipes"
+
+DEFAULT_SOURCE = RecipeSource(DEFAULT_RECIPE, "archive.trainer.fit.train:fit")
+BUILT_IN: Mapping[str, RecipeSource] = MappingProxyType({DEFAULT_RECIPE: DEFAULT_SOURCE})
+
+
+@dataclass(frozen=True)
+class RecipeAccess:
+    """The recipes that trials of a trainer may run.
+
+    Attributes:
+        home: Folder of the archive on this machine, with `recipes.toml`.
+        allowed: Names of the recipes that may run; None allows all that are on this machine.
+    """
+
+    home: Path
+    allowed: tuple[str, ...] | None = None
+
+    @cached_property
+    def sources(self) -> Mapping[str, RecipeSource]:
+        """Recipes of this machine by name: built-in ones, those of packages, those of `recipes.toml`.
+
+        Raises:
+            SettingsError: `recipes.toml` cannot be used.
+        """
+        found = dict(BUILT_IN)
+        # A package cannot take over a built-in name, nor a file that of a package: studies keep their meaning.
+        for source in (*_installed(), *machine.read(self.home)):
+            if source.name in found and source.origin == machine.FILE:
+                raise SettingsError(
+                    f"the recipe {source.name!r} in {self.home / machine.FILE} is that of {found[source.name].origin}: "
+                    "choose another name"
+                )
+            found.setdefault(source.name, source)
+        return MappingProxyType(dict(sorted(found.items())))
+
+    def check(self) -> None:
+        """Check that `recipes.toml` can be read, and that all allowed recipes are on this machine.
+
+        Raises:
+            UnknownNameError: One is not.
+            SettingsError: `recipes.toml` cannot be used.
+        """
+        sources = self.sources
+        for name in self.allowed or ():
+            if name not in sources:
+                raise UnknownNameError("recipe", name, sources)
+
+    def find(self, name: str) -> RecipeSource:
+        """Return a recipe by the name that a study gives.
+
+        Raises:
+            SettingsError: It is not on this machine, or may not run here; another trainer may have it.
+        """
+        if self.allowed is not None and name not in self.allowed:
+            raise SettingsError(f"the recipe {name!r} may not run here: start the trainer with --recipes {name}")
+        if name not in self.sources:
+            raise SettingsError(
+                f"the recipe {name!r} is not on this machine: install its package, or name it in {machine.FILE} of the "
+                "trainer's home"
+            )
+        return self.sources[name]
+
+
+def _installed() -> Iterable[RecipeSource]:
+    for point in entry_points(group=GROUP):
+        yield RecipeSource(point.name, point.value, _package(point))
+
+
+def _package(point: EntryPoint) -> str:
+    return "a package" if point.dist is None else f"{point.dist.name} {point.dist.version}"

@@ -1,0 +1,89 @@
+"""Where a recipe comes from: a built-in one, a package, or this machine's `recipes.toml`.
+
+The daemon finds the source of a recipe by its name; only the process of a trial imports it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from archive.errors import SettingsError
+from archive.store.protocol_names import DEFAULT_RECIPE
+from archive.trainer.recipes.base import Fit
+
+FILE_SUFFIX = ".py"
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeSource:
+    """A recipe on this machine.
+
+    Attributes:
+        name: Its name in studies.
+        target: `module:function`, or `/path/of/file.py:function`.
+        origin: `built-in`, the package with its version, or `recipes.toml`.
+    """
+
+    name: str
+    target: str
+    origin: str = "built-in"
+
+    def load(self) -> Fit:
+        """Import the recipe, and return its function.
+
+        Raises:
+            SettingsError: It cannot be imported, or is no function.
+        """
+        module, _, attribute = self.target.rpartition(":")
+        try:
+            found: Any = _imported(module)
+            for name in attribute.split("."):
+                found = getattr(found, name)
+        except SettingsError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise SettingsError(f"the recipe {self.name!r} cannot be loaded ({self.target}): {reason}") from error
+        if not callable(found):
+            raise SettingsError(
+                f"the recipe {self.name!r} must be a function of a TrialContext, got a {type(found).__name__}"
+            )
+        fit: Fit = found
+        return fit
+
+    def record(self) -> dict[str, str]:
+        """Return what an evaluation records of the recipe: nothing of the default one."""
+        if self.name == DEFAULT_RECIPE:
+            return {}
+        return {"recipe": self.name, "recipe_version": self._version()}
+
+    def _version(self) -> str:
+        file = self.target.rpartition(":")[0]
+        if not file.endswith(FILE_SUFFIX):
+            return self.origin
+        try:
+            # The content itself is private to the machine.
+            return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()[:16]}"
+        except OSError:
+            return self.origin
+
+
+def _imported(module: str) -> Any:
+    """Return a module by its name or its file.
+
+    A file is imported by its name, with its folder first on the path, so that it may import the files beside it, and
+    its own child processes find it again.
+    """
+    if not module.endswith(FILE_SUFFIX):
+        return import_module(module)
+    file = Path(module)
+    sys.path.insert(0, str(file.parent))
+    found = import_module(file.stem)
+    if found.__file__ is None or not file.samefile(found.__file__):
+        raise SettingsError(f"{file} cannot be imported: a module {file.stem!r} exists already, give it another name")
+    return found
