@@ -1,4 +1,4 @@
-"""Parameters that commands share: counts, durations with units, options with old spellings, the archive's settings."""
+"""Parameters that commands share: counts, durations, sizes, options with old spellings, the settings of the archive."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import click
 
 if TYPE_CHECKING:
     SecondsType = click.ParamType[float]
+    SizeType = click.ParamType[int]
 else:
     # Generic from click 8.4 on.
-    SecondsType = click.ParamType
+    SecondsType = SizeType = click.ParamType
 
 UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 """Units of a duration, in seconds."""
@@ -71,6 +72,29 @@ class Duration(SecondsType):
         if not re.fullmatch(rf"(?:{_PART}\s*)+", text.strip()):
             return None
         return sum(float(number) * UNIT_SECONDS[unit] for number, unit in re.findall(_PART, text))
+
+
+class Size(SizeType):
+    """A size on disk: `500MB`, `20GB`, `4GiB`, or a plain number of bytes. Gives bytes."""
+
+    name = "size"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return SIZE."""
+        return "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the bytes of a size.
+
+        Raises:
+            BadParameter: The text is no size.
+        """
+        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKMGT]i?)?B?\s*", str(value))
+        if found is None:
+            self.fail(f"{value!r} is no size: write 500MB, 20GB or 4GiB (a plain number counts bytes)", param, ctx)
+        base = 1024 if (found[2] or "").endswith("i") else 1000
+        power = " KMGT".index((found[2] or " ")[0].upper())
+        return round(float(found[1]) * float(base**power))
 
 
 class AliasedOption(click.Option):

@@ -15,7 +15,7 @@ from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.observers import created, observe_option
-from archive.cli.parameters import Count, Duration
+from archive.cli.parameters import Count, Duration, Size
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
 from archive.errors import StoreUnavailableError, UsageError
 
@@ -69,6 +69,28 @@ def trainer() -> None:
     type=Duration(open_minimum=True),
     default="30min",
     help="End a trial that has reported no progress for this long.",
+)
+@click.option(
+    "--trial-timeout",
+    "trial_seconds",
+    type=Duration(open_minimum=True),
+    show_default="none",
+    help="End a trial that takes longer than this; its proposal fails.",
+)
+@click.option(
+    "--scratch-limit",
+    "scratch_bytes",
+    type=Size(),
+    default="20GB",
+    help="End a trial whose temporary files take more than this; its proposal fails. A SIZE is 500MB, 20GB or 4GiB.",
+)
+@click.option(
+    "--scratch-folder",
+    "scratch",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    show_default="TMPDIR",
+    help="Folder of the temporary files of trials, which are deleted after each trial.",
 )
 @click.option(
     "--scale",

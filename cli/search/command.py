@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -11,7 +12,7 @@ from archive import __version__
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.observers import created, observe_option
-from archive.cli.parameters import Count
+from archive.cli.parameters import Count, Duration
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
 from archive.cli.search.report import evaluated
@@ -21,6 +22,8 @@ from archive.errors import SearchError, UsageError
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
+    from archive.cli.search.local_trainers import LocalTrainers
+    from archive.settings import Settings
     from archive.store.records import Direction, Study
     from archive.store.snapshots import Snapshot
 
@@ -96,6 +99,13 @@ TABLE_PAUSE = 0.01
 @click.option(
     "--device", metavar="DEVICE", show_default="auto", help="Device of the local trainers: cpu, cuda, cuda:1 …"
 )
+@click.option(
+    "--trial-timeout",
+    "trial_seconds",
+    type=Duration(open_minimum=True),
+    show_default="none",
+    help="The local trainers end a trial that takes longer than this; its proposal fails.",
+)
 @observe_option
 @click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
 @click.option(
@@ -128,6 +138,7 @@ def search(
     warm_start: str | None,
     trainers: int,
     device: str | None,
+    trial_seconds: float | None,
     observe: tuple[str, ...],
     seed: int | None,
     rungs: str | None,
@@ -150,6 +161,7 @@ def search(
     continue are pruned, and count as evaluations.
     """
     from archive.agents.study_setup import open_study
+    from archive.cli.search.local_trainers import LocalTrainers
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.recipes.registry import RecipeAccess
     from archive.trainer.tasks import registry
@@ -182,7 +194,8 @@ def search(
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)
         else:
-            last = _search(ctx, archive, study, request, trainers, batch or max(1, trainers), device, retrain, observe)
+            start = partial(LocalTrainers, device=device, trial_seconds=trial_seconds, observe=observe)
+            last = _search(ctx, archive, study, request, start, trainers, batch or max(1, trainers), retrain)
         reason = report.nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:
             print_message(reason)
@@ -216,17 +229,15 @@ def _search(
     archive: Archive,
     study: Study,
     request: SearchRequest,
+    start: Callable[[int, str, Settings], LocalTrainers],
     trainers: int,
     batch: int,
-    device: str | None,
     retrain: bool,
-    observe: Sequence[str],
 ) -> Snapshot:
     """Run the search with its trainers and its view, and return the last snapshot."""
     from archive.agents import loop
     from archive.cli.search.interruption import Interruption
     from archive.cli.search.live import LiveView
-    from archive.cli.search.local_trainers import LocalTrainers
     from archive.cli.search.waiting import ClaimWatch
     from archive.store.records import State
     from archive.trainer.tasks.tabular import TabularProtocol
@@ -238,9 +249,8 @@ def _search(
     warm = len(history.observations) - evaluations
     _announce(study, evaluations, warm)
     _announce_sources(history.sources, agent)
-    settings = archive.connection.settings
     finished = evaluations >= study.budget and not pending
-    local = LocalTrainers(0 if finished else trainers, study.name, settings, device=device, observe=observe)
+    local = start(0 if finished else trainers, study.name, archive.connection.settings)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     claims = ClaimWatch(

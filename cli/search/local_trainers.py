@@ -35,6 +35,7 @@ class LocalTrainers:
         study: Study that they serve.
         settings: Settings of the archive; logs go to `home/logs/trainers`.
         device: Device of the trainings; None lets the trainers choose.
+        trial_seconds: Time limit of a trial; None for no limit.
         observe: Observers of the trials, as `--observe` takes them.
     """
 
@@ -45,9 +46,11 @@ class LocalTrainers:
         settings: Settings,
         *,
         device: str | None = None,
+        trial_seconds: float | None = None,
         observe: Sequence[str] = (),
     ) -> None:
         self.study, self.settings, self.device, self.observe = study, settings, device, observe
+        self.trial_seconds = trial_seconds
         self.logs = trainer_logs(settings.home)
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self.deaths = 0
@@ -104,6 +107,8 @@ class LocalTrainers:
         command += ["trainer", "--study", self.study, "--parent", str(os.getpid())]
         if self.device:
             command += ["--device", self.device]
+        if self.trial_seconds is not None:
+            command += ["--trial-timeout", f"{self.trial_seconds}"]
         if self.observe:
             command += ["--grace", f"{OBSERVED_SECONDS:g}s"]
         for observer in self.observe:

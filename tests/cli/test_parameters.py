@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from archive.cli.parameters import AliasedOption, Count, Duration
+from archive.cli.parameters import AliasedOption, Count, Duration, Size
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,17 @@ def test_help_names_values_and_defaults_as_they_are_typed():
     lines = [" ".join(line.split()) for line in CliRunner().invoke(probe, ["--help"]).output.splitlines()]
     assert "--many N [default: 3; x>=1]" in lines
     assert "--idle TIME [default: 2h]" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("500", 500), ("0.5MB", 500_000), ("20GB", 20 * 10**9), ("4GiB", 4 << 30), ("1k", 1000), ("2 TB", 2 * 10**12)],
+)
+def test_sizes_have_units(text, size):
+    assert Size().convert(text, None, None) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "5 apples", "-1", "1PB", "1ib", "nan"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(click.BadParameter, match="is no size: write 500MB, 20GB or 4GiB"):
+        Size().convert(text, None, None)

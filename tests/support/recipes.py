@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
+from archive.trainer.trial import frames
 
 
 def depth(trial: TrialContext) -> FitResult:
@@ -15,3 +26,161 @@ def depth(trial: TrialContext) -> FitResult:
 
 
 NO_FUNCTION = 3
+
+
+def raises(trial: TrialContext) -> None:
+    raise ValueError("no such column")
+
+
+def raises_at_length(trial: TrialContext) -> None:
+    raise ValueError("x" * 1_000_000)
+
+
+def leaves(trial: TrialContext) -> None:
+    sys.exit(3)
+
+
+def dies(trial: TrialContext) -> None:
+    os._exit(7)
+
+
+def finds_the_disk_full(trial: TrialContext) -> None:
+    Path("/dev/full").write_text("x")
+
+
+def diverges(trial: TrialContext) -> None:
+    trial.report(1, {"loss": float("inf")})
+
+
+def reports_text(trial: TrialContext) -> None:
+    trial.report(1, {"loss": "small"})
+
+
+def reports_from_a_fork(trial: TrialContext) -> FitResult:
+    pid = os.fork()
+    # Both go on: the child fails when it reports, and cannot end the trial in its parent's name.
+    if pid == 0:
+        trial.report(1, {"valid_mse": 0.0})
+    os.waitpid(pid, 0)
+    trial.report(1, {"valid_mse": 1.0})
+    return FitResult()
+
+
+def returns_a_list(trial: TrialContext) -> list[float]:
+    return [1.0]
+
+
+def hangs(trial: TrialContext) -> None:
+    trial.report(1, {"valid_mse": 1.0})
+    time.sleep(600)
+
+
+def hangs_in_native_code(trial: TrialContext) -> None:
+    """Keep the interpreter's lock, so that no thread of the process runs any more."""
+    ctypes.PyDLL(None).sleep(600)
+
+
+def babbles(trial: TrialContext) -> None:
+    """Write what is no message into the pipe."""
+    _to_the_pipe(b"\0\0\0\4junk")
+
+
+def stammers(trial: TrialContext) -> None:
+    """Begin a message, and never end it."""
+    _to_the_pipe(frames._HEADER.pack(frames._MAGIC, 1000) + b"{")
+
+
+def boasts(trial: TrialContext) -> None:
+    """Announce a message that would fill the memory."""
+    _to_the_pipe(frames._HEADER.pack(frames._MAGIC, 2**32 - 1))
+
+
+def _to_the_pipe(content: bytes) -> None:
+    for entry in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{entry}").startswith("socket:"):
+                os.write(int(entry), content)
+    time.sleep(600)
+
+
+def closes_everything(trial: TrialContext) -> None:
+    os.closerange(3, 256)
+    time.sleep(600)
+
+
+def dies_while_its_child_holds_the_pipe(trial: TrialContext) -> None:
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(7)
+
+
+def prints(trial: TrialContext) -> dict[str, float]:
+    """Write what is no message to the standard streams, from Python, native code and a program."""
+    print('{"kind": "TrialFailed"}')
+    os.write(1, bytes(range(256)))
+    os.write(2, b"native\n")
+    subprocess.run(["echo", "a program"], check=True)
+    return {"valid_mse": 1.0}
+
+
+def litters(trial: TrialContext) -> dict[str, float]:
+    """Leave files where a recipe may put them."""
+    Path("here.txt").write_text("x")
+    os.close(tempfile.mkstemp()[0])
+    trial.scratch.joinpath("there.txt").write_text("x")
+    closed = trial.scratch / "closed"
+    closed.mkdir()
+    closed.joinpath("file").write_text("x")
+    closed.chmod(0)
+    return {"valid_mse": float(len(list(trial.scratch.iterdir())))}
+
+
+def fills_the_disk(trial: TrialContext) -> None:
+    with open("large", "wb") as file:
+        while True:
+            file.write(bytes(1 << 20))
+            file.flush()
+            time.sleep(0.02)
+
+
+def loads_data_in_workers(trial: TrialContext) -> dict[str, float]:
+    import torch
+
+    loader = torch.utils.data.DataLoader(torch.arange(8.0), batch_size=2, num_workers=2)
+    return {"valid_mse": float(sum(batch.sum() for batch in loader))}
+
+
+def family(trial: TrialContext) -> None:
+    """Start processes in all ways, note their ids, and end as the hyperparameter says."""
+    shell = subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"])
+    session = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    forked = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,))
+    forked.start()
+    daemon = subprocess.run([sys.executable, "-c", DAEMON], check=True, capture_output=True, text=True)
+    pids = [os.getpid(), shell.pid, session.pid, forked.pid, int(daemon.stdout)]
+    Path(trial.hyperparameters["note"]).write_text(" ".join(map(str, pids)))
+    end = trial.hyperparameters["end"]
+    if end == "raises":
+        raise ValueError("the end")
+    if end == "dies":
+        os._exit(7)
+    if end == "hangs":
+        time.sleep(600)
+    trial.report(1, {"valid_mse": 1.0})
+
+
+DAEMON = """
+import os, sys, time
+read, write = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.environ.clear()
+        os.write(write, str(os.getpid()).encode())
+        for descriptor in (0, 1, 2):
+            os.close(descriptor)
+        time.sleep(600)
+    os._exit(0)
+os.wait()
+print(os.read(read, 99).decode())
+"""

@@ -46,8 +46,9 @@ def _start(job: TrialSpec) -> tuple[float, float]:
     began = time.perf_counter()
     trial = TrialProcess(job)
     try:
-        trial.connection.poll(None)
-        message = trial.messages()[0]
+        while not (messages := trial.messages()):
+            trial.connection.poll(1.0)
+        message = messages[0]
         if not isinstance(message, EpochReport):
             raise TrainingError(f"the benchmark's trial ended early: {message}")
         return time.perf_counter() - began, message.metrics["seconds"]

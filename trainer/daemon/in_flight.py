@@ -14,6 +14,8 @@ from archive.errors import TrainingError
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion, Failure, Report
 from archive.store.records import Claim, Result
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.scratch import ScratchFolder
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.messages import Message, TrialFailed, TrialFinished, TrialInterrupted
 
@@ -38,8 +40,8 @@ class TrialHandle(Protocol):
     def interrupt(self) -> None:
         """Ask it to save a checkpoint and to end with `TrialInterrupted`."""
 
-    def abandon(self, reason: str) -> TrialFailed:
-        """Kill a hung trial, and return the failure to record."""
+    def abandon(self, reason: str, *, retry: bool = True) -> TrialFailed:
+        """Kill a trial, and return the failure to record."""
 
     def kill(self) -> None:
         """End it in whatever state it is."""
@@ -75,9 +77,9 @@ class DelayedResult:
         """End without a result; there is nothing to save."""
         self._interrupted = True
 
-    def abandon(self, reason: str) -> TrialFailed:
+    def abandon(self, reason: str, *, retry: bool = True) -> TrialFailed:
         """Return the failure."""
-        return TrialFailed(reason, retry=True)
+        return TrialFailed(reason, retry=retry)
 
     def kill(self) -> None:
         """Do nothing: there is no process."""
@@ -125,6 +127,7 @@ class InFlight:
         unreported: Whether the store lacks a part of the curve.
         renewed: Time of the last renewal of the lease, by `time.monotonic`.
         began: Time at which the work began here.
+        scratch: Folder of its temporary files.
     """
 
     claim: Claim
@@ -133,6 +136,7 @@ class InFlight:
     unreported: bool = False
     renewed: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
+    scratch: ScratchFolder | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -140,9 +144,9 @@ class InFlight:
         return self.claim.id, self.claim.token
 
     @property
-    def pipe(self) -> Connection | None:
-        """Pipe that is ready to read when the trial has sent a message."""
-        return getattr(self.trial, "connection", None)
+    def waitable(self) -> list[Connection | int]:
+        """What becomes ready when there is news of the trial."""
+        return getattr(self.trial, "waitable", [])
 
     @property
     def due(self) -> float | None:
@@ -163,6 +167,16 @@ class InFlight:
         pause = REPORT_SECONDS if self.unreported else lease_seconds / 3
         return time.monotonic() - self.renewed > pause
 
+    def excess(self, options: TrainerOptions) -> str | None:
+        """Return which limit the trial has exceeded, as a reason to kill it; None if it keeps to all."""
+        limit = options.trial_seconds
+        if limit is not None and self.due is None and time.monotonic() - self.began > limit:
+            return f"the trial took longer than its limit of {limit:g} s (--trial-timeout)"
+        most = options.scratch_bytes
+        if most is not None and self.scratch is not None and (used := self.scratch.measure()) > most:
+            return f"the trial's temporary files took {used} bytes, more than its limit of {most} (--scratch-limit)"
+        return None
+
     def report(self, lease_seconds: float) -> Report:
         """Return a report for immediate delivery, with the curve if it has grown; it renews the lease."""
         curve = self.curve if self.unreported else None
@@ -174,7 +188,7 @@ def wait(in_flight: Sequence[InFlight], deadline: float) -> None:
     """Wait for a message of any trial, or until a deadline by `time.monotonic`."""
     moments = [deadline, *(each.due for each in in_flight if each.due is not None)]
     seconds = max(0.0, min(moments) - time.monotonic())
-    if pipes := [each.pipe for each in in_flight if each.pipe is not None]:
-        connection.wait(pipes, seconds)
+    if waitable := [one for each in in_flight for one in each.waitable]:
+        connection.wait(waitable, seconds)
     else:
         time.sleep(seconds)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from archive.trainer.recipes.checkpoint import CHECKPOINT_SECONDS
 
+SCRATCH_BYTES = 20 * 10**9
+
 
 @dataclass(frozen=True)
 class TrainerOptions:
@@ -20,6 +22,10 @@ class TrainerOptions:
         poll_seconds: Longest pause between two claims while the queue is empty.
         lease_seconds: Duration of a lease without a report or a heartbeat.
         stall_seconds: Silence after which a trial counts as hung and is killed.
+        trial_seconds: Time after which a trial is killed, and its proposal fails; None for no limit.
+        scratch_bytes: Space of temporary files after which a trial is killed, and its proposal fails; None for no
+            limit.
+        scratch: Folder of the temporary files of trials; None stands for the system's temporary folder.
         checkpoint_seconds: Time between two checkpoints of a trial: the most training that a kill loses.
         precision: Training precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         latency_seconds: Longest time for measuring the latency of a trained network (`archive.trainer.trial.costs`); 0
@@ -46,6 +52,9 @@ class TrainerOptions:
     poll_seconds: float = 0.25
     lease_seconds: float = 15.0
     stall_seconds: float = 1800.0
+    trial_seconds: float | None = None
+    scratch_bytes: int | None = SCRATCH_BYTES
+    scratch: str | os.PathLike[str] | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     precision: str = "auto"
     latency_seconds: float = 0.5

@@ -3,6 +3,7 @@
     HOME/weights/        trained weights of finished trials, unless they are kept elsewhere
     HOME/checkpoints/    checkpoints of unfinished trials, for the attempts that resume them
     HOME/logs/           output of each trial
+    TMPDIR/…             temporary files of running trials (`archive.trainer.daemon.scratch`)
     HOME/outbox/         undelivered results (`archive.trainer.daemon.result_spool`)
 
 Daemons with the same home resume each other's trials.
@@ -23,6 +24,7 @@ from archive.queue import successive_halving
 from archive.store.records import Claim, Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
+from archive.trainer.daemon.scratch import ScratchFolders
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
@@ -61,6 +63,7 @@ class TrainerPaths:
         device: Device in torch's notation; as requested until `find_device` resolves it.
         access: Files of users that may be opened for studies.
         recipes: Recipes that trials may run.
+        scratch: Folders of temporary files.
     """
 
     def __init__(self, home: Path, options: TrainerOptions, weights: Path | str | None = None) -> None:
@@ -70,6 +73,7 @@ class TrainerPaths:
         self.access = FileAccess.of(home, options.data_folders)
         self.recipes = RecipeAccess(home, options.recipes)
         self.readable = (self.weights, home / "weights", *options.weights_from)
+        self.scratch = ScratchFolders(None if options.scratch is None else Path(options.scratch))
         self._options = options
         self._discarded: set[tuple[str, str]] = set()
         self._swept_at = -math.inf
@@ -122,6 +126,8 @@ class TrainerPaths:
             proposal=claim.id,
             checkpoint_folder=self.checkpoints,
             checkpoint_seconds=self._options.checkpoint_seconds,
+            seconds=self._options.trial_seconds,
+            scratch_bytes=self._options.scratch_bytes,
             log=trial_log_path(self.home, claim.id),
             epochs=successive_halving.epochs_of(study, claim.proposal.rung),
             precision=self._options.precision,
@@ -134,7 +140,9 @@ class TrainerPaths:
         self._discarded.add((claim.id, claim.token))
 
     def clean_up(self, spool: ResultSpool) -> None:
-        """Remove discarded checkpoints, and now and then those that are older than `CHECKPOINT_LIFETIME`.
+        """Remove discarded checkpoints, and now and then what nobody needs any more.
+
+        That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that were killed.
 
         Args:
             spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill would take both.
@@ -146,6 +154,7 @@ class TrainerPaths:
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
             self._swept_at = time.monotonic()
             checkpoints.remove_stale(self.checkpoints, CHECKPOINT_LIFETIME)
+            self.scratch.remove_stale()
 
     def _resolved(self, archive: Archive) -> tuple[str, str]:
         study = self._options.study

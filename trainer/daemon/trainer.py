@@ -11,6 +11,7 @@ One loop without threads does it all, and never waits for one trial. Faults and 
     the lease is lost            the trial is killed and its proposal dropped
     a trial cannot be started    its proposal fails with the reason; another worker may succeed
     a trial's process dies       its proposal returns to the queue, until its attempts are used up
+    a trial exceeds a limit      the trial is killed, and its proposal fails with the reason
     SIGTERM, SIGINT, no parent   trials save a checkpoint and are handed back; with `drain`, they finish first
     the daemon is killed         its trials end at once; their leases expire; checkpoints and spool stay on disk
 
@@ -122,6 +123,7 @@ class Trainer:
                     self._step()
             finally:
                 self._hand_back()
+                self.paths.scratch.close()
                 self.client.depart()
         log.info("stopped worker=%s %s", self.worker, self.tally)
         self._emit(events.TrainerStopped(self.worker, self.tally))
@@ -183,7 +185,9 @@ class Trainer:
             if isinstance(task, TabularTask):
                 return self._answer_from_table(claim, task)
             spec = self.paths.spec(claim, task)
-            trial = TrialProcess(inheritance.with_inherited_weights(self.archive, spec, self.paths.readable))
+            spec = inheritance.with_inherited_weights(self.archive, spec, self.paths.readable)
+            scratch = self.paths.scratch.create()
+            trial = TrialProcess(replace(spec, scratch=scratch.path))
         except StoreUnavailableError as error:
             self.outcomes.release(claim, str(error))
             return False
@@ -196,7 +200,7 @@ class Trainer:
             return False
         log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
         self._emit(events.ProposalClaimed(claim, trial.pid, spec.protocol.as_dict()))
-        self.in_flight += (InFlight(claim, trial),)
+        self.in_flight += (InFlight(claim, trial, scratch=scratch),)
         return False
 
     def _answer_from_table(self, claim: Claim, task: TabularTask) -> bool:
@@ -239,6 +243,8 @@ class Trainer:
                 self._emit(events.EpochTrained(each.claim, message.metrics))
         if time.monotonic() - each.trial.last_seen > self.options.stall_seconds:
             self._finish(each, each.trial.abandon(f"no progress for {self.options.stall_seconds:g} s"))
+        elif reason := each.excess(self.options):
+            self._finish(each, each.trial.abandon(reason, retry=False))
         elif each.is_due(self.options.lease_seconds) and not self.client.unreachable:
             self.client.enqueue(each.report(self.options.lease_seconds))
 
@@ -270,6 +276,8 @@ class Trainer:
 
     def _remove(self, each: InFlight) -> None:
         each.trial.kill()
+        if each.scratch is not None:
+            each.scratch.delete()
         self.in_flight = tuple(other for other in self.in_flight if other is not each)
         self._busy_at = time.monotonic()
 

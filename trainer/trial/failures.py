@@ -2,6 +2,7 @@
 
 | exception                                          | reason                       | retry                           |
 |----------------------------------------------------|------------------------------|---------------------------------|
+| OSError: the disk is full                          | `no space left …`            | yes, on a machine with space    |
 | MemoryError; torch's, of the host or of a GPU      | `out of memory …`            | no: it would need as much       |
 | of CUDA or its libraries                           | `the device failed: …`       | yes, in another process         |
 | TrainingError, any other of the archive            | its message                  | no                              |
@@ -14,11 +15,16 @@ Deaths without an exception are classified by the exit status (`archive.trainer.
 
 from __future__ import annotations
 
+import errno
+
 from archive.errors import ArchiveError, SettingsError, TrainingError, UnusableFileError
 from archive.trainer.fit.memory import first_line, out_of_memory
 from archive.trainer.trial.messages import TrialFailed
 
 _DEVICE = ("CUDA error", "CUDA driver error", "CUBLAS_STATUS", "CUDNN_STATUS", "cuDNN error", "NVML_")
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_LONGEST = 2000
+"""Largest length of a recorded reason; the log has the rest."""
 
 
 def failure_of(error: Exception) -> TrialFailed:
@@ -34,7 +40,10 @@ def failure_of(error: Exception) -> TrialFailed:
         return TrialFailed(f"out of memory: {first_line(error)}" if str(error) else "out of memory")
     if (reason := out_of_memory(error)) is not None:
         return TrialFailed(f"out of memory: {reason}")
+    if isinstance(error, OSError) and error.errno in _NO_SPACE:
+        place = "" if error.filename is None else f" for {error.filename}"
+        return TrialFailed(f"no space left on the disk{place}", retry=True)
     if any(word in str(error) for word in _DEVICE):
         # The device is unusable for this process alone.
         return TrialFailed(f"the device failed: {first_line(error)}", retry=True)
-    return TrialFailed(f"{type(error).__name__}: {error}", retry=isinstance(error, OSError))
+    return TrialFailed(f"{type(error).__name__}: {error}"[:_LONGEST], retry=isinstance(error, OSError))

@@ -59,6 +59,11 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
     return ours, process
 
 
+def pid() -> int:
+    """Return the id of the fork server; 0 where none has started."""
+    return getattr(forkserver._forkserver, "_forkserver_pid", None) or 0
+
+
 _environment = threading.Lock()
 
 

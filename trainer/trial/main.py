@@ -7,16 +7,20 @@ listener       reads the pipe: a message interrupts the trial, a closed pipe mea
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import platform
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
-from archive.errors import WeightsError
+from archive.errors import TrainingError, WeightsError
 from archive.store.records import Result, Weights
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.context import TrialContext
@@ -25,9 +29,16 @@ from archive.trainer.recipes.run import Cancelled, Outcome
 from archive.trainer.recipes.run import run as run_recipe
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.timeouts import call_with_timeout
-from archive.trainer.trial import costs, failures, inheritance
+from archive.trainer.trial import costs, failures, frames, inheritance, process_tree
 from archive.trainer.trial import log as triallog
-from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFinished, TrialInterrupted
+from archive.trainer.trial.messages import (
+    EpochReport,
+    Heartbeat,
+    Message,
+    TrialFailed,
+    TrialFinished,
+    TrialInterrupted,
+)
 from archive.trainer.trial.spec import TrialSpec
 
 log = logging.getLogger("archive.trainer")
@@ -42,24 +53,58 @@ NO_ANSWER = f"they could not be saved within {SAVING_SECONDS:g} s"
 
 def run(spec: TrialSpec, daemon: Connection) -> None:
     """Run a trial, and send its messages to the daemon."""
-    # Ctrl-C reaches every process of the terminal; the daemon decides what becomes of its trials.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _separate(daemon)
     if spec.log is not None:
         triallog.capture(spec.log)
         log.info("attempt began proposal=%s pid=%d device=%s", spec.proposal, os.getpid(), spec.device)
     triallog.show_stacks()
-    sending = threading.Lock()
+    _enter_scratch(spec.scratch)
+    sending, own = threading.Lock(), os.getpid()
 
     def send(message: Message | Heartbeat) -> None:
+        if os.getpid() != own:
+            raise TrainingError("a process that the recipe has forked cannot report: its parent can")
+        content = memoryview(frames.encode(message))
         with sending:
-            daemon.send(message)
+            while content:
+                content = content[os.write(daemon.fileno(), content) :]
 
     attempt = _Attempt(spec, send)
     threading.Thread(target=_listen, args=(daemon, attempt), daemon=True, name="listener").start()
     try:
-        send(_terminal_message(attempt))
+        last = _terminal_message(attempt)
+        _leave_scratch(spec.scratch)
+        send(last)
     except BrokenPipeError:
         return
+
+
+def _separate(daemon: Connection) -> None:
+    """Make this process and all that it will start independent of the terminal, and of other trials."""
+    process_tree.lead_session()
+    process_tree.adopt()
+    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides what becomes of its trials.
+    # Functions, because a program that the recipe starts would inherit that the signals are ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    os.set_inheritable(daemon.fileno(), False)
+    # A recipe may start processes, such as the workers of a data loader. multiprocessing forbids that to the daemonic
+    # processes of the daemon, which it would wait for at its end if they were not daemonic.
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+
+
+def _enter_scratch(scratch: Path | None) -> None:
+    """Let relative paths and temporary files lead into the scratch folder."""
+    if scratch is not None:
+        os.chdir(scratch)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
+
+
+def _leave_scratch(scratch: Path | None) -> None:
+    """Delete the scratch folder, which may take long: the daemon deletes it where a trial is killed."""
+    if scratch is not None:
+        os.chdir("/")
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Attempt:
@@ -87,7 +132,8 @@ class _Attempt:
             direction=spec.direction,
             epochs=spec.epochs,
             precision=spec.precision,
-            resources=Resources((spec.device,), spec.threads),
+            resources=Resources((spec.device,), spec.threads, spec.seconds, spec.scratch_bytes),
+            scratch=spec.scratch,
             initial=spec.initial,
             inherited=spec.inherited,
             checkpoint=self.checkpoint,
@@ -118,6 +164,7 @@ def _listen(daemon: Connection, attempt: _Attempt) -> None:
         try:
             daemon.recv()
         except (EOFError, OSError):
+            process_tree.end_children()
             os._exit(1)
         attempt.interrupt()
 
@@ -131,6 +178,9 @@ def _terminal_message(attempt: _Attempt) -> Message:
         return TrialInterrupted(cancelled.saved, cancelled.epoch)
     except BrokenPipeError:
         raise
+    except (SystemExit, KeyboardInterrupt) as error:
+        log.exception("the recipe ended the process")
+        return TrialFailed(f"the recipe ended the process: {type(error).__name__}: {error}")
     except Exception as error:
         failed = failures.failure_of(error)
         log.exception("trial failed reason=%r", failed.reason)

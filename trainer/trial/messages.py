@@ -1,6 +1,6 @@
 """Messages from the process of a trial to its daemon.
 
-Reading them needs no torch, so the daemon never loads it.
+Reading them needs no torch, so the daemon never loads it. `archive.trainer.trial.frames` has their form on the pipe.
 """
 
 from __future__ import annotations

@@ -8,7 +8,9 @@
 A crash, a signal or exhausted memory ends one trial and nothing else. The fork server imports torch once, so a trial
 starts in milliseconds; the daemon itself never loads it. A trial that ends without a terminal message was killed or
 crashed, and its exit status tells by what. A trial whose daemon is gone finds the pipe closed and ends at once.
-Signals to the whole process group have no effect on trials: the daemon decides.
+Signals to the whole process group have no effect on trials: the daemon decides. With a trial end all processes that its
+recipe has started (`archive.trainer.trial.process_tree`). The daemon never waits for a trial, whatever that writes
+(`archive.trainer.trial.frames`) or leaves open.
 """
 
 from __future__ import annotations
@@ -21,13 +23,19 @@ from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 
+import psutil
+
 from archive.errors import SettingsError
-from archive.trainer.trial import fork_server, log
+from archive.trainer.trial import fork_server, log, process_tree
+from archive.trainer.trial.frames import FrameReader, UnreadableFrameError
 from archive.trainer.trial.main import run
 from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFailed
 from archive.trainer.trial.spec import TrialSpec
 
 _JOIN_SECONDS = 5.0
+_PART, _MOST_PARTS = 1 << 16, 256
+_EXIT_SECONDS = 2.0
+"""Longest time between the end of a trial's pipe and that of its process."""
 _STACKS_SECONDS = 0.2
 PROBE_SECONDS = 60.0
 """Longest wait for a device: a wedged driver never answers."""
@@ -41,7 +49,8 @@ class TrialProcess:
 
     Attributes:
         spec: The trial.
-        connection: Pipe that is ready to read when there are messages, or the process has ended.
+        pid: Id of the process.
+        connection: Pipe that is ready to read when there are messages.
         last_seen: Time of the last message or heartbeat, by `time.monotonic`.
     """
 
@@ -53,27 +62,32 @@ class TrialProcess:
         """
         self.spec = spec
         self.connection, self._process = fork_server.start(run, spec)
+        os.set_blocking(self.connection.fileno(), False)
         self.last_seen = time.monotonic()
         self._over = self._interrupted = False
+        self._frames = FrameReader()
+        self._closed_at: float | None = None
+        self.pid: int = self._process.pid
+        self._server = fork_server.pid()
+        self._handle: psutil.Process | None = None
+        with suppress(psutil.NoSuchProcess):  # It has ended already, and its exit status tells why.
+            self._handle = psutil.Process(self.pid)
+        _living.add(self.pid)
 
     @property
-    def pid(self) -> int | None:
-        """Id of the process."""
-        pid: int | None = self._process.pid
-        return pid
+    def waitable(self) -> list[Connection | int]:
+        """What becomes ready when there is news: the pipe, and the end of the process."""
+        # Children of the recipe may hold the pipe open. Where the fork server has died, its news says nothing.
+        ends = [] if self._exit_is_known() and self._alive() else [self._process.sentinel]
+        return ends if self._closed_at is not None else [self.connection, *ends]
 
     def messages(self) -> list[Message]:
         """Return the messages that have arrived, without waiting; only the last one ever is no `EpochReport`."""
         arrived: list[Message] = []
-        while not self._over and self.connection.poll():
-            try:
-                message: Message | Heartbeat = self.connection.recv()
-            except (EOFError, OSError):
-                message = TrialFailed(self._cause_of_death(), retry=True)
-            except Exception as error:
-                # Faulty native code may write into any open file, this pipe as well.
-                reason = f"a message of the trial cannot be read: {type(error).__name__}: {error}"
-                message = TrialFailed(reason, retry=True)
+        # In this order: a message that was written before the end is read.
+        ended = (self._closed_at is not None or self._exit_is_known()) and not self._alive()
+        self._read()
+        while not self._over and (message := self._next(ended)) is not None:
             self.last_seen = time.monotonic()
             if isinstance(message, Heartbeat):
                 continue
@@ -93,35 +107,79 @@ class TrialProcess:
             with suppress(OSError):  # The process is gone; its last message tells why.
                 self.connection.send("interrupt")
 
-    def abandon(self, reason: str) -> TrialFailed:
-        """Kill a hung trial; its log shows where it hung.
+    def abandon(self, reason: str, *, retry: bool = True) -> TrialFailed:
+        """Kill a trial; its log shows what it was doing.
 
         Args:
             reason: Recorded reason of the failure.
+            retry: Whether another attempt may succeed.
         """
-        if self.spec.log is not None and self.pid is not None and self._process.is_alive():
-            os.kill(self.pid, signal.SIGUSR1)
+        if self.spec.log is not None and self._alive():
+            with suppress(OSError):
+                os.kill(self.pid, signal.SIGUSR1)
             time.sleep(_STACKS_SECONDS)
         self.kill()
-        return TrialFailed(reason, retry=True, log_tail=log.tail(self.spec.log))
+        return TrialFailed(reason, retry=retry, log_tail=log.tail(self.spec.log))
 
     def kill(self) -> None:
-        """Kill the process in whatever state it is, and wait until it is gone."""
+        """Kill the process in whatever state it is, with all that it has started, and wait until it is gone."""
         self._over = True
-        self._process.kill()
+        _living.discard(self.pid)
+        process_tree.end_all(self.pid, self._alive(), self._server, _living)
         self._process.join(_JOIN_SECONDS)
         self.connection.close()
+
+    def _next(self, ended: bool) -> Message | Heartbeat | None:
+        try:
+            message = self._frames.next()
+        except UnreadableFrameError as error:
+            return TrialFailed(f"a message of the trial cannot be read: {error}", retry=True)
+        if message is not None:
+            return message
+        if ended:
+            return TrialFailed(self._cause_of_death(), retry=True)
+        if self._closed_at is not None and time.monotonic() - self._closed_at > _EXIT_SECONDS:
+            return TrialFailed("the trial closed its pipe and does not end", retry=True)
+        return None
+
+    def _read(self) -> None:
+        """Read what is on the pipe, a part of it if it never ends."""
+        for _ in range(_MOST_PARTS if self._closed_at is None else 0):
+            try:
+                content = os.read(self.connection.fileno(), _PART)
+            except BlockingIOError:
+                return
+            except OSError:
+                content = b""
+            if not content:
+                self._closed_at = time.monotonic()
+                return
+            self._frames.feed(content)
+
+    def _exit_is_known(self) -> bool:
+        return self._process.exitcode is not None
+
+    def _alive(self) -> bool:
+        try:
+            handle = self._handle
+            return handle is not None and handle.is_running() and handle.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
 
     def _cause_of_death(self) -> str:
         self._process.join(_JOIN_SECONDS)
         code = self._process.exitcode
         if code is None:
-            return "the trial closed its pipe and does not end"
+            return "the trial's process ended, and nothing tells why"
         if code >= 0:
             return f"the trial's process ended with status {code} before it had a result"
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
         hint = " (out of memory, or killed by hand)" if name == "SIGKILL" else ""
         return f"the trial's process was ended by {name}{hint}"
+
+
+_living: set[int] = set()
+"""Processes of the trials of this daemon."""
 
 
 def resolve_device(device: str) -> tuple[str, str]:

@@ -48,6 +48,9 @@ class TrialSpec:
         initial: Returns the initial weights, by the names of the module's `state_dict`. It is called in the trial's
             process, unless a checkpoint is resumed. If it raises WeightsError, the trial starts from its seed.
         inherited: Record of `initial` in the evaluation, as JSON values.
+        seconds: Time limit, after which the trial is killed; None for no limit.
+        scratch: Folder of temporary files, which is deleted after the trial; None creates one at first use.
+        scratch_bytes: Limit of the files in it; None for no limit.
         log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where the daemon's goes.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         latency: How the network's latency is measured after the training.
@@ -72,6 +75,9 @@ class TrialSpec:
     epochs: int | None = None
     initial: Callable[[], Mapping[str, Tensor]] | None = None
     inherited: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
+    scratch: Path | None = None
+    scratch_bytes: int | None = None
     log: Path | None = None
     precision: str = "auto"
     latency: LatencyOptions = field(default_factory=LatencyOptions)

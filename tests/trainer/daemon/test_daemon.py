@@ -147,7 +147,7 @@ def test_trial_with_unreadable_messages_fails_alone(archive, monkeypatch, run):
     tally = run()
     assert (tally.complete, tally.failed) == (1, 3)
     (bad,) = archive.proposals.list("bad")
-    assert "a message of the trial cannot be read: UnpicklingError" in bad.reason
+    assert "a message of the trial cannot be read: it begins with" in bad.reason
 
 
 @pytest.mark.parametrize(("waited_for", "rested"), [(False, [1, 2, 3]), (True, [])])
@@ -181,12 +181,13 @@ def test_unknown_task_or_protocol_fails_with_the_reason(archive, run):
     assert "unknown protocol of the task diabetes 'diabetes/99'" in proposal.reason
 
 
-def recipe(trainer, name="mine", target="tests.support.recipes:depth"):
-    """Give the machine of a trainer a recipe."""
+def recipe(trainer, **others):
+    """Give the machine of a trainer recipes of the tests."""
     trainer.paths.home.mkdir(exist_ok=True)
     path = trainer.paths.home / "recipes.toml"
     path.touch(0o600)
-    path.write_text(f'[{name}]\nfit = "{target}"\n')
+    entries = {"mine": "depth", **others}.items()
+    path.write_text("".join(f'[{name}]\nfit = "tests.support.recipes:{function}"\n' for name, function in entries))
     return trainer
 
 
@@ -221,6 +222,25 @@ def test_a_recipe_that_may_not_run_here_is_left_to_others(archive, trainer, tmp_
     assert (proposal.state, proposal.attempts) == (State.WAITING, 1)
     assert proposal.reason.startswith(f"the recipe 'mine' {reason}")
     assert recipe(trainer(once=True)).run().complete == 1
+
+
+@pytest.mark.parametrize(
+    ("target", "limits", "reason"),
+    [
+        ("hangs_in_native_code", {"trial_seconds": 8.0}, "the trial took longer than its limit of 8 s"),
+        ("fills_the_disk", {"scratch_bytes": 5 << 20}, "the trial's temporary files took"),
+    ],
+)
+def test_a_trial_beyond_its_limits_fails_alone(archive, trainer, tmp_path, target, limits, reason):
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:bad", name="bad")
+    propose(archive, NETS[:1], protocol="diabetes/1+recipe:mine", name="good")
+    scratch = tmp_path / "scratch"
+    tally = recipe(trainer(slots=2, idle_seconds=0.3, scratch=scratch, **limits), bad=target).run()
+    assert (tally.complete, tally.failed) == (1, 1)
+    (bad,), (good,) = (archive.proposals.list(name) for name in ("bad", "good"))
+    assert (bad.state, bad.attempts, good.state) == (State.FAILED, 0, State.COMPLETE)
+    assert bad.reason.startswith(reason)
+    assert not list(scratch.iterdir())
 
 
 def test_task_with_an_unknown_error_fails_its_own_proposals(archive, monkeypatch, caplog, run):

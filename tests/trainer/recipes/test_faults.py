@@ -1,0 +1,173 @@
+"""Recipes that go wrong, in processes of their own: each fails alone with its reason, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from archive.trainer.daemon.scratch import ScratchFolders
+from archive.trainer.recipes.source import RecipeSource
+from archive.trainer.tasks import registry
+from archive.trainer.trial.messages import TrialFailed, TrialFinished, TrialInterrupted
+from archive.trainer.trial.process import TrialProcess
+from archive.trainer.trial.spec import TrialSpec
+from tests.support import ROOT, wait_until
+from tests.support.nets import TINY_MLP
+from tests.trainer.trial.test_process import told
+
+TASK = registry.DIABETES
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts trials of recipes of the tests; all end with the test."""
+    started, folders = [], ScratchFolders(tmp_path / "scratch")
+
+    def start(recipe: str, **changes) -> TrialProcess:
+        source = RecipeSource("mine", f"tests.support.recipes:{recipe}")
+        given = {"recipe": source, "log": tmp_path / "a.log", "scratch": folders.create().path, **changes}
+        started.append(TrialProcess(TrialSpec(TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, **given)))
+        return started[-1]
+
+    yield start
+    for trial in started:
+        trial.kill()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "reason", "retry"),
+    [
+        ("raises", "^ValueError: no such column$", False),
+        ("raises_at_length", "^ValueError: x{1988}$", False),
+        ("leaves", "^the recipe ended the process: SystemExit: 3$", False),
+        ("dies", "^the trial's process ended with status 7 before it had a result$", True),
+        ("finds_the_disk_full", "^no space left on the disk", True),
+        ("diverges", "^training diverged: loss is inf in step 1$", False),
+        ("reports_text", "^the metric 'loss' must be a number, got a str$", False),
+        ("returns_a_list", "^a recipe must return a FitResult, metrics by name or None, got list$", False),
+        ("gone", "^the recipe 'mine' cannot be loaded .*AttributeError", True),
+        ("babbles", "^a message of the trial cannot be read: it begins with", True),
+        ("boasts", "^a message of the trial cannot be read: it has 4294967295 bytes", True),
+        ("dies_while_its_child_holds_the_pipe", "^the trial's process ended with status 7", True),
+    ],
+)
+def test_a_faulty_recipe_fails_with_its_reason(start, recipe, reason, retry):
+    *_, last = told(start(recipe))
+    assert isinstance(last, TrialFailed)
+    assert last.retry is retry
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(last.reason)
+
+
+@pytest.mark.parametrize("recipe", ["hangs", "hangs_in_native_code", "stammers", "closes_everything"])
+def test_a_recipe_that_hangs_never_blocks_the_daemon_and_can_be_killed(start, recipe):
+    trial = start(recipe)
+    process = psutil.Process(trial.pid)
+    wait_until(lambda: "attempt began" in trial.spec.log.read_text() if trial.spec.log.exists() else False)
+    time.sleep(0.3)
+    began = time.process_time()
+    for _ in range(20):
+        assert not any(isinstance(message, TrialFailed) for message in trial.messages())
+    assert time.process_time() - began < 1
+    failed = trial.abandon("too long", retry=False)
+    assert (failed.reason, failed.retry) == ("too long", False)
+    assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def test_what_a_recipe_prints_is_in_its_log_alone(start):
+    trial = start("prints")
+    (last,) = told(trial)
+    assert isinstance(last, TrialFinished)
+    logged = trial.spec.log.read_bytes()
+    assert all(text in logged for text in (b'{"kind": "TrialFailed"}', bytes(range(256)), b"native", b"a program"))
+
+
+def test_a_forked_child_cannot_report(start):
+    report, last = told(start("reports_from_a_fork"))
+    assert report.metrics["valid_mse"] == last.result.value == 1.0
+
+
+def test_a_recipe_may_load_data_in_processes(start):
+    assert told(start("loads_data_in_workers"))[-1].result.value == 28.0
+
+
+@pytest.mark.parametrize("recipe", ["litters", "hangs"])
+def test_temporary_files_end_with_the_trial(tmp_path, recipe):
+    folders = ScratchFolders(tmp_path / "scratch")
+    folder = folders.create()
+    assert stat.S_IMODE(folder.path.parent.stat().st_mode) == 0o700
+    source = RecipeSource("mine", f"tests.support.recipes:{recipe}")
+    spec = TrialSpec(TINY_MLP, TASK, TASK.protocol(), 0, "cpu", 1, tmp_path, recipe=source, scratch=folder.path)
+    trial = TrialProcess(spec)
+    if recipe == "litters":
+        # The file here, the temporary one, the one in the scratch folder, and a folder without rights.
+        assert told(trial)[-1].result.value == 4.0
+    else:
+        wait_until(trial.messages, what="the report")
+        trial.kill()
+    folder.delete()
+    assert not folder.path.exists()
+    folders.close()
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+@pytest.mark.parametrize("end", ["finishes", "raises", "dies", "hangs", "is killed", "is interrupted"])
+def test_all_processes_end_with_the_trial(start, tmp_path, end):
+    note = tmp_path / "pids"
+    neighbour = start("hangs", log=None)
+    trial = start("family", hyperparameters={"note": str(note), "end": "hangs" if end.startswith("is") else end})
+    wait_until(note.exists, 60, "the family")
+    if end == "is killed":
+        os.kill(trial.pid, signal.SIGKILL)
+    elif end == "is interrupted":
+        trial.interrupt()
+    if end == "hangs":
+        trial.abandon("too long")
+    else:
+        *_, last = told(trial)
+        kind = {"finishes": TrialFinished, "is interrupted": TrialInterrupted}.get(end, TrialFailed)
+        assert isinstance(last, kind)
+    pids = [int(pid) for pid in note.read_text().split()]
+    assert len(pids) == 5
+    wait_until(lambda: not any(map(_lives, pids)), what="the end of all processes")
+    assert _lives(neighbour.pid)
+
+
+def test_all_processes_end_with_the_daemon(tmp_path):
+    """The trial kills its family when it finds that its daemon is gone."""
+    note = tmp_path / "pids"
+    code = f"""
+        import time
+        from pathlib import Path
+        from archive.trainer.recipes.source import RecipeSource
+        from archive.trainer.tasks import registry
+        from archive.trainer.trial.process import TrialProcess
+        from archive.trainer.trial.spec import TrialSpec
+        from tests.support.nets import TINY_MLP
+        task, recipe = registry.DIABETES, RecipeSource("mine", "tests.support.recipes:family")
+        asked = {{"note": {str(note)!r}, "end": "hangs"}}
+        TrialProcess(
+            TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path(), hyperparameters=asked, recipe=recipe)
+        )
+        time.sleep(600)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT) as daemon:
+        wait_until(lambda: note.exists() and len(note.read_text().split()) == 5, 120, "the family")
+        daemon.kill()
+    pids = [int(pid) for pid in note.read_text().split()]
+    wait_until(lambda: not any(map(_lives, pids)), 60, what="the end of all processes")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
