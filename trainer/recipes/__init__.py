@@ -6,7 +6,7 @@
     curve, checkpoint      reported metrics; the state that a trial resumes from
     run                    runs a recipe in a context
     registry, machine      recipes by name: built-in ones, those of packages, those of this machine
-    source                 where a recipe comes from, and its import
+    source, command        where a recipe comes from; one that runs a program
 
 The default recipe is `archive.trainer.fit.train`; it uses the public context alone. Imports `tasks`, `nn`, `protocols`
 and `storage`. Nothing here loads torch before a recipe runs.

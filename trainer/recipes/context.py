@@ -240,6 +240,11 @@ class TrialContext:
         self.told_to_stop = self.told_to_stop or interrupted
         return Stop.INTERRUPTED if interrupted else None
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the trainer wants the trial to stop; unlike `stop`, no sign of life, and free of cost."""
+        return self._cancelled.is_set()
+
     def cancel(self) -> None:
         """Interrupt the trial, from any thread."""
         self._cancelled.set()

@@ -4,6 +4,9 @@
     fit = "train.py:fit"             a function in a file; relative paths begin at the file's folder
     [lstm]
     fit = "my_package.lstm:fit"      a function in an installed module
+    [in-fortran]
+    command = ["./train", "--json"]  a program (`archive.trainer.recipes.command`), relative to the file's folder
+    data = true                      whether it gets the task's data
 
 The file must belong to the trainer's user or to root, and nobody else may be able to write it: it names code to run.
 """
@@ -11,6 +14,7 @@ The file must belong to the trainer's user or to root, and nobody else may be ab
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import tomllib
 from collections.abc import Iterator
@@ -19,6 +23,7 @@ from typing import Any
 
 from archive.errors import SettingsError, UsageError
 from archive.store.protocol_names import check_word
+from archive.trainer.recipes.command import CommandRecipe
 from archive.trainer.recipes.source import FILE_SUFFIX, RecipeSource
 
 FILE = "recipes.toml"
@@ -52,17 +57,36 @@ def _check_owner(path: Path) -> None:
 
 
 def _source(path: Path, name: str, entry: Any) -> RecipeSource:
-    where = f"recipe {name!r} in {path}"
+    where = f"the recipe {name!r} in {path}"
     try:
         check_word("recipe", name)
     except UsageError as error:
         raise SettingsError(f"{path}: {error}") from None
-    if not isinstance(entry, dict) or set(entry) != {"fit"}:
-        raise SettingsError(f'the {where} must have the one entry fit = "module:function" or fit = "file.py:function"')
-    fit = entry["fit"]
+    keys = set(entry) if isinstance(entry, dict) else set()
+    if keys == {"fit"}:
+        return RecipeSource(name, _function(path, where, entry["fit"]), FILE)
+    if keys in ({"command"}, {"command", "data"}):
+        command = _command(path, where, entry)
+        return RecipeSource(name, shlex.join(command.command), FILE, command)
+    raise SettingsError(f'{where} must have either fit = "…", or command = […] and perhaps data = true')
+
+
+def _function(path: Path, where: str, fit: Any) -> str:
     module, separator, attribute = fit.rpartition(":") if isinstance(fit, str) else ("", "", "")
     if not (module and separator and attribute):
-        raise SettingsError(f"the {where} must have fit = 'module:function' or 'file.py:function', got {fit!r}")
+        raise SettingsError(f"{where} must have fit = 'module:function' or 'file.py:function', got {fit!r}")
     if module.endswith(FILE_SUFFIX):
         module = str(path.parent.joinpath(Path(module).expanduser()))
-    return RecipeSource(name, f"{module}:{attribute}", FILE)
+    return f"{module}:{attribute}"
+
+
+def _command(path: Path, where: str, entry: dict[str, Any]) -> CommandRecipe:
+    words, data = entry["command"], entry.get("data", False)
+    if not (isinstance(words, list) and words and all(isinstance(word, str) for word in words)):
+        raise SettingsError(f'{where} must have command = ["program", "argument", …], got {words!r}')
+    if not isinstance(data, bool):
+        raise SettingsError(f"{where} must have data = true or false, got {data!r}")
+    program, *arguments = words
+    if os.sep in program:
+        program = str(path.parent.joinpath(Path(program).expanduser()))
+    return CommandRecipe((program, *arguments), data)

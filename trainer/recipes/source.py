@@ -15,6 +15,7 @@ from typing import Any
 from archive.errors import SettingsError
 from archive.store.protocol_names import DEFAULT_RECIPE
 from archive.trainer.recipes.base import Fit
+from archive.trainer.recipes.command import CommandRecipe
 
 FILE_SUFFIX = ".py"
 
@@ -25,13 +26,15 @@ class RecipeSource:
 
     Attributes:
         name: Its name in studies.
-        target: `module:function`, or `/path/of/file.py:function`.
+        target: `module:function`, or `/path/of/file.py:function`; the command, for one that runs a command.
         origin: `built-in`, the package with its version, or `recipes.toml`.
+        command: The command of a recipe that runs one.
     """
 
     name: str
     target: str
     origin: str = "built-in"
+    command: CommandRecipe | None = None
 
     def load(self) -> Fit:
         """Import the recipe, and return its function.
@@ -39,6 +42,8 @@ class RecipeSource:
         Raises:
             SettingsError: It cannot be imported, or is no function.
         """
+        if self.command is not None:
+            return self.command
         module, _, attribute = self.target.rpartition(":")
         try:
             found: Any = _imported(module)
@@ -64,7 +69,7 @@ class RecipeSource:
 
     def _version(self) -> str:
         file = self.target.rpartition(":")[0]
-        if not file.endswith(FILE_SUFFIX):
+        if self.command is not None or not file.endswith(FILE_SUFFIX):
             return self.origin
         try:
             # The content itself is private to the machine.

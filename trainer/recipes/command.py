@@ -1,0 +1,227 @@
+"""Recipe of a command: training in another language, or in another program.
+
+    stdin     one line with a JSON object: what to train (`description`)
+    stdout    one JSON object a line:
+              {"step": 1, "metrics": {"valid_accuracy": 0.5}}             an epoch is over
+              {"checkpoint": true}                                        the files in the checkpoint folder are whole
+              {"result": {"metrics": {…}, "weights": "model.npz"}}        the result; it may be left out
+              {}                                                          a sign of life
+    stderr    the log of the trial
+
+The command runs in the scratch folder, and ends with status 0 when it is done. SIGTERM tells it to stop soon: it should
+complete the files of its checkpoint, say so, and end. They are in its checkpoint folder again when it continues.
+
+Commands are named in `HOME/recipes.toml` of the trainer's machine (`archive.trainer.recipes.machine`), without a shell.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archive.architecture import codec
+from archive.errors import SettingsError, TrainingError
+from archive.trainer.recipes.base import FitResult, Stop
+from archive.trainer.recipes.context import TrialContext
+
+log = logging.getLogger("archive.trainer")
+
+MOST_BYTES = 1 << 24
+"""Longest line of a command."""
+LOOK_SECONDS = 0.2
+"""Time between two looks for an interruption while the command says nothing."""
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRecipe:
+    """A recipe that runs a command.
+
+    Attributes:
+        command: Program and arguments.
+        data: Whether the command gets the data of the task, as the arrays of `data.npz`.
+    """
+
+    command: tuple[str, ...]
+    data: bool = False
+
+    def __call__(self, trial: TrialContext) -> FitResult:
+        """Run the command, and return its result.
+
+        Raises:
+            SettingsError: The command cannot be started on this machine.
+            TrainingError: It failed, or wrote what is no message.
+        """
+        checkpoint = trial.scratch / "checkpoint"
+        checkpoint.mkdir(exist_ok=True)
+        if (saved := trial.checkpoint.load()) is not None:
+            saved.extract(checkpoint)
+        data = _written_data(trial) if self.data else None
+        about = json.dumps(description(trial, checkpoint, data)).encode() + b"\n"
+        try:
+            process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=trial.scratch)
+        except OSError as error:
+            raise SettingsError(f"the command {self.command[0]} cannot be started: {error.strerror}") from error
+        try:
+            return _Conversation(trial, process, checkpoint).run(about)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def description(trial: TrialContext, checkpoint: Path, data: Path | None) -> dict[str, Any]:
+    """Return what a command learns of its trial, as JSON values."""
+    return {
+        "architecture": codec.to_dict(trial.architecture),
+        "task": trial.task.name,
+        "kind": trial.task.kind,
+        "input_shape": list(trial.task.input_shape),
+        "outputs": trial.task.outputs,
+        "protocol": trial.protocol.as_dict(),
+        "objective": trial.objective,
+        "direction": trial.direction,
+        "epochs": trial.epochs,
+        "reports": trial.reports,
+        "hyperparameters": dict(trial.hyperparameters),
+        "seed": trial.seed,
+        "devices": list(trial.resources.devices),
+        "threads": trial.resources.threads,
+        "seconds": trial.resources.seconds,
+        "precision": trial.precision,
+        "scratch": str(trial.scratch),
+        "checkpoint": str(checkpoint),
+        "data": None if data is None else str(data),
+    }
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """What a command says, until it ends."""
+
+    trial: TrialContext
+    process: subprocess.Popen[bytes]
+    checkpoint: Path
+    result: FitResult = field(default_factory=FitResult)
+    told: bool = False
+
+    def run(self, about: bytes) -> FitResult:
+        """Send the description, and handle each line of the answer."""
+        self._send(about)
+        for line in self._lines():
+            self._handle(line)
+        status = self.process.wait()
+        if self.told and not self.result.ended and self.trial.stop is Stop.INTERRUPTED:
+            return FitResult()
+        if status:
+            name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+            raise TrainingError(f"the command ended with {name}; its log tells why")
+        return self.result
+
+    def _send(self, about: bytes) -> None:
+        assert self.process.stdin is not None
+        try:
+            with self.process.stdin as stream:
+                stream.write(about)
+        except BrokenPipeError:
+            pass  # It does not read its input, or has ended: its status tells.
+
+    def _lines(self) -> Iterator[bytes]:
+        """Yield the lines that the command writes, and tell it when it should stop."""
+        assert self.process.stdout is not None
+        descriptor, waiting = self.process.stdout.fileno(), bytearray()
+        with selectors.DefaultSelector() as selector:
+            selector.register(descriptor, selectors.EVENT_READ)
+            while True:
+                self._interrupt_if_told()
+                if not selector.select(LOOK_SECONDS):
+                    if self.process.poll() is None:
+                        continue
+                    return  # A process that it has left behind holds the pipe.
+                content = os.read(descriptor, 1 << 16)
+                waiting += content
+                *lines, rest = waiting.split(b"\n")
+                waiting = bytearray(rest)
+                yield from map(bytes, lines)
+                if len(waiting) > MOST_BYTES:
+                    raise TrainingError(f"the command wrote a line of more than {MOST_BYTES} bytes")
+                if not content:
+                    if waiting:
+                        yield bytes(waiting)
+                    return
+
+    def _interrupt_if_told(self) -> None:
+        if not self.told and self.trial.interrupted:
+            self.told = True
+            self.process.terminate()
+
+    def _handle(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            raise TrainingError(f"the command wrote what is no JSON object: {line[:_SHOWN].decode(errors='replace')!r}")
+        if unknown := message.keys() - {"step", "metrics", "checkpoint", "result"}:
+            raise TrainingError(f"the command wrote an unknown key: {min(unknown)[:_SHOWN]!r}")
+        # Each line is a sign of life.
+        self.trial.beat()
+        if "step" in message or "metrics" in message:
+            self.trial.report(message.get("step"), message.get("metrics", {}))  # type: ignore[arg-type]
+        if message.get("checkpoint") and (self.trial.checkpoint.due() or self.trial.stop is not None):
+            self.trial.checkpoint.save(folder=self.checkpoint)
+        if "result" in message:
+            self.result = self._result(message["result"])
+
+    def _result(self, given: Any) -> FitResult:
+        if not isinstance(given, dict) or not given.keys() <= {"metrics", "weights", "ended", "environment"}:
+            raise TrainingError(
+                "the result of a command must be an object with metrics, weights, ended and environment, got "
+                f"{str(given)[:_SHOWN]}"
+            )
+        weights = {} if given.get("weights") is None else self._weights(str(given["weights"]))
+        return FitResult(
+            given.get("metrics", {}), weights, str(given.get("ended", "")), _mapping(given.get("environment", {}))
+        )
+
+    def _weights(self, name: str) -> Mapping[str, Any]:
+        """Return the arrays of an `.npz` or `.safetensors` file."""
+        import numpy as np
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+
+        path = self.trial.scratch / name
+        try:
+            if path.suffix == ".safetensors":
+                return load_file(path)
+            with np.load(path, allow_pickle=False) as arrays:
+                return dict(arrays)
+        except (OSError, ValueError, SafetensorError) as error:
+            raise TrainingError(f"the weights {name[:_SHOWN]!r} of the command cannot be read: {error}") from error
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise TrainingError(f"the environment of a result must be an object, got {str(given)[:_SHOWN]}")
+    return given
+
+
+def _written_data(trial: TrialContext) -> Path:
+    """Write the data to a file with `train_inputs`, `train_targets`, `valid_inputs` and so on, and return its path."""
+    import numpy as np
+
+    splits, path = trial.data(), trial.scratch / "data.npz"
+    parts = {"train": splits.train, "valid": splits.valid, "test": splits.test}
+    arrays = {f"{name}_{what}": getattr(part, what) for name, part in parts.items() for what in ("inputs", "targets")}
+    np.savez(path, **arrays)
+    return path
