@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.errors import UsageError
+
 if TYPE_CHECKING:
     SecondsType = click.ParamType[float]
     SizeType = click.ParamType[int]
@@ -118,6 +120,18 @@ class AliasedOption(click.Option):
             super().add_to_parser(parser, ctx)
         finally:
             self.opts = shown
+
+
+def listed(option: str, what: str, text: str | None) -> tuple[str, ...] | None:
+    """Return the names in the value of an option, separated by commas; None where the option was left out.
+
+    Raises:
+        UsageError: There are none.
+    """
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    if text is not None and not names:
+        raise UsageError(f"{option} takes {what}, got {text!r}")
+    return None if text is None else names
 
 
 _PLURALS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -15,9 +15,9 @@ from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.observers import created, observe_option
-from archive.cli.parameters import Count, Duration, Size
+from archive.cli.parameters import Count, Duration, Size, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
-from archive.errors import StoreUnavailableError, UsageError
+from archive.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -184,7 +184,7 @@ def start(
     with _opened(ctx, chosen["wait_seconds"], chosen["parent"]) as archive:
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
-        chosen["recipes"] = _names(chosen["recipes"])
+        chosen["recipes"] = listed("--recipes", "names of recipes", chosen["recipes"])
         daemon = Trainer(archive, TrainerOptions(**chosen))
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
@@ -208,15 +208,6 @@ def _observed(daemon: Trainer, observers: list[tuple[str, TrialObserver]]) -> Ta
     with observation(observers, daemon.paths.home, seconds) as observe:
         daemon.observers.append(observe)
         return daemon.run()
-
-
-def _names(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    names = tuple(name.strip() for name in text.split(",") if name.strip())
-    if not names:
-        raise UsageError(f"--recipes takes names of recipes, got {text!r}")
-    return names
 
 
 def _opened(ctx: click.Context, seconds: float | None, parent: int | None) -> Archive:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +12,12 @@ from archive import __version__
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
 from archive.cli.observers import created, observe_option
-from archive.cli.parameters import Count, Duration
+from archive.cli.parameters import Count, Duration, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
 from archive.cli.search.report import evaluated
 from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
-from archive.errors import SearchError, UsageError
+from archive.errors import SearchError
 
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
@@ -170,7 +170,7 @@ def search(
     options = SearchOptions(
         *(agent_name, task_name, protocol_name, space_name, study_name, recipe, objective, direction, rungs, reduction)
     )
-    sources = _sources(warm_start)
+    sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()
     created(ctx, observe)
     # Mistakes that show without the archive are refused before a server is started.
     request = request_of(options) if study_name is None else None
@@ -206,15 +206,6 @@ def search(
         report.print_outcome(ctx, result, study)
     if result["best"] is None:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
-
-
-def _sources(text: str | None) -> list[str] | Literal["all"]:
-    if text == "all":
-        return "all"
-    names = [name.strip() for name in (text or "").split(",") if name.strip()]
-    if text is not None and not names:
-        raise UsageError(f"--warm-start takes the names of studies, or all, got {text!r}")
-    return names
 
 
 def _has_more(archive: Archive, name: str, budget: int | None) -> bool:
