@@ -1,15 +1,13 @@
-"""Running a recipe: the outcome of a trial from what the recipe reported and returned.
-
-outcome = run(fit, TrialContext(architecture, task))
-"""
+"""Outcome of a trial, from what its recipe reported and returned: `run(fit, TrialContext(architecture, task))`."""
 
 from __future__ import annotations
 
 import json
+import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.errors import TrainingError
@@ -66,8 +64,14 @@ class Outcome:
         return str(self.environment.get("precision", "float32"))
 
 
-def run(fit: Fit, trial: TrialContext) -> Outcome:
+def run(fit: Fit, trial: TrialContext, also: Callable[[Outcome], Metrics] | None = None) -> Outcome:
     """Run a recipe, and return the outcome.
+
+    Args:
+        fit: The recipe.
+        trial: Its context.
+        also: Returns further metrics of an outcome, which has no value yet: those that the recipe does not report. The
+            objective may be one of them.
 
     The default generators of Python, numpy and torch begin with the trial's seed, and are as before afterwards.
 
@@ -81,13 +85,9 @@ def run(fit: Fit, trial: TrialContext) -> Outcome:
     # A training that has ended by its own rule is finished, whatever the trainer wishes.
     if trial.told_to_stop and stop is Stop.INTERRUPTED and not result.ended:
         raise Cancelled(trial.checkpoint.saved, trial.reports)
-    metrics = {**trial._curve.last(), **checked(result.metrics, " in the result")}
-    if trial.objective not in metrics:
-        reported = ", ".join(metrics) or "none"
-        raise TrainingError(f"the recipe reports no metric {trial.objective!r}, the study's objective: {reported}")
-    return Outcome(
-        value=metrics[trial.objective],
-        metrics=metrics,
+    outcome = Outcome(
+        value=math.nan,
+        metrics={**trial._curve.last(), **checked(result.metrics, " in the result")},
         curve=dict(trial.curve),
         epochs=trial.reports,
         seconds=trial.seconds,
@@ -97,6 +97,11 @@ def run(fit: Fit, trial: TrialContext) -> Outcome:
         environment=_json_values(result.environment),
         inherited=trial.inherited,
     )
+    metrics = {**(also(outcome) if also else {}), **outcome.metrics}
+    if trial.objective not in metrics:
+        reported = ", ".join(metrics) or "none"
+        raise TrainingError(f"the recipe reports no metric {trial.objective!r}, the study's objective: {reported}")
+    return replace(outcome, value=metrics[trial.objective], metrics=metrics)
 
 
 @contextmanager

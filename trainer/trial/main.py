@@ -196,10 +196,8 @@ def _result_of(attempt: _Attempt) -> Result:
         torch.set_num_threads(attempt.spec.threads)
     # Weights that decay towards zero pass through denormal numbers, which a CPU multiplies a hundred times slower.
     torch.set_flush_denormal(True)
-    memory = costs.PeakMemory(attempt.spec.device)
-    outcome, context = _trained(attempt)
-    spec, peak = attempt.spec, memory.bytes()
-    measured, latency = costs.of_network(context, outcome, spec.latency)
+    outcome, latency = _trained(attempt, costs.PeakMemory(attempt.spec.device))
+    spec = attempt.spec
     environment: dict[str, Any] = {
         "host": platform.node(),
         "machine": platform.machine(),
@@ -227,7 +225,7 @@ def _result_of(attempt: _Attempt) -> Result:
     log.info("finished value=%.6g ended=%s seconds=%.3f", outcome.value, outcome.ended, outcome.seconds)
     return Result(
         value=outcome.value,
-        metrics={"peak_memory_bytes": float(peak), **measured, **outcome.metrics},
+        metrics=outcome.metrics,
         curve=outcome.curve,
         epochs=outcome.epochs,
         seconds=outcome.seconds,
@@ -239,22 +237,33 @@ def _result_of(attempt: _Attempt) -> Result:
     )
 
 
-def _trained(attempt: _Attempt) -> tuple[Outcome, TrialContext]:
-    """Run the recipe, and return the outcome with its context.
+def _trained(attempt: _Attempt, memory: costs.PeakMemory) -> tuple[Outcome, dict[str, Any]]:
+    """Run the recipe, and return the outcome with its costs, and how latency was measured.
 
     If inherited weights fail to load, the trial runs again by the specification without them.
     """
     fit = attempt.spec.recipe.load()
+    latency: dict[str, Any] = {}
+
+    def trained() -> Outcome:
+        trial = attempt.begin()
+
+        def measured(outcome: Outcome) -> Metrics:
+            peak = float(memory.bytes())
+            metrics, how = costs.of_network(trial, outcome, attempt.spec.latency)
+            latency.update(how)
+            return {"peak_memory_bytes": peak, **metrics}
+
+        return run_recipe(fit, trial, measured)
+
     try:
-        context = attempt.begin()
-        return run_recipe(fit, context), context
+        return trained(), latency
     except WeightsError as error:
         if attempt.spec.initial is None:
             raise
         log.warning("no inherited weights reason=%r", error.reason)
         attempt.spec = inheritance.without_inherited_weights(attempt.spec)
-        context = attempt.begin()
-        return replace(run_recipe(fit, context), inherited={"error": error.reason}), context
+        return replace(trained(), inherited={"error": error.reason}), latency
 
 
 def _saved(spec: TrialSpec, weights: dict[str, Any], on_wait: Callable[[], None]) -> tuple[Weights | None, str]:
