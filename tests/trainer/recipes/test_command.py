@@ -1,0 +1,169 @@
+"""Recipes that run a command: what it reads and may say, and how it ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from archive.architecture import codec
+from archive.errors import SettingsError, TrainingError
+from archive.trainer.recipes.command import CommandRecipe
+from archive.trainer.recipes.context import TrialContext
+from archive.trainer.recipes.registry import RecipeAccess
+from archive.trainer.recipes.run import Cancelled, run
+from archive.trainer.tasks import registry
+from tests.support.nets import TINY_MLP
+
+TASK = registry.DIABETES
+PROTOCOL = dataclasses.replace(TASK.protocol(), epochs=3)
+
+
+def trial_of(**options) -> TrialContext:
+    return TrialContext(TINY_MLP, TASK, PROTOCOL, **options)
+
+
+def program(text: str) -> CommandRecipe:
+    return CommandRecipe((sys.executable, "-c", "import json, sys, time\n" + textwrap.dedent(text)))
+
+
+def shell(text: str) -> CommandRecipe:
+    return CommandRecipe(("sh", "-c", text))
+
+
+def test_a_command_learns_what_to_train(tmp_path):
+    fit = program("""
+        about = json.loads(sys.stdin.readline())
+        open("about.json", "w").write(json.dumps(about))
+        print(json.dumps({"step": 1, "metrics": {"valid_mse": 0.5}}))
+        """)
+    trial = trial_of(scratch=tmp_path, seed=3, hyperparameters={"a": [1]}, objective="valid_mse", epochs=2)
+    assert run(fit, trial).value == 0.5
+    about = json.loads((tmp_path / "about.json").read_text())
+    assert codec.from_dict(about["architecture"]) == TINY_MLP.canonical
+    assert (about["seed"], about["epochs"], about["reports"], about["data"]) == (3, 2, 0, None)
+    assert (about["objective"], about["direction"], about["hyperparameters"]) == ("valid_mse", "minimise", {"a": [1]})
+    assert about["protocol"]["name"] == "diabetes/1"
+
+
+def test_a_command_gets_the_data_where_it_is_configured(tmp_path):
+    fit = dataclasses.replace(shell('echo "{\\"step\\": 1, \\"metrics\\": {\\"valid_mse\\": 1}}"'), data=True)
+    run(fit, trial_of(scratch=tmp_path))
+    with np.load(tmp_path / "data.npz") as data:
+        assert np.array_equal(data["valid_inputs"], trial_of().data().valid.inputs)
+        assert sorted(data) == sorted(
+            f"{part}_{what}" for part in ("train", "valid", "test") for what in ("inputs", "targets")
+        )
+
+
+def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
+    fit = program("""
+        import numpy
+        numpy.savez("model.npz", w=numpy.eye(2))
+        print(json.dumps({}))
+        print(json.dumps({"step": 1, "metrics": {"loss": 1}}))
+        result = {"metrics": {"valid_mse": 0.25}, "weights": "model.npz", "ended": "enough", "environment": {"v": 1}}
+        print(json.dumps({"result": result}))
+        """)
+    outcome = run(fit, trial_of(scratch=tmp_path))
+    assert outcome.metrics == {"loss": 1.0, "valid_mse": 0.25}
+    assert (outcome.ended, outcome.environment) == ("enough", {"v": 1})
+    assert np.array_equal(outcome.weights["w"], np.eye(2))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("exit 3", "^the command ended with status 3; its log tells why$"),
+        ("kill -9 $$", "^the command ended with signal SIGKILL; its log tells why$"),
+        ("echo epoch 1", "^the command wrote what is no JSON object: 'epoch 1'$"),
+        ("echo 3", "^the command wrote what is no JSON object: '3'$"),
+        (r"printf '\377\000\n'", "^the command wrote what is no JSON object: "),
+        ("""echo '{"epoch": 1}'""", "^the command wrote an unknown key: 'epoch'$"),
+        ("""echo '{"step": 1, "metrics": 3}'""", "^metrics must be a mapping of names to numbers, got a int$"),
+        ("""echo '{"step": 1, "metrics": {"a": "x"}}'""", "^the metric 'a' must be a number, got a str$"),
+        ("""echo '{"step": 1, "metrics": {"a": NaN}}'""", "^training diverged: a is nan in step 1$"),
+        ("""echo '{"metrics": {"a": 1}}'""", "^the step of a report must be a whole number, got None$"),
+        ("""echo '{"result": 3}'""", "^the result of a command must be an object with metrics.* got 3$"),
+        ("""echo '{"result": {"weights": "gone.npz"}}'""", "^the weights 'gone.npz' of the command cannot be read: "),
+        ("""echo '{"result": {"environment": 3}}'""", "^the environment of a result must be an object, got 3$"),
+        ("true", "^the recipe reports no metric 'valid_mse', the study's objective: none$"),
+    ],
+)
+def test_a_faulty_command_fails_with_its_reason(text, reason):
+    with pytest.raises(TrainingError) as failed:
+        run(shell(text), trial_of())
+    with pytest.raises(AssertionError, match=reason):
+        raise AssertionError(failed.value.reason)
+
+
+def test_a_line_is_bounded(monkeypatch):
+    monkeypatch.setattr("archive.trainer.recipes.command.MOST_BYTES", 1 << 17)
+    with pytest.raises(TrainingError, match="the command wrote a line of more than 131072 bytes"):
+        run(shell("cat /dev/zero"), trial_of())
+
+
+def test_a_command_that_is_not_here_is_left_to_others():
+    with pytest.raises(SettingsError, match="the command /no/such/program cannot be started: No such file"):
+        run(CommandRecipe(("/no/such/program",)), trial_of())
+
+
+def test_a_process_that_a_command_leaves_behind_does_not_hold_the_trial():
+    began = time.monotonic()
+    fit = shell("""sleep 60 & echo '{"step": 1, "metrics": {"valid_mse": 1}}'""")
+    assert run(fit, trial_of()).value == 1.0
+    assert time.monotonic() - began < 50
+
+
+def test_a_command_that_does_not_read_its_input_is_no_error():
+    assert run(shell("""exec <&-; echo '{"step": 1, "metrics": {"valid_mse": 1}}'"""), trial_of()).value == 1.0
+
+
+def test_silence_is_no_sign_of_life_and_a_line_is(monkeypatch):
+    monkeypatch.setattr("archive.trainer.recipes.context.HEARTBEAT_SECONDS", -1.0)
+    beats = []
+    fit = shell("""sleep 0.6; echo '{}'; echo '{"step": 1, "metrics": {"valid_mse": 1}}'""")
+    run(fit, trial_of(on_heartbeat=lambda: beats.append(time.monotonic())))
+    # One for each line, one for the look after the report, and none for the silence.
+    assert 2 <= len(beats) <= 5
+
+
+def test_a_command_is_told_to_stop_and_its_files_are_kept(tmp_path):
+    fit = program("""
+        import os, signal
+        about, told = json.loads(sys.stdin.readline()), []
+        signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+        file = os.path.join(about["checkpoint"], "epoch")
+        begin = int(open(file).read()) if os.path.exists(file) else 0
+        assert begin == about["reports"]
+        for epoch in range(begin + 1, about["epochs"] + 1):
+            print(json.dumps({"step": epoch, "metrics": {"valid_mse": 1 / epoch}}), flush=True)
+            while epoch == 2 and begin == 0 and not told:
+                time.sleep(0.01)
+            open(file, "w").write(str(epoch))
+            print(json.dumps({"checkpoint": True}), flush=True)
+            if told:
+                sys.exit(1)
+        """)
+    path = tmp_path / "a.checkpoint"
+    trial = trial_of(checkpoint=path, checkpoint_seconds=1e9)
+    trial._on_report = lambda row, resumed: trial.cancel() if row["epoch"] == 2 else None
+    with pytest.raises(Cancelled) as left:
+        run(fit, trial)
+    assert (left.value.saved, left.value.epoch) == (True, 2)
+    resumed = run(fit, trial_of(checkpoint=path))
+    assert (resumed.resumed, resumed.epochs, resumed.value) == (1, 3, 1 / 3)
+
+
+def test_a_command_of_the_machine_runs_without_a_shell(tmp_path):
+    path = tmp_path / "recipes.toml"
+    path.touch(0o600)
+    path.write_text('[mine]\ncommand = ["./train me", "$HOME; rm -rf /"]\ndata = true\n')
+    source = RecipeAccess(tmp_path).find("mine")
+    assert source.load() == CommandRecipe((f"{tmp_path}/train me", "$HOME; rm -rf /"), data=True)
+    assert source.record() == {"recipe": "mine", "recipe_version": "recipes.toml"}
