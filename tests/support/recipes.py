@@ -52,10 +52,6 @@ def diverges(trial: TrialContext) -> None:
     trial.report(1, {"loss": float("inf")})
 
 
-def reports_text(trial: TrialContext) -> None:
-    trial.report(1, {"loss": "small"})
-
-
 def reports_from_a_fork(trial: TrialContext) -> FitResult:
     pid = os.fork()
     # Both go on: the child fails when it reports, and cannot end the trial in its parent's name.
@@ -64,10 +60,6 @@ def reports_from_a_fork(trial: TrialContext) -> FitResult:
     os.waitpid(pid, 0)
     trial.report(1, {"valid_mse": 1.0})
     return FitResult()
-
-
-def returns_a_list(trial: TrialContext) -> list[float]:
-    return [1.0]
 
 
 def hangs(trial: TrialContext) -> None:
@@ -143,11 +135,10 @@ def fills_the_disk(trial: TrialContext) -> None:
             time.sleep(0.02)
 
 
-def loads_data_in_workers(trial: TrialContext) -> dict[str, float]:
-    import torch
-
-    loader = torch.utils.data.DataLoader(torch.arange(8.0), batch_size=2, num_workers=2)
-    return {"valid_mse": float(sum(batch.sum() for batch in loader))}
+def works_in_processes(trial: TrialContext) -> dict[str, float]:
+    """Start workers as the data loaders of torch do."""
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        return {"valid_mse": sum(pool.map(float, range(8)))}
 
 
 def family(trial: TrialContext) -> None:

@@ -22,10 +22,11 @@ import os
 import selectors
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from archive.architecture import codec
 from archive.errors import SettingsError, TrainingError
@@ -66,16 +67,16 @@ class CommandRecipe:
         if (saved := trial.checkpoint.load()) is not None:
             saved.extract(checkpoint)
         data = _written_data(trial) if self.data else None
-        about = json.dumps(description(trial, checkpoint, data)).encode() + b"\n"
-        try:
-            process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=trial.scratch)
-        except OSError as error:
-            raise SettingsError(f"the command {self.command[0]} cannot be started: {error.strerror}") from error
-        try:
-            return _Conversation(trial, process, checkpoint).run(about)
-        finally:
-            process.kill()
-            process.wait()
+        with _input(trial, description(trial, checkpoint, data)) as about:
+            try:
+                process = subprocess.Popen(self.command, stdin=about, stdout=subprocess.PIPE, cwd=trial.scratch)
+            except OSError as error:
+                raise SettingsError(f"the command {self.command[0]} cannot be started: {error.strerror}") from error
+        with process:
+            try:
+                return _Conversation(trial, process, checkpoint).run()
+            finally:
+                process.kill()
 
 
 def description(trial: TrialContext, checkpoint: Path, data: Path | None) -> dict[str, Any]:
@@ -113,9 +114,8 @@ class _Conversation:
     result: FitResult = field(default_factory=FitResult)
     told: bool = False
 
-    def run(self, about: bytes) -> FitResult:
-        """Send the description, and handle each line of the answer."""
-        self._send(about)
+    def run(self) -> FitResult:
+        """Handle each line, and return the result."""
         for line in self._lines():
             self._handle(line)
         status = self.process.wait()
@@ -125,14 +125,6 @@ class _Conversation:
             name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
             raise TrainingError(f"the command ended with {name}; its log tells why")
         return self.result
-
-    def _send(self, about: bytes) -> None:
-        assert self.process.stdin is not None
-        try:
-            with self.process.stdin as stream:
-                stream.write(about)
-        except BrokenPipeError:
-            pass  # It does not read its input, or has ended: its status tells.
 
     def _lines(self) -> Iterator[bytes]:
         """Yield the lines that the command writes, and tell it when it should stop."""
@@ -208,6 +200,14 @@ class _Conversation:
                 return dict(arrays)
         except (OSError, ValueError, SafetensorError) as error:
             raise TrainingError(f"the weights {name[:_SHOWN]!r} of the command cannot be read: {error}") from error
+
+
+def _input(trial: TrialContext, about: dict[str, Any]) -> IO[bytes]:
+    """Return the description as an open file: a command that does not read it holds nobody up, as a pipe would."""
+    file = tempfile.TemporaryFile(dir=trial.scratch)
+    file.write(json.dumps(about).encode() + b"\n")
+    file.seek(0)
+    return file
 
 
 def _mapping(given: Any) -> Mapping[str, Any]:

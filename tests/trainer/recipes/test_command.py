@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 import textwrap
 import time
@@ -98,8 +99,7 @@ def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
 def test_a_faulty_command_fails_with_its_reason(text, reason):
     with pytest.raises(TrainingError) as failed:
         run(shell(text), trial_of())
-    with pytest.raises(AssertionError, match=reason):
-        raise AssertionError(failed.value.reason)
+    assert re.search(reason, failed.value.reason)
 
 
 def test_a_line_is_bounded(monkeypatch):

@@ -93,9 +93,14 @@ def test_an_interrupted_trial_saves_and_resumes_to_the_same_result(name, tmp_pat
             first.cancel()
 
     first = trial_of(checkpoint=path, checkpoint_seconds=1e9, on_report=on_report)
-    with pytest.raises(Cancelled) as left:
-        run(fit_of(name), first)
-    assert left.value.saved and left.value.epoch < PROTOCOL.epochs
+    try:
+        finished = run(fit_of(name), first)
+    except Cancelled as left:
+        assert left.saved and left.epoch < PROTOCOL.epochs
+    else:
+        # A program learns of it beside its training, and may have ended by then.
+        assert SOURCES[name].command and same(finished, whole(name))
+        return
     before = [epoch for epoch, _ in rows]
     resumed = run(fit_of(name), trial_of(checkpoint=path, on_report=lambda row, old: rows.append((row["epoch"], old))))
     assert rows[len(before) :] == [(float(at), at <= len(before)) for at in (1, 2, 3)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -51,8 +52,6 @@ def start(tmp_path):
         ("dies", "^the trial's process ended with status 7 before it had a result$", True),
         ("finds_the_disk_full", "^no space left on the disk", True),
         ("diverges", "^training diverged: loss is inf in step 1$", False),
-        ("reports_text", "^the metric 'loss' must be a number, got a str$", False),
-        ("returns_a_list", "^a recipe must return a FitResult, metrics by name or None, got list$", False),
         ("gone", "^the recipe 'mine' cannot be loaded .*AttributeError", True),
         ("babbles", "^a message of the trial cannot be read: it begins with", True),
         ("boasts", "^a message of the trial cannot be read: it has 4294967295 bytes", True),
@@ -63,8 +62,7 @@ def test_a_faulty_recipe_fails_with_its_reason(start, recipe, reason, retry):
     *_, last = told(start(recipe))
     assert isinstance(last, TrialFailed)
     assert last.retry is retry
-    with pytest.raises(AssertionError, match=reason):
-        raise AssertionError(last.reason)
+    assert re.search(reason, last.reason)
 
 
 @pytest.mark.parametrize("recipe", ["hangs", "hangs_in_native_code", "stammers", "closes_everything"])
@@ -95,8 +93,8 @@ def test_a_forked_child_cannot_report(start):
     assert report.metrics["valid_mse"] == last.result.value == 1.0
 
 
-def test_a_recipe_may_load_data_in_processes(start):
-    assert told(start("loads_data_in_workers"))[-1].result.value == 28.0
+def test_a_recipe_may_work_in_processes(start):
+    assert told(start("works_in_processes"))[-1].result.value == 28.0
 
 
 @pytest.mark.parametrize("recipe", ["litters", "hangs"])
@@ -154,7 +152,8 @@ def test_all_processes_end_with_the_daemon(tmp_path):
         from tests.support.nets import TINY_MLP
         task, recipe = registry.DIABETES, RecipeSource("mine", "tests.support.recipes:family")
         asked = {{"note": {str(note)!r}, "end": "hangs"}}
-        TrialProcess(
+        # Without the reference its pipe would be closed at once.
+        trial = TrialProcess(
             TrialSpec(TINY_MLP, task, task.protocol(), 0, "cpu", 1, Path(), hyperparameters=asked, recipe=recipe)
         )
         time.sleep(600)
