@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.registry import Task
     from archive.trainer.tasks.tabular import TabularTask
 
-PASSING = ("batch", "trainers", "device", "retrain")
+PASSING = ("batch", "trainers", "device", "trial_seconds", "observe", "retrain")
 """Options that no study stores: the command that continues a search repeats them."""
 
 
@@ -197,5 +197,10 @@ def _command(name: str, ctx: click.Context, selected: Collection[str] | None = N
         ):
             continue
         value = ctx.params[key]
-        parts += [option.opts[0], *([] if value is True else [shlex.quote(str(value))])]
+        for one in value if isinstance(value, tuple) else (value,):
+            parts += [option.opts[0], *([] if one is True else [_quoted(one)])]
     return " ".join(parts)
+
+
+def _quoted(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, float) else shlex.quote(str(value))

@@ -74,12 +74,12 @@ def test_what_is_given_and_differs_is_refused(archive, user, stored, options, re
 
 
 def test_the_advice_goes_on_with_the_study(archive, user, tmp_path):
-    options = ("--agent", "random", "--study", "a [study]", "--seed", "5", "--retrain")
+    options = ("--agent", "random", "--study", "a [study]", "--seed", "5", "--retrain", "--trial-timeout", "10min")
     first = user.types("search", "--task", table(tmp_path), *options, "--budget", "2")
     longer = advice(first)[1]
-    assert longer == "archive search --study 'a [study]' --budget 4 --retrain"
+    assert longer == "archive search --study 'a [study]' --budget 4 --trial-timeout 600 --retrain"
     again = user.types(*shlex.split(longer)[1:])
-    assert advice(again)[1] == "archive search --study 'a [study]' --budget 8 --retrain"
+    assert advice(again)[1] == "archive search --study 'a [study]' --budget 8 --trial-timeout 600 --retrain"
     study = archive.studies.snapshot("a [study]")
     assert (study.counts[State.COMPLETE], study.study.budget, study.study.seed) == (4, 4, 5)
     assert {view.agent for view in study.proposals} == {study.proposals[0].agent}
