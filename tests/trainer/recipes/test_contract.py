@@ -1,12 +1,15 @@
 """What every recipe keeps: it reports, has one result for one seed, stops when it is told, and resumes where it was.
 
-It runs over the built-in recipe, the examples of the documentation, and those of installed packages.
+It runs over the built-in recipe, the examples of the documentation, and those of installed packages. The examples with
+large frameworks run with ARCHIVE_TEST_WHOLE=1: importing these takes longer than all other tests of recipes together.
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import functools
+import os
 import sys
 
 import numpy as np
@@ -25,12 +28,14 @@ from tests.support.nets import TINY_MLP
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.lasts(10)]
 
 EXAMPLES = ROOT / "docs" / "examples" / "recipes"
+FRAMEWORKS = ("lightning_training", "hugging_face")
+"""They need `pip install -e '.[frameworks]'`."""
 COMMAND = CommandRecipe((sys.executable, str(EXAMPLES / "by_command.py")), data=True)
 SOURCES = {
     **RecipeAccess(ROOT / "no-home").sources,
     **{
         name: RecipeSource(name, f"{EXAMPLES / name}.py:fit")
-        for name in ("plain_pytorch", "lightning_training", "hugging_face", "scikit_mlp")
+        for name in ("plain_pytorch", "scikit_mlp", *FRAMEWORKS)
     },
     "by_command": RecipeSource("by_command", "by_command.py", command=COMMAND),
 }
@@ -64,11 +69,28 @@ def same(one: Outcome, other: Outcome) -> bool:
     )
 
 
-@pytest.fixture(params=SOURCES, autouse=True)
-def name(request) -> str:
-    return request.param
+def case(name: str):
+    left_out = name in FRAMEWORKS and os.environ.get("ARCHIVE_TEST_WHOLE") != "1"
+    return pytest.param(name, marks=pytest.mark.skipif(left_out, reason="runs with ARCHIVE_TEST_WHOLE=1"))
 
 
+every_recipe = pytest.mark.parametrize("name", [case(name) for name in SOURCES])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*EXAMPLES.glob("*.py"), *ROOT.glob("docs/examples/archive-example/*/recipe.py"), *ROOT.glob("trainer/fit/*.py")],
+    ids=lambda path: path.relative_to(ROOT).as_posix(),
+)
+def test_a_recipe_needs_nothing_but_the_public_context(path):
+    """The default recipe has no privilege, and no example asks for what is not there."""
+    members = {name for name in dir(trial_of()) if not name.startswith("_")}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value).rpartition(".")[2] == "trial":
+            assert node.attr in members, f"line {node.lineno}: trial.{node.attr}"
+
+
+@every_recipe
 def test_a_recipe_reports_each_epoch_and_the_objective(name):
     outcome = whole(name)
     assert (outcome.epochs, outcome.ended) == (PROTOCOL.epochs, "epochs")
@@ -79,11 +101,13 @@ def test_a_recipe_reports_each_epoch_and_the_objective(name):
     assert outcome.weights
 
 
+@every_recipe
 def test_one_seed_has_one_result(name):
     assert same(run(fit_of(name), trial_of()), whole(name))
     assert not same(run(fit_of(name), trial_of(seed=2)), whole(name))
 
 
+@every_recipe
 def test_an_interrupted_trial_saves_and_resumes_to_the_same_result(name, tmp_path):
     path, rows = tmp_path / "a.checkpoint", []
 
@@ -108,6 +132,7 @@ def test_an_interrupted_trial_saves_and_resumes_to_the_same_result(name, tmp_pat
     assert same(resumed, whole(name))
 
 
+@every_recipe
 def test_a_trial_pauses_at_a_rung_and_continues_to_the_same_result(name, tmp_path):
     path = tmp_path / "a.checkpoint"
     rung = run(fit_of(name), trial_of(epochs=1, checkpoint=path, checkpoint_seconds=1e9))
