@@ -2,7 +2,7 @@
 
     ROOT/archive-scratch-HOST-PID-…/7      one folder a trial; ROOT is the system's temporary folder unless set
 
-A trial's folder is its working directory and its temporary folder, so that what a recipe leaves behind is deleted.
+A trial's folder is its working directory and its temporary folder, so that files that a recipe leaves are deleted.
 Folders of trainers that were killed are deleted by the next trainer on the machine.
 """
 
@@ -30,7 +30,7 @@ _PREFIX = "archive-scratch"
 MEASURE_SECONDS = 1.0
 """Pause between two measurements of a folder."""
 SLICE_SECONDS = 0.02
-"""Longest time of a measurement before the daemon goes on with other work; the next call continues it."""
+"""Longest time of a measurement before the daemon turns to other work; the next call continues it."""
 
 
 class ScratchFolders:

@@ -60,7 +60,7 @@ class CommandRecipe:
 
         Raises:
             SettingsError: The command cannot be started on this machine.
-            TrainingError: It failed, or wrote what is no message.
+            TrainingError: It failed, or wrote a line that is not a message.
         """
         checkpoint = trial.scratch / "checkpoint"
         checkpoint.mkdir(exist_ok=True)
@@ -163,7 +163,8 @@ class _Conversation:
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise TrainingError(f"the command wrote what is no JSON object: {line[:_SHOWN].decode(errors='replace')!r}")
+            shown = line[:_SHOWN].decode(errors="replace")
+            raise TrainingError(f"the command wrote a line that is not a JSON object: {shown!r}")
         if unknown := message.keys() - {"step", "metrics", "checkpoint", "result"}:
             raise TrainingError(f"the command wrote an unknown key: {min(unknown)[:_SHOWN]!r}")
         # Each line is a sign of life.
@@ -203,7 +204,7 @@ class _Conversation:
 
 
 def _input(trial: TrialContext, about: dict[str, Any]) -> IO[bytes]:
-    """Return the description as an open file: a command that does not read it holds nobody up, as a pipe would."""
+    """Return the description as an open file; a pipe would block where the command does not read it."""
     file = tempfile.TemporaryFile(dir=trial.scratch)
     file.write(json.dumps(about).encode() + b"\n")
     file.seek(0)

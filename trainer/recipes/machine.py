@@ -8,7 +8,7 @@
     command = ["./train", "--json"]  a program (`archive.trainer.recipes.command`), relative to the file's folder
     data = true                      whether it gets the task's data
 
-The file must belong to the trainer's user or to root, and nobody else may be able to write it: it names code to run.
+The file must belong to the trainer's user or to root, without write access for others: it names code to run.
 """
 
 from __future__ import annotations

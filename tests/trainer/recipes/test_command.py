@@ -1,4 +1,4 @@
-"""Recipes that run a command: what it reads and may say, and how it ends."""
+"""Recipes that run a command: its input, its messages, and its end."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
     [
         ("exit 3", "^the command ended with status 3; its log tells why$"),
         ("kill -9 $$", "^the command ended with signal SIGKILL; its log tells why$"),
-        ("echo epoch 1", "^the command wrote what is no JSON object: 'epoch 1'$"),
-        ("echo 3", "^the command wrote what is no JSON object: '3'$"),
-        (r"printf '\377\000\n'", "^the command wrote what is no JSON object: "),
+        ("echo epoch 1", "^the command wrote a line that is not a JSON object: 'epoch 1'$"),
+        ("echo 3", "^the command wrote a line that is not a JSON object: '3'$"),
+        (r"printf '\377\000\n'", "^the command wrote a line that is not a JSON object: "),
         ("""echo '{"epoch": 1}'""", "^the command wrote an unknown key: 'epoch'$"),
         ("""echo '{"step": 1, "metrics": 3}'""", "^metrics must be a mapping of names to numbers, got a int$"),
         ("""echo '{"step": 1, "metrics": {"a": "x"}}'""", "^the metric 'a' must be a number, got a str$"),

@@ -1,4 +1,4 @@
-"""What every recipe keeps: it reports, has one result for one seed, stops when it is told, and resumes where it was.
+"""Contract of recipes: each reports, has one result for one seed, stops when told, and resumes.
 
 It runs over the built-in recipe, the examples of the documentation, and those of installed packages. The examples with
 large frameworks run with ARCHIVE_TEST_WHOLE=1: importing these takes longer than all other tests of recipes together.
@@ -24,7 +24,7 @@ from archive.trainer.tasks import registry
 from tests.support import ROOT
 from tests.support.nets import TINY_MLP
 
-# Other packages warn of what they will change.
+# Other packages warn of changes to come.
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.lasts(10)]
 
 EXAMPLES = ROOT / "docs" / "examples" / "recipes"
@@ -33,10 +33,7 @@ FRAMEWORKS = ("lightning_training", "hugging_face")
 COMMAND = CommandRecipe((sys.executable, str(EXAMPLES / "by_command.py")), data=True)
 SOURCES = {
     **RecipeAccess(ROOT / "no-home").sources,
-    **{
-        name: RecipeSource(name, f"{EXAMPLES / name}.py:fit")
-        for name in ("plain_pytorch", "scikit_mlp", *FRAMEWORKS)
-    },
+    **{name: RecipeSource(name, f"{EXAMPLES / name}.py:fit") for name in ("plain_pytorch", "scikit_mlp", *FRAMEWORKS)},
     "by_command": RecipeSource("by_command", "by_command.py", command=COMMAND),
 }
 DIGITS = registry.DIGITS
@@ -83,7 +80,7 @@ every_recipe = pytest.mark.parametrize("name", [case(name) for name in SOURCES])
     ids=lambda path: path.relative_to(ROOT).as_posix(),
 )
 def test_a_recipe_needs_nothing_but_the_public_context(path):
-    """The default recipe has no privilege, and no example asks for what is not there."""
+    """The default recipe has no privilege, and examples use members that exist."""
     members = {name for name in dir(trial_of()) if not name.startswith("_")}
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute) and ast.unparse(node.value).rpartition(".")[2] == "trial":

@@ -1,4 +1,4 @@
-"""Recipes that go wrong, in processes of their own: each fails alone with its reason, and leaves nothing behind."""
+"""Faulty recipes in real processes: each fails alone with its reason, and leaves no process or file behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes by name: what is on this machine, what may run here, and that the database chooses nothing."""
+"""Recipes by name: those of this machine, those that may run, and none of the database's choice."""
 
 from __future__ import annotations
 
