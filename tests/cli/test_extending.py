@@ -77,6 +77,7 @@ print(digits.search_space("chains").name, train(chain(["conv", "pool", "conv", "
 """
 
 SEARCH = ["search", "--agent", "best-mutant", "--task", "two-moons", "--budget", "1", "--device", "cpu"]
+SEARCH += ["--recipe", "l-bfgs"]
 OBSERVED = [*SEARCH, "--observe", "json-lines"]
 
 # Of this package, of the archive with the decisions of the space, and with a ranking of all its members.
@@ -97,6 +98,7 @@ def script(agent):
 
 if __name__ == "__main__":
     print(json.dumps({{
+        "recipes": json.loads(printed(main, ["recipes", "--json"])),
         "agents": json.loads(printed(main, ["agents", "--json"])),
         "best-mutant": json.loads(printed(main, ["agents", "best-mutant", "--json"])),
         "search": json.loads(printed(main, [*{OBSERVED!r}, "--json"])),
@@ -119,9 +121,11 @@ def test_the_agent_is_listed_with_what_it_says_of_itself(printed):
     assert printed["best-mutant"]["settings"] == {"n_initial": 10}
 
 
-def test_the_agent_searches_the_task(printed):
+def test_the_agent_searches_the_task_and_the_recipe_trains_it(printed):
+    rows = {row["recipe"]: row for row in printed["recipes"]["recipes"]}
+    assert rows["l-bfgs"]["origin"] == "archive-example 0.1.0"
     found = printed["search"]
-    assert (found["evaluations"], found["failed"], found["protocol"]) == (1, 0, "two-moons/1")
+    assert (found["evaluations"], found["failed"], found["protocol"]) == (1, 0, "two-moons/1+recipe:l-bfgs")
     # Guessing is right half of the time.
     assert found["best"]["value"] > 0.6
 
@@ -129,7 +133,7 @@ def test_the_agent_searches_the_task(printed):
 def test_the_observer_receives_the_trial(environment, printed):
     (path,) = Path(environment["ARCHIVE_HOME"], "json-lines").iterdir()
     start, *curve, end = [json.loads(line) for line in path.read_text().splitlines()]
-    assert (start["attempt"], start["protocol.name"]) == (1, "two-moons/1")
+    assert (start["attempt"], start["protocol.name"]) == (1, "two-moons/1+recipe:l-bfgs")
     assert [line["step"] for line in curve] == list(range(1, len(curve) + 1))
     assert (end["state"], end["value"]) == ("COMPLETE", printed["search"]["best"]["value"])
 
@@ -149,9 +153,9 @@ def test_the_default_recipe_trains_what_the_builder_builds(printed):
 
 
 def test_the_contract_suites_hold(environment, tmp_path):
-    parts = ("agents", "kernels", "spaces", "trainer/nn", "trainer/observers")
+    parts = ("agents", "kernels", "spaces", "trainer/nn", "trainer/recipes", "trainer/observers")
     suites = [f"tests/{part}/test_contract.py" for part in parts]
-    chosen = ("-k", "best-mutant or operation-counts or chains or json-lines", "-p", "no:cacheprovider", "-q")
+    chosen = ("-k", "best-mutant or operation-counts or chains or l-bfgs or json-lines", "-p", "no:cacheprovider", "-q")
     printed = ran(environment, sys.executable, "-m", "pytest", *suites, *chosen, cwd=ROOT)
     passed = int(re.search(r"(\d+) passed", printed)[1])
     # Of each suite the tests that take an agent, a kernel or a space by its name.

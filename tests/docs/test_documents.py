@@ -79,6 +79,14 @@ def test_the_layers_are_those_of_the_contract():
     assert [re.findall(r"`(\w+)`", row) for row in rows] == [layer.split(" | ") for layer in layers]
 
 
+def test_the_guide_shows_every_example_of_a_recipe():
+    text = page("guides/recipes.md")
+    files = list(DOCS.glob("examples/recipes/*.py"))
+    assert len(files) == 5
+    for path in files:
+        assert f'```python title="{path.name}"\n{path.read_text(encoding="utf-8")}```\n' in text
+
+
 @pytest.mark.parametrize("name", ["architecture.md", "../CONTRIBUTING.md"])
 def test_files_and_folders_that_are_named_exist(name):
     paths = re.findall(r"`((?:archive|agents|kernels|trainer|cli|docs|queue|tests)/[\w./-]*)`", page(name))

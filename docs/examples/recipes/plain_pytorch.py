@@ -1,4 +1,4 @@
-"""A recipe in plain PyTorch: a loop of one's own, with a checkpoint after each epoch."""
+"""A recipe in plain PyTorch: a loop over epochs, with a checkpoint whenever one is due."""
 
 import torch
 from torch.nn import functional as F

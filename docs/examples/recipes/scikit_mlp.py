@@ -17,7 +17,7 @@ def fit(trial: TrialContext) -> FitResult:
         for name, part in (("train", data.train), ("valid", data.valid), ("test", data.test))
     }
     saved = trial.checkpoint.load()
-    # A checkpoint is a file of this trainer's user: unpickling it runs nobody else's code.
+    # Unpickling runs code: a checkpoint is a file of this trainer's user alone.
     model = (
         MLPClassifier(widths, random_state=trial.seed % 2**32, batch_size=64)
         if saved is None

@@ -1,1 +1,1 @@
-"""An agent, a kernel, a space, a builder, a task and an observer for the Architecture Archive."""
+"""An agent, a kernel, a space, a builder, a task, a recipe and an observer for the Architecture Archive."""
