@@ -121,7 +121,8 @@ class _Conversation:
         status = self.process.wait()
         if self.told and not self.result.ended and self.trial.stop is Stop.INTERRUPTED:
             return FitResult()
-        if status:
+        # Where all epochs are reported, the signal that tells a command to stop may end it after its last message.
+        if status and not (self.told and status == -signal.SIGTERM):
             name = f"signal {signal.Signals(-status).name}" if status < 0 else f"status {status}"
             raise TrainingError(f"the command ended with {name}; its log tells why")
         return self.result

@@ -44,7 +44,7 @@ def main():
         np.save(file + ".new.npy", weights)
         os.replace(file + ".new.npy", file)
         say(checkpoint=True)
-        if told:
+        if told and epoch < trial["epochs"]:
             return
     np.savez("model.npz", weights=weights)
     say(result={"metrics": {"valid_accuracy": accuracy}, "weights": "model.npz"})

@@ -160,6 +160,12 @@ def test_a_command_is_told_to_stop_and_its_files_are_kept(tmp_path):
     assert (resumed.resumed, resumed.epochs, resumed.value) == (1, 3, 1 / 3)
 
 
+def test_a_command_that_is_told_to_stop_after_its_last_epoch_has_finished():
+    trial = trial_of(epochs=1, on_report=lambda *_: trial.cancel())
+    outcome = run(shell("""echo '{"step": 1, "metrics": {"valid_mse": 1}}'; exec sleep 60"""), trial)
+    assert (outcome.ended, outcome.value) == ("rung", 1.0)
+
+
 def test_a_command_of_the_machine_runs_without_a_shell(tmp_path):
     path = tmp_path / "recipes.toml"
     path.touch(0o600)
