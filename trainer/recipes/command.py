@@ -3,13 +3,14 @@
     stdin     one line with a JSON object: what to train (`description`)
     stdout    one JSON object a line:
               {"step": 1, "metrics": {"valid_accuracy": 0.5}}             an epoch is over
-              {"checkpoint": true}                                        the files in the checkpoint folder are whole
+              {"checkpoint": "epoch-1"}                                   a folder with a whole checkpoint, given away
               {"result": {"metrics": {…}, "weights": "model.npz"}}        the result; it may be left out
               {}                                                          a sign of life
     stderr    the log of the trial
 
 The command runs in the scratch folder, and ends with status 0 when it is done. SIGTERM tells it to stop soon: it should
-complete the files of its checkpoint, say so, and end. They are in its checkpoint folder again when it continues.
+write a checkpoint and end. A checkpoint belongs to the reports before it; the command must not touch its folder again,
+since the trainer reads it later. When the command continues, the files are in the folder that its input names.
 
 Commands are named in `HOME/recipes.toml` of the trainer's machine (`archive.trainer.recipes.machine`), without a shell.
 """
@@ -20,6 +21,7 @@ import json
 import logging
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -62,7 +64,7 @@ class CommandRecipe:
             SettingsError: The command cannot be started on this machine.
             TrainingError: It failed, or wrote a line that is not a message.
         """
-        checkpoint = trial.scratch / "checkpoint"
+        checkpoint = trial.scratch / "resumed"
         checkpoint.mkdir(exist_ok=True)
         if (saved := trial.checkpoint.load()) is not None:
             saved.extract(checkpoint)
@@ -74,7 +76,7 @@ class CommandRecipe:
                 raise SettingsError(f"the command {self.command[0]} cannot be started: {error.strerror}") from error
         with process:
             try:
-                return _Conversation(trial, process, checkpoint).run()
+                return _Conversation(trial, process).run()
             finally:
                 process.kill()
 
@@ -110,7 +112,6 @@ class _Conversation:
 
     trial: TrialContext
     process: subprocess.Popen[bytes]
-    checkpoint: Path
     result: FitResult = field(default_factory=FitResult)
     told: bool = False
 
@@ -172,10 +173,20 @@ class _Conversation:
         self.trial.beat()
         if "step" in message or "metrics" in message:
             self.trial.report(message.get("step"), message.get("metrics", {}))  # type: ignore[arg-type]
-        if message.get("checkpoint") and (self.trial.checkpoint.due() or self.trial.stop is not None):
-            self.trial.checkpoint.save(folder=self.checkpoint)
+        if "checkpoint" in message:
+            self._take(message["checkpoint"])
         if "result" in message:
             self.result = self._result(message["result"])
+
+    def _take(self, name: Any) -> None:
+        """Save the folder of a checkpoint if one is due, and delete it."""
+        folder = self.trial.scratch.joinpath(str(name)).resolve()
+        if not isinstance(name, str) or folder.parent != self.trial.scratch.resolve() or not folder.is_dir():
+            shown = repr(name)[:_SHOWN]
+            raise TrainingError(f"the checkpoint of a command must be a folder in its working directory, got {shown}")
+        if self.trial.checkpoint.due() or self.trial.stop is not None:
+            self.trial.checkpoint.save(folder=folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def _result(self, given: Any) -> FitResult:
         if not isinstance(given, dict) or not given.keys() <= {"metrics", "weights", "ended", "environment"}:

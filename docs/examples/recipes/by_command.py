@@ -41,9 +41,9 @@ def main():
             weights -= 0.1 * inputs[batch].T @ error / len(batch)
         accuracy = float((classes(weights, valid) == data["valid_targets"]).mean())
         say(step=epoch, metrics={"valid_accuracy": accuracy})
-        np.save(file + ".new.npy", weights)
-        os.replace(file + ".new.npy", file)
-        say(checkpoint=True)
+        os.mkdir(f"epoch-{epoch}")
+        np.save(f"epoch-{epoch}/weights.npy", weights)
+        say(checkpoint=f"epoch-{epoch}")
         if told and epoch < trial["epochs"]:
             return
     np.savez("model.npz", weights=weights)

@@ -90,6 +90,12 @@ def test_the_result_of_a_command_has_metrics_and_weights(tmp_path):
         ("""echo '{"step": 1, "metrics": {"a": "x"}}'""", "^the metric 'a' must be a number, got a str$"),
         ("""echo '{"step": 1, "metrics": {"a": NaN}}'""", "^training diverged: a is nan in step 1$"),
         ("""echo '{"metrics": {"a": 1}}'""", "^the step of a report must be a whole number, got None$"),
+        ("""echo '{"checkpoint": true}'""", "^the checkpoint of a command must be a folder .*, got True$"),
+        ("""echo '{"checkpoint": "gone"}'""", "^the checkpoint of a command must be a folder .*, got 'gone'$"),
+        (
+            """echo '{"checkpoint": ".."}'""",
+            "^the checkpoint of a command must be a folder .*, got '..'$",
+        ),
         ("""echo '{"result": 3}'""", "^the result of a command must be an object with metrics.* got 3$"),
         ("""echo '{"result": {"weights": "gone.npz"}}'""", "^the weights 'gone.npz' of the command cannot be read: "),
         ("""echo '{"result": {"environment": 3}}'""", "^the environment of a result must be an object, got 3$"),
@@ -139,14 +145,16 @@ def test_a_command_is_told_to_stop_and_its_files_are_kept(tmp_path):
         about, told = json.loads(sys.stdin.readline()), []
         signal.signal(signal.SIGTERM, lambda *_: told.append(1))
         file = os.path.join(about["checkpoint"], "epoch")
+        assert os.listdir(about["checkpoint"]) == ["epoch"][: os.path.exists(file)]
         begin = int(open(file).read()) if os.path.exists(file) else 0
         assert begin == about["reports"]
         for epoch in range(begin + 1, about["epochs"] + 1):
             print(json.dumps({"step": epoch, "metrics": {"valid_mse": 1 / epoch}}), flush=True)
             while epoch == 2 and begin == 0 and not told:
                 time.sleep(0.01)
-            open(file, "w").write(str(epoch))
-            print(json.dumps({"checkpoint": True}), flush=True)
+            os.mkdir(f"state-{epoch}")
+            open(f"state-{epoch}/epoch", "w").write(str(epoch))
+            print(json.dumps({"checkpoint": f"state-{epoch}"}), flush=True)
             if told:
                 sys.exit(1)
         """)
