@@ -58,20 +58,7 @@ def fit(trial: TrialContext) -> FitResult:
     model = Classifier(trial.module())
     trainer = Trainer(
         model=model,
-        args=TrainingArguments(
-            output_dir=str(trial.scratch / "trainer"),
-            num_train_epochs=trial.protocol.epochs,
-            learning_rate=trial.hyperparameters.get("learning_rate", 3e-3),
-            per_device_train_batch_size=64,
-            per_device_eval_batch_size=1024,
-            eval_strategy="epoch",
-            logging_strategy="epoch",
-            save_strategy="no",
-            report_to=[],
-            disable_tqdm=True,
-            use_cpu=trial.device == "cpu",
-            seed=trial.seed,
-        ),
+        args=_arguments(trial),
         train_dataset=_rows(data.train),
         eval_dataset=_rows(data.valid),
         compute_metrics=lambda found: {"accuracy": float((found.predictions.argmax(1) == found.label_ids).mean())},
@@ -80,6 +67,30 @@ def fit(trial: TrialContext) -> FitResult:
     resumed = None if saved is None else str(saved.extract(trial.scratch / "resumed"))
     trainer.train(resume_from_checkpoint=resumed)
     return FitResult(weights=model.module.state_dict())
+
+
+def _arguments(trial):
+    device = torch.device(trial.device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device.index or 0)
+    arguments = TrainingArguments(
+        output_dir=str(trial.scratch / "trainer"),
+        num_train_epochs=trial.protocol.epochs,
+        learning_rate=trial.hyperparameters.get("learning_rate", 3e-3),
+        per_device_train_batch_size=64,
+        per_device_eval_batch_size=1024,
+        eval_strategy="epoch",
+        logging_strategy="epoch",
+        save_strategy="no",
+        report_to=[],
+        disable_tqdm=True,
+        use_cpu=device.type == "cpu",
+        seed=trial.seed,
+    )
+    # The Trainer would use all GPUs of the machine.
+    if arguments.n_gpu > 1:
+        arguments._n_gpu = 1
+    return arguments
 
 
 def _rows(part):

@@ -79,7 +79,7 @@ class EpochOrder(Sampler):
 
 def fit(trial: TrialContext) -> FitResult:
     """Train a classifier with the Lightning trainer."""
-    data = trial.data()
+    data, device = trial.data(), torch.device(trial.device)
     train, valid = (
         TensorDataset(torch.from_numpy(part.inputs), torch.from_numpy(part.targets))
         for part in (data.train, data.valid)
@@ -91,8 +91,8 @@ def fit(trial: TrialContext) -> FitResult:
     if saved is not None:
         saved.extract(file.parent)
     trainer = lightning.Trainer(
-        accelerator="gpu" if trial.device.startswith("cuda") else "cpu",
-        devices=1,
+        accelerator="gpu" if device.type == "cuda" else "cpu",
+        devices=[device.index or 0] if device.type == "cuda" else 1,
         max_epochs=trial.protocol.epochs,
         callbacks=[Reports(trial, file)],
         logger=False,
