@@ -71,12 +71,14 @@ def get(name: str, space: Space, **config: Any) -> Agent:
 
     Raises:
         UnknownNameError: No agent, or no setting of the agent, has this name.
-        UsageError: A setting has an invalid value.
+        UsageError: A setting has an invalid value, or the space has no networks to draw.
         SettingsError: Another package's agent cannot be loaded.
     """
     from archive.agents.base import Agent
     from archive.agents.recorded import keywords, settings_of
 
+    if not space.searchable:
+        raise UsageError(f"no agent searches the space {space.name}: its networks are imported, not drawn")
     make = registry.load(name)
     known, takes_others = settings_of(make)
     for setting in config:

@@ -12,6 +12,9 @@ from archive.cli.render import json_option, print_json, print_table
 if TYPE_CHECKING:
     from archive.spaces.base import Space
 
+MOST_SHOWN = 40
+"""Largest number of operations in a cell of the table."""
+
 COLUMNS = ("space", "summary", "cells", "operations", "settings")
 
 
@@ -25,7 +28,12 @@ def spaces(as_json: bool) -> None:
     if as_json:
         print_json({"spaces": rows})
     else:
-        print_table(COLUMNS, [[cell(row[column]) for column in COLUMNS] for row in rows])
+        print_table(COLUMNS, [[_shown(row[column]) for column in COLUMNS] for row in rows])
+
+
+def _shown(value: Any) -> Any:
+    many = isinstance(value, list) and len(value) > MOST_SHOWN
+    return f"{len(value)}, listed by --json" if many else cell(value)
 
 
 def _described(space: Space) -> dict[str, Any]:

@@ -19,35 +19,55 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from archive.architecture.layer import Edge, Layer
+    from archive.architecture.graph import Connection
+    from archive.architecture.layer import Layer
 
 Colours = list[int]
 Certificate = tuple[Any, ...]
+Label = tuple[Any, ...]
+Links = Sequence[Sequence[tuple[int, int]]]
+"""For each layer its neighbours on one side, each with the number of the edge's arguments."""
 
 
-def key(space: str, layers: Sequence[Layer], edges: Sequence[Edge]) -> str:
-    """Return 32 hexadecimal digits that are equal for isomorphic graphs only (up to a 128-bit collision)."""
+def key(space: str, layers: Sequence[Layer], edges: Sequence[Connection]) -> str:
+    """Return 32 hexadecimal digits that are equal for isomorphic graphs only (up to a 128-bit collision).
+
+    Args:
+        space: Name of the vocabulary.
+        layers: The layers in topological order.
+        edges: Tail, head and arguments of each edge.
+    """
     certificate, _ = _canonical(layers, edges)
     text = repr((space, certificate)).encode()
     return hashlib.blake2b(text, digest_size=16).hexdigest()
 
 
-def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Edge]) -> tuple[int, ...]:
+def canonical_ranks(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[int, ...]:
     """Return one rank per layer; relabellings of a network give the same ranked graph."""
     return tuple(_canonical(layers, edges)[1])
 
 
-def _canonical(layers: Sequence[Layer], edges: Sequence[Edge]) -> tuple[Certificate, Colours]:
-    n = len(layers)
-    children: list[list[int]] = [[] for _ in range(n)]
-    parents: list[list[int]] = [[] for _ in range(n)]
-    for tail, head in edges:
-        children[tail].append(head)
-        parents[head].append(tail)
-    labels = [(layer.op, layer.units or 0, layer.stride) for layer in layers]
-    search = _CanonicalSearch(labels, edges, parents, children)
-    start = _dense(labels)
-    return search.best(search.refine(start))
+def _canonical(layers: Sequence[Layer], edges: Sequence[Connection]) -> tuple[Certificate, Colours]:
+    labels = [_label(layer) for layer in layers]
+    used = sorted({tuple(edge[2:]) for edge in edges})
+    number = {arguments: at for at, arguments in enumerate(used)}
+    children: list[list[tuple[int, int]]] = [[] for _ in layers]
+    parents: list[list[tuple[int, int]]] = [[] for _ in layers]
+    for tail, head, *arguments in edges:
+        at = number[tuple(arguments)]
+        children[tail].append((head, at))
+        parents[head].append((tail, at))
+    links = _ArgumentLinks(labels, parents, children) if any(used) else _PlainLinks(labels, parents, children)
+    neighbours = zip(labels, map(sorted, parents), map(sorted, children), strict=True)
+    twins = [(label, tuple(above), tuple(below)) for label, above, below in neighbours]
+    search = _CanonicalSearch(labels, edges, twins, links)
+    return search.best(search.refine(links.start()))
+
+
+def _label(layer: Layer) -> Label:
+    # Layers without attributes keep the label, and networks of them the key, of archives without attributes.
+    plain = (layer.op, layer.units or 0, layer.stride)
+    return (*plain, layer.attributes.text) if layer.attributes else plain
 
 
 def _dense(values: Sequence[Any]) -> Colours:
@@ -61,29 +81,18 @@ class _CanonicalSearch:
 
     def __init__(
         self,
-        labels: Sequence[tuple[str, int, int]],
-        edges: Sequence[Edge],
-        parents: Sequence[Sequence[int]],
-        children: Sequence[Sequence[int]],
+        labels: Sequence[Label],
+        edges: Sequence[Connection],
+        twins: Sequence[Certificate],
+        links: _PlainLinks | _ArgumentLinks,
     ) -> None:
-        self.labels, self.edges, self.parents, self.children = labels, edges, parents, children
-        neighbours = zip(labels, map(sorted, parents), map(sorted, children), strict=True)
-        self.twins = [(label, tuple(above), tuple(below)) for label, above, below in neighbours]
+        self.labels, self.edges, self.twins, self.links = labels, edges, twins, links
 
     def refine(self, colours: Colours) -> Colours:
         """Split classes by the colours of parents and children until nothing splits."""
         n, classes = len(colours), len(set(colours))
         while classes < n:
-            refined = _dense(
-                [
-                    (
-                        colour,
-                        tuple(sorted([colours[p] for p in parents])),
-                        tuple(sorted([colours[c] for c in children])),
-                    )
-                    for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
-                ]
-            )
+            refined = _dense(self.links.neighbourhoods(colours))
             count = len(set(refined))
             colours = refined
             if count == classes:
@@ -142,4 +151,65 @@ class _CanonicalSearch:
 
     def _certificate(self, ranks: Colours) -> Certificate:
         labels = tuple(label for _, label in sorted(zip(ranks, self.labels, strict=True)))
-        return labels, tuple(sorted((ranks[tail], ranks[head]) for tail, head in self.edges))
+        return labels, tuple(sorted((ranks[tail], ranks[head], *used) for tail, head, *used in self.edges))
+
+
+class _PlainLinks:
+    """Colours of networks whose edges have no arguments."""
+
+    def __init__(self, labels: Sequence[Label], parents: Links, children: Links) -> None:
+        self.labels = labels
+        self.parents, self.children = ([[v for v, _ in near] for near in links] for links in (parents, children))
+
+    def start(self) -> Colours:
+        """Return the colours before the first refinement."""
+        return _dense(self.labels)
+
+    def neighbourhoods(self, colours: Colours) -> list[Any]:
+        """Return the colour of each layer with those of its parents and children."""
+        return [
+            (
+                colour,
+                tuple(sorted([colours[p] for p in parents])),
+                tuple(sorted([colours[c] for c in children])),
+            )
+            for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
+        ]
+
+
+class _ArgumentLinks:
+    """Colours of networks whose edges have arguments, which may have thousands of layers.
+
+    Colour refinement moves by one hop a round: a chain of a thousand layers takes hundreds of rounds. Here a digest of
+    everything before a layer and one of everything behind it, each computed in one pass, are the start. After them a
+    round or two are left. Networks without arguments keep the plain start, which their keys depend on.
+    """
+
+    def __init__(self, labels: Sequence[Label], parents: Links, children: Links) -> None:
+        self.labels, self.parents, self.children = labels, parents, children
+
+    def start(self) -> Colours:
+        """Return the colours before the first refinement."""
+        order = range(len(self.labels))
+        before, behind = self._digests(self.parents, order), self._digests(self.children, order[::-1])
+        return _dense(list(zip(self.labels, before, behind, strict=True)))
+
+    def neighbourhoods(self, colours: Colours) -> list[Any]:
+        """Return the colour of each layer with those of its parents and children, and the arguments."""
+        return [
+            (
+                colour,
+                tuple(sorted([(colours[p], used) for p, used in parents])),
+                tuple(sorted([(colours[c], used) for c, used in children])),
+            )
+            for colour, parents, children in zip(colours, self.parents, self.children, strict=True)
+        ]
+
+    def _digests(self, links: Links, order: Sequence[int]) -> list[bytes]:
+        """Return a digest of each layer with all layers that it can reach by these links."""
+        found = [b""] * len(links)
+        for u in order:
+            near = sorted([found[v] + used.to_bytes(4) for v, used in links[u]])
+            text = b"".join([repr(self.labels[u]).encode(), *near])
+            found[u] = hashlib.blake2b(text, digest_size=8).digest()
+        return found

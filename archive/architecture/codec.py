@@ -1,7 +1,8 @@
 """Codecs of architectures: JSON, NAS-Bench-101 matrices and NAS-Bench-201 strings.
 
     JSON    {"schema": 1, "space": "cnn", "layers": [{"op": "ip"}, {"op": "conv3", "units": 64, "stride": 1}, …],
-            "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may be left out
+            "edges": [[0, 1], …]}; an operation without units has no `units`, and a stride of 1 may be left out.
+            Layers of the space `torch` have `attributes`, and edges the numbers of their head's inputs: [0, 1, 0]
 
 Matrices and strings of the NAS-Bench tables are read in `archive.architecture.nasbench_codec`.
 
@@ -15,10 +16,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archive.architecture.codec_checks import MOST_LAYERS, built, shown
-from archive.architecture.graph import Architecture, Edge, Layer
+from archive.architecture.attributes import NONE, Attributes
+from archive.architecture.codec_checks import built, has_arguments, most_layers, shown
+from archive.architecture.graph import Architecture, Connection, Layer
 from archive.architecture.nasbench_codec import from_nasbench101, from_nasbench201, to_nasbench101, to_nasbench201
-from archive.errors import CodecError
+from archive.errors import CodecError, InvalidArchitectureError
 
 __all__ = [
     "SCHEMA",
@@ -35,10 +37,11 @@ __all__ = [
 SCHEMA = 1
 
 # Far above every search space, and low enough that hostile text cannot keep a process busy.
-_MOST_EDGES = 20_000
+_MOST_EDGES = 40_000
+_MOST_ARGUMENTS = 100
 _MOST_NUMBER = 2**31 - 1
 _MOST_NAME = 100
-_MOST_TEXT = 4_000_000
+_MOST_TEXT = 32_000_000
 
 
 def to_dict(architecture: Architecture) -> dict[str, Any]:
@@ -47,7 +50,7 @@ def to_dict(architecture: Architecture) -> dict[str, Any]:
         "schema": SCHEMA,
         "space": architecture.space,
         "layers": [_layer_to_dict(layer) for layer in architecture.layers],
-        "edges": [list(edge) for edge in architecture.edges],
+        "edges": [list(edge) for edge in architecture.connections],
     }
 
 
@@ -66,8 +69,9 @@ def from_dict(data: Mapping[str, Any]) -> Architecture:
     _check_fields(data, "an architecture", required=("schema", "space", "layers", "edges"))
     _check_schema(data["schema"])
     space = _name(data["space"], "space")
-    layers = [_layer_from_dict(item, u) for u, item in enumerate(_list(data["layers"], "layers", MOST_LAYERS))]
-    edges = [_edge_from_list(item) for item in _list(data["edges"], "edges", _MOST_EDGES)]
+    layers = [_layer_from_dict(item, u) for u, item in enumerate(_list(data["layers"], "layers", most_layers(space)))]
+    arguments = has_arguments(space)
+    edges = [_edge_from_list(item, arguments) for item in _list(data["edges"], "edges", _MOST_EDGES)]
     return built(space, layers, edges)
 
 
@@ -95,7 +99,13 @@ def _layer_to_dict(layer: Layer) -> dict[str, Any]:
         data["units"] = layer.units
     if layer.stride != 1:
         data["stride"] = layer.stride
+    if layer.attributes:
+        data["attributes"] = {name: _as_json(value) for name, value in layer.attributes.items()}
     return data
+
+
+def _as_json(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _check_fields(data: Any, what: str, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> None:
@@ -125,20 +135,33 @@ def _list(value: Any, name: str, most: int) -> Sequence[Any]:
 
 
 def _layer_from_dict(data: Any, u: int) -> Layer:
-    _check_fields(data, f"layer {u}", required=("op",), optional=("units", "stride"))
-    units, stride = data.get("units"), data.get("stride", 1)
+    _check_fields(data, f"layer {u}", required=("op",), optional=("units", "stride", "attributes"))
+    units, stride, attributes = data.get("units"), data.get("stride", 1), data.get("attributes", {})
     if units is not None:
         _check_whole(units, f"the units of layer {u}")
     _check_whole(stride, f"the stride of layer {u}")
-    return Layer(_name(data["op"], f"the op of layer {u}"), units, stride)
+    if not isinstance(attributes, Mapping):
+        raise CodecError(f"the attributes of layer {u} are a JSON object, got {shown(attributes)}")
+    return Layer(_name(data["op"], f"the op of layer {u}"), units, stride, _attributes(attributes, u))
 
 
-def _edge_from_list(item: Any) -> Edge:
-    if not isinstance(item, (list, tuple)) or len(item) != 2:
-        raise CodecError(f"an edge is a pair of layer numbers, got {shown(item)}")
+def _attributes(values: Mapping[str, Any], u: int) -> Attributes:
+    if not values:
+        return NONE
+    try:
+        return Attributes(values)
+    except InvalidArchitectureError as error:
+        raise InvalidArchitectureError(error.reason, u) from None
+
+
+def _edge_from_list(item: Any, arguments: bool) -> Connection:
+    most = 2 + _MOST_ARGUMENTS * arguments
+    if not isinstance(item, (list, tuple)) or not 2 <= len(item) <= most:
+        more = ", then of inputs" if arguments else ""
+        raise CodecError(f"an edge is a pair of layer numbers{more}, got {shown(item)}")
     for end in item:
         _check_whole(end, "the end of an edge")
-    return item[0], item[1]
+    return tuple(item)
 
 
 def _name(value: Any, what: str) -> str:

@@ -1,7 +1,8 @@
 """Architectures: frozen, validated, labelled directed acyclic graphs of layers.
 
-Layers are in topological order, the input first and the output last. Edges are pairs of positions. Two architectures
-are equal (`==`) if their layers and edges are equal. They are the same network if their keys are equal
+Layers are in topological order, the input first and the output last. Edges are pairs of positions. In spaces whose
+operations tell their inputs apart (`Vocabulary.arguments`), an edge has the positions of its inputs as well. Two
+architectures are equal (`==`) if their layers and edges are equal. They are the same network if their keys are equal
 (`archive.architecture.canonical`), in whatever order their layers are listed.
 """
 
@@ -11,13 +12,15 @@ import heapq
 from collections.abc import Iterable, Sequence, Set
 from functools import cached_property
 
-from archive.architecture import canonical
-from archive.architecture.layer import Edge, Layer
-from archive.architecture.operations import INPUT, OUTPUT, Vocabulary, vocabulary
+from archive.architecture import canonical, graph_checks
+from archive.architecture.layer import Arguments, Edge, Layer
+from archive.architecture.operations import INPUT, OUTPUT, vocabulary
 from archive.errors import InvalidArchitectureError
 
-__all__ = ["Architecture", "Edge", "Layer", "Neighbours"]
+__all__ = ["Architecture", "Arguments", "Connection", "Edge", "Layer", "Neighbours"]
 
+Connection = tuple[int, ...]
+"""Tail and head of an edge, then its arguments."""
 Neighbours = tuple[tuple[int, ...], ...]
 
 
@@ -27,12 +30,14 @@ class Architecture:
     Args:
         space: Name of the vocabulary that the labels belong to (`"cnn"`, `"mlp"`, `"nasbench101"`, …).
         layers: The layers in any order. They are sorted topologically; ties keep the order of the argument.
-        edges: Pairs `(from, to)` of positions in `layers`.
+        edges: Pairs `(from, to)` of positions in `layers`; `(from, to, argument, …)` where inputs are told apart.
 
     Attributes:
         space: Name of the vocabulary.
         layers: The layers, topologically ordered, input first, output last.
         edges: Sorted pairs of positions in `layers`; every edge leads to a later position.
+        arguments: Positions of each edge among the inputs of its head, ascending; empty for an edge without a value.
+            No entries at all where the inputs of the space's operations are not told apart.
 
     Raises:
         InvalidArchitectureError: The graph is not a network; the message gives the reason and the layer.
@@ -42,19 +47,23 @@ class Architecture:
     space: str
     layers: tuple[Layer, ...]
     edges: tuple[Edge, ...]
+    arguments: tuple[Arguments, ...] = ()
 
-    def __init__(self, space: str, layers: Iterable[Layer], edges: Iterable[Edge]) -> None:
+    def __init__(self, space: str, layers: Iterable[Layer], edges: Iterable[Connection]) -> None:
         """Order topologically, then validate."""
         words = vocabulary(space)
         unordered = tuple(layers)
-        pairs = _checked_edges(edges, len(unordered))
+        pairs = graph_checks.checked_edges(edges, len(unordered), words)
         order = _topological_order(unordered, pairs)
         position = {old: new for new, old in enumerate(order)}
+        wired = sorted((position[tail], position[head], used) for (tail, head), used in pairs.items())
         put = self.__dict__.__setitem__
         put("space", space)
         put("layers", tuple(unordered[old] for old in order))
-        put("edges", tuple(sorted((position[tail], position[head]) for tail, head in pairs)))
-        _validate(self, words)
+        put("edges", tuple((tail, head) for tail, head, _ in wired))
+        if words.arguments:
+            put("arguments", tuple(used for _, _, used in wired))
+        graph_checks.validate(self, words)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse: an architecture is immutable."""
@@ -64,7 +73,8 @@ class Architecture:
         """Compare layers and edges in their order; compare `key` to test for the same network."""
         if not isinstance(other, Architecture):
             return NotImplemented
-        return (self.space, self.layers, self.edges) == (other.space, other.layers, other.edges)
+        own = (self.space, self.layers, self.edges, self.arguments)
+        return own == (other.space, other.layers, other.edges, other.arguments)
 
     def __hash__(self) -> int:
         """Hash layers and edges in their order."""
@@ -76,7 +86,19 @@ class Architecture:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the constructor's arguments, without cached properties."""
-        return (Architecture, (self.space, self.layers, self.edges))
+        return (Architecture, (self.space, self.layers, self.connections))
+
+    @property
+    def connections(self) -> tuple[Connection, ...]:
+        """The edges with their arguments, as the constructor takes them."""
+        if not self.arguments:
+            return self.edges
+        return tuple((*edge, *used) for edge, used in zip(self.edges, self.arguments, strict=True))
+
+    @cached_property
+    def argument_of(self) -> dict[Edge, Arguments]:
+        """The arguments by edge; empty where inputs are not told apart."""
+        return dict(zip(self.edges, self.arguments, strict=False))
 
     @cached_property
     def parents(self) -> Neighbours:
@@ -91,7 +113,7 @@ class Architecture:
     @cached_property
     def key(self) -> str:
         """32 hexadecimal digits, equal for two architectures if and only if they are the same network."""
-        return canonical.key(self.space, self.layers, self.edges)
+        return canonical.key(self.space, self.layers, self.connections)
 
     @cached_property
     def functional_key(self) -> str:
@@ -117,21 +139,25 @@ class Architecture:
             return self
         return Architecture(self.space, *self._live_graph())
 
-    def _live_graph(self) -> tuple[list[Layer], list[Edge]]:
-        position = {old: new for new, old in enumerate(self.live)}
-        edges = [(position[t], position[h]) for t, h in self.edges if t in position and h in position]
+    def _live_graph(self) -> tuple[list[Layer], list[Connection]]:
+        at = {old: new for new, old in enumerate(self.live)}
+        edges = [(at[t], at[h], *used) for t, h, *used in self.connections if t in at and h in at]
         return [self.layers[old] for old in self.live], edges
 
     @cached_property
     def canonical(self) -> Architecture:
         """The same network in canonical layer order, which all its relabellings share. The store keeps this form."""
-        rank = canonical.canonical_ranks(self.layers, self.edges)
-        order = _topological_order(self.layers, self.edges, rank)
-        position = {old: new for new, old in enumerate(order)}
-        edges = [(position[tail], position[head]) for tail, head in self.edges]
-        relabelled = Architecture(self.space, [self.layers[old] for old in order], edges)
+        position = {old: new for new, old in enumerate(self.canonical_order)}
+        edges = [(position[tail], position[head], *used) for tail, head, *used in self.connections]
+        relabelled = Architecture(self.space, [self.layers[old] for old in self.canonical_order], edges)
         relabelled.__dict__.update(key=self.key, functional_key=self.functional_key)
         return relabelled
+
+    @cached_property
+    def canonical_order(self) -> tuple[int, ...]:
+        """The position in `layers` of each layer of the canonical form."""
+        rank = canonical.canonical_ranks(self.layers, self.connections)
+        return tuple(_topological_order(self.layers, self.edges, rank))
 
     @cached_property
     def levels(self) -> tuple[int | None, ...]:
@@ -140,7 +166,7 @@ class Architecture:
         The side of the image after layer u is `ceil(side / 2 ** levels[u])`. Halving rounds up, so layers of equal
         level have images of equal size for every input size.
         """
-        return _levels(self, vocabulary(self.space))
+        return graph_checks.levels(self, vocabulary(self.space))
 
     @property
     def depth(self) -> int:
@@ -154,22 +180,7 @@ class Architecture:
         return longest[-1] or 0
 
 
-def _checked_edges(edges: Iterable[Edge], n: int) -> list[Edge]:
-    pairs: list[Edge] = []
-    seen: set[Edge] = set()
-    for tail, head in edges:
-        if not (0 <= tail < n and 0 <= head < n):
-            raise InvalidArchitectureError(f"an edge must join two of the {n} layers, got ({tail}, {head})")
-        if tail == head:
-            raise InvalidArchitectureError("cycle: the layer feeds itself", tail)
-        if (tail, head) in seen:
-            raise InvalidArchitectureError(f"the edge ({tail}, {head}) is given twice")
-        seen.add((tail, head))
-        pairs.append((tail, head))
-    return pairs
-
-
-def _topological_order(layers: Sequence[Layer], edges: Sequence[Edge], rank: Sequence[int] | None = None) -> list[int]:
+def _topological_order(layers: Sequence[Layer], edges: Iterable[Edge], rank: Sequence[int] | None = None) -> list[int]:
     """Return positions in topological order, input first, output last, ties broken by rank."""
     rank = rank if rank is not None else range(len(layers))
     tie = [(_end(layer), rank[u], u) for u, layer in enumerate(layers)]
@@ -204,45 +215,6 @@ def _neighbours(n: int, pairs: Iterable[Edge]) -> Neighbours:
     return tuple(tuple(sorted(adjacent)) for adjacent in lists)
 
 
-def _validate(architecture: Architecture, words: Vocabulary) -> None:
-    _check_layers(architecture, words)
-    _check_ends(architecture)
-    if not words.dead_ends:
-        _check_dead_ends(architecture)
-    if words.decisions:
-        _check_decisions(architecture, words)
-    if words.images:
-        architecture.levels  # noqa: B018  computing the image sizes checks them
-
-
-def _check_layers(architecture: Architecture, words: Vocabulary) -> None:
-    for u, layer in enumerate(architecture.layers):
-        operation = words[layer.op]
-        if operation.has_units:
-            if layer.units is None or layer.units < 1:
-                raise InvalidArchitectureError(f"{layer.op} needs units >= 1, got {layer.units}", u)
-        elif layer.units is not None:
-            raise InvalidArchitectureError(f"{layer.op} must have no units, got {layer.units}", u)
-        if layer.stride not in operation.strides:
-            allowed = " or ".join(map(str, operation.strides))
-            raise InvalidArchitectureError(f"{layer.op} needs stride {allowed}, got {layer.stride}", u)
-
-
-def _check_ends(architecture: Architecture) -> None:
-    for op, name in ((INPUT, "input"), (OUTPUT, "output")):
-        positions = [u for u, layer in enumerate(architecture.layers) if layer.op == op]
-        if not positions:
-            raise InvalidArchitectureError(f"a network needs one {name} layer ({op!r}), got none")
-        if len(positions) > 1:
-            raise InvalidArchitectureError(f"a network needs one {name} layer, got a second {name}", positions[1])
-    # In topological order, a layer that feeds the input precedes it.
-    if architecture.layers[0].op != INPUT:
-        raise InvalidArchitectureError("the input is fed by a layer", 0)
-    last = len(architecture.layers) - 1
-    if architecture.layers[last].op != OUTPUT:
-        raise InvalidArchitectureError("the output feeds a layer", last)
-
-
 def _reach(neighbours: Neighbours, start: int, closed: Set[int]) -> set[int]:
     reached, stack = {start}, [start]
     while stack:
@@ -251,49 +223,3 @@ def _reach(neighbours: Neighbours, start: int, closed: Set[int]) -> set[int]:
                 reached.add(other)
                 stack.append(other)
     return reached
-
-
-def _check_dead_ends(architecture: Architecture) -> None:
-    n = len(architecture.layers)
-    for u in range(n):
-        op = architecture.layers[u].op
-        if u > 0 and not architecture.parents[u]:
-            raise InvalidArchitectureError(f"dead end: nothing feeds {op}", u)
-        if u < n - 1 and not architecture.children[u]:
-            raise InvalidArchitectureError(f"dead end: {op} feeds nothing", u)
-
-
-def _check_decisions(architecture: Architecture, words: Vocabulary) -> None:
-    last = len(architecture.layers) - 1
-    for u, layer in enumerate(architecture.layers[:-1]):
-        decides = words[layer.op].group == "decision"
-        feeds_output = last in architecture.children[u]
-        if feeds_output and not decides:
-            raise InvalidArchitectureError(f"only decision layers feed the output, got {layer.op}", u)
-        if decides and architecture.children[u] != (last,):
-            raise InvalidArchitectureError(f"the decision layer {layer.op} feeds another layer than the output", u)
-
-
-def _levels(architecture: Architecture, words: Vocabulary) -> tuple[int | None, ...]:
-    levels: list[int | None] = []
-    for u, layer in enumerate(architecture.layers):
-        operation = words[layer.op]
-        incoming = {levels[p] for p in architecture.parents[u]}
-        if operation.group != "output" and len(incoming) > 1:
-            raise InvalidArchitectureError(_mismatch(architecture, levels, u), u)
-        level = next(iter(incoming), 0)
-        if operation.flat:
-            levels.append(None)
-        elif level is None:
-            raise InvalidArchitectureError(f"{layer.op} needs an image, but a vector feeds it", u)
-        else:
-            levels.append(level + (layer.stride == 2))
-    return tuple(levels)
-
-
-def _mismatch(architecture: Architecture, levels: list[int | None], u: int) -> str:
-    sizes = ", ".join(
-        f"layer {p}: " + ("a vector" if (level := levels[p]) is None else f"1/{2**level}")
-        for p in architecture.parents[u]
-    )
-    return f"image sizes do not meet at {architecture.layers[u].op}: {sizes}"

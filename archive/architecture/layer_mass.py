@@ -11,13 +11,16 @@ zeta = 0.1.
     decision layers        zeta * that sum, shared equally among them
 
 The input emits one channel. An operation of a cell has no units and counts 1, or 0 if its output is zero. The entries
-and exits of a cell compute nothing and count 0.
+and exits of a cell compute nothing and count 0. Layers with attributes have their
+channels from their weights: `archive.architecture.aten.weights`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from archive.architecture.graph import Architecture
-from archive.architecture.operations import vocabulary
+from archive.architecture.operations import Operation, vocabulary
 
 ZETA = 0.1
 
@@ -35,6 +38,10 @@ def layer_masses(
     """
     words = vocabulary(architecture.space)
     operations = [words[layer.op] for layer in architecture.layers]
+    if words.attributes:
+        from archive.architecture.aten.weights import computations
+
+        return _with_ends(computations(architecture, [operation.group for operation in operations]), operations, floor)
     emitted: list[int] = []
     masses = [0.0] * len(operations)
     for u, (layer, operation) in enumerate(zip(architecture.layers, operations, strict=True)):
@@ -54,14 +61,19 @@ def layer_masses(
             emitted.append(incoming)
         else:
             emitted.append(0)
+    return _with_ends(masses, operations, floor)
+
+
+def total_mass(architecture: Architecture) -> float:
+    """Return the sum of all layer masses, in the form of appendix A.3."""
+    return sum(layer_masses(architecture))
+
+
+def _with_ends(masses: list[float], operations: Sequence[Operation], floor: float) -> list[float]:
+    """Return the masses with those of input, output and decision layers."""
     share = max(ZETA * sum(masses), floor)
     decisions = [u for u, operation in enumerate(operations) if operation.group == "decision"]
     for u in decisions:
         masses[u] = share / len(decisions)
     masses[0] = masses[-1] = share
     return masses
-
-
-def total_mass(architecture: Architecture) -> float:
-    """Return the sum of all layer masses, in the form of appendix A.3."""
-    return sum(layer_masses(architecture))

@@ -77,6 +77,8 @@ class Vocabulary:
             these names. None if cells are compared with cells of their own space only.
         longest_path: Most operations on a path from input to output, entries and exits not counted; None where there is
             no such number.
+        attributes: Whether layers have attributes beside units and stride, which are then optional.
+        arguments: Whether operations tell their inputs apart, so that edges have arguments.
     """
 
     name: str
@@ -87,11 +89,13 @@ class Vocabulary:
     tree: Mapping[str, Any] | None = None
     common: Mapping[str, str | None] | None = None
     longest_path: int | None = None
+    attributes: bool = False
+    arguments: bool = False
 
     @property
     def cells(self) -> bool:
-        """Whether its networks are cells: no operation has units."""
-        return not any(operation.has_units for operation in self.operations.values())
+        """Whether its networks are cells: no operation has units or attributes."""
+        return not self.attributes and not any(operation.has_units for operation in self.operations.values())
 
     @cached_property
     def zeros(self) -> frozenset[str]:
@@ -126,6 +130,7 @@ _elsewhere = Registry(
     {
         "darts": "archive.architecture.genotypes.operations:DARTS",
         "nasnet": "archive.architecture.genotypes.operations:NASNET",
+        "torch": "archive.architecture.aten.vocabulary:TORCH",
     },
 )
 """Spaces whose vocabularies are defined in other modules, which are imported at first use."""
@@ -141,6 +146,8 @@ def define(
     tree: Mapping[str, Any] | None = None,
     common: Mapping[str, str | None] | None = None,
     longest_path: int | None = None,
+    attributes: bool = False,
+    arguments: bool = False,
 ) -> Vocabulary:
     """Register a vocabulary; `ip` and `op` are added. Defining a name again replaces it.
 
@@ -153,6 +160,8 @@ def define(
         tree: See `Vocabulary`.
         common: See `Vocabulary`; it names every operation.
         longest_path: See `Vocabulary`.
+        attributes: See `Vocabulary`.
+        arguments: See `Vocabulary`.
 
     Raises:
         UsageError: `common` names an unknown operation or omits one.
@@ -161,7 +170,11 @@ def define(
     table = {operation.name: operation for operation in (*ends, *operations)}
     if common is not None and (wrong := sorted(common.keys() ^ (table.keys() - {INPUT, OUTPUT}))):
         raise UsageError(f"common must name every operation of {name} and no other, got {wrong[0]!r} wrong")
-    vocabulary = Vocabulary(name, MappingProxyType(table), images, dead_ends, decisions, tree, common, longest_path)
+    vocabulary = Vocabulary(
+        *(name, MappingProxyType(table), images, dead_ends, decisions, tree, common, longest_path),
+        attributes=attributes,
+        arguments=arguments,
+    )
     _vocabularies[name] = vocabulary
     return vocabulary
 

@@ -27,6 +27,7 @@ registry = Registry(
         "nasbench101": "archive.spaces.nasbench101:NasBench101",
         "nasbench201": "archive.spaces.nasbench201:NasBench201",
         "nasnet": "archive.spaces.darts.nasnet:NasNet",
+        "torch": "archive.spaces.aten:Torch",
     },
 )
 

@@ -117,6 +117,11 @@ class Space(ABC):
         """Whether the networks are cells: layers without units. Agents choose their distances by this property."""
         return vocabulary(self.name).cells
 
+    @property
+    def searchable(self) -> bool:
+        """Whether networks can be drawn and mutated; no agent searches a space of which this is false."""
+        return True
+
     def decisions(self) -> Decisions | None:
         """Return the encoding of networks as categorical decisions; None if the space has none.
 

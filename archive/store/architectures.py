@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from archive.architecture import compact
 from archive.architecture.graph import Architecture
-from archive.architecture.layer_mass import total_mass
 from archive.database.statements import lock
 from archive.errors import UnknownNameError, UsageError
+from archive.store import architecture_rows
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -45,6 +45,21 @@ WITH row.key AS key, row.edges AS edges, collect(l) AS layers
 UNWIND edges AS edge
 WITH layers[edge[0]] AS tail, layers[edge[1]] AS head
 CREATE (tail)-[:FEEDS]->(head)
+"""
+
+# The same for networks whose layers have attributes, and whose edges have arguments.
+ADD_WITH_ATTRIBUTES = """
+UNWIND $rows AS row
+CREATE (a:Architecture {key: row.key})
+SET a += row.properties
+WITH a, row
+UNWIND row.layers AS layer
+CREATE (a)-[:HAS_LAYER]->(l:Layer)
+SET l += layer
+WITH row.key AS key, row.edges AS edges, collect(l) AS layers
+UNWIND edges AS edge
+WITH layers[edge.tail] AS tail, layers[edge.head] AS head, edge.arguments AS arguments
+CREATE (tail)-[:FEEDS {arguments: arguments}]->(head)
 """
 
 KNOWN = """
@@ -216,9 +231,14 @@ def store(tx: ManagedTransaction, architectures: Iterable[Architecture]) -> None
     """
     by_key = {architecture.key: architecture for architecture in architectures}
     existing = known(tx, by_key)
-    rows = [_row(by_key[key].canonical) for key in sorted(by_key) if key not in existing]
-    if rows:
-        tx.run(ADD, rows=rows).consume()
+    networks = [by_key[key].canonical for key in sorted(by_key) if key not in existing]
+    plain = [architecture_rows.row(network) for network in networks if not network.arguments]
+    if plain:
+        tx.run(ADD, rows=plain).consume()
+    for network in networks:
+        # Alone: such a network may have thousands of layers.
+        if network.arguments:
+            tx.run(ADD_WITH_ATTRIBUTES, rows=[architecture_rows.with_attributes(network)]).consume()
 
 
 def known(tx: ManagedTransaction, keys: Iterable[str]) -> set[str]:
@@ -240,23 +260,3 @@ def morph(tx: ManagedTransaction, morphs: Iterable[tuple[str, str, Sequence[str]
     if rows:
         lock(tx, "Architecture", {parent for parent, _, _ in named})
         tx.run(MORPH, rows=rows).consume()
-
-
-def _row(architecture: Architecture) -> dict[str, Any]:
-    return {
-        "key": architecture.key,
-        "properties": {
-            "functional_key": architecture.functional_key,
-            "space": architecture.space,
-            "depth": architecture.depth,
-            "layers": len(architecture.layers),
-            "edges": len(architecture.edges),
-            "mass": total_mass(architecture),
-            "code": compact.encode(architecture),
-        },
-        "layers": [
-            {"index": index, "op": layer.op, "units": layer.units, "stride": layer.stride}
-            for index, layer in enumerate(architecture.layers)
-        ],
-        "edges": [list(edge) for edge in architecture.edges],
-    }

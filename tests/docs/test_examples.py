@@ -9,6 +9,7 @@ from archive.api import Archive
 from archive.settings import environment
 from tests.conftest import wipe
 from tests.support import ROOT
+from tests.support.torch_nets import chain, layer
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.joinpath("docs").rglob("*.md"))]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -35,6 +36,8 @@ def filled(migrated_connection):
     # Networks with branches, which the first ones of `cnn` have not.
     for space in ("nasbench201", "darts"):
         agents.study(store, f"cells of {space}", space).run(lambda cell: float(cell.depth), budget=3, agent="random")
+    # An imported network.
+    store.architectures.add([chain(layer("convolution", weight=[3, 1, 3, 3], groups=3))])
     return store
 
 

@@ -63,6 +63,6 @@ def relabelled(architecture: Architecture, seed: int) -> Architecture:
     order = list(range(len(architecture.layers)))
     shuffle.shuffle(order)
     position = {old: new for new, old in enumerate(order)}
-    edges = [(position[tail], position[head]) for tail, head in architecture.edges]
+    edges = [(position[tail], position[head], *used) for tail, head, *used in architecture.connections]
     shuffle.shuffle(edges)
     return Architecture(architecture.space, [architecture.layers[old] for old in order], edges)

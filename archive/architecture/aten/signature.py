@@ -1,0 +1,226 @@
+"""Signatures of operations: which attributes a layer may have, and which of its inputs are which.
+
+    convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, …) -> Tensor
+
+`signatures.txt` has one line a signature, in PyTorch's own language. A tensor parameter is an input: an edge with its
+number, an attribute with the shape of a tensor that the layer owns, or an attribute with a number. Inputs are counted
+from 0 in the order of the parameters, those of a list after all others. Other parameters are attributes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from archive.architecture.aten.sizes import INFINITIES, is_size
+from archive.errors import InvalidArchitectureError
+
+KINDS = {
+    "Tensor": "tensor",
+    "int": "size",
+    "SymInt": "size",
+    "float": "number",
+    "Scalar": "number",
+    "bool": "flag",
+    "str": "text",
+    "ScalarType": "text",
+}
+"""Type of a parameter to the kind of its values; other types say where a tensor lies, and are no attributes."""
+
+_DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    "convolution": {
+        "stride": "1",
+        "padding": "0",
+        "dilation": "1",
+        "output_padding": "0",
+        "transposed": "False",
+        "groups": "1",
+    },
+    "_softmax": {"half_to_float": "False"},
+    "_log_softmax": {"half_to_float": "False"},
+    "batch_norm": {"training": "False", "cudnn_enabled": "True", "momentum": "0.1", "eps": "1e-05"},
+    "dropout": {"train": "False"},
+    "feature_dropout": {"train": "False"},
+    "alpha_dropout": {"train": "False"},
+    "feature_alpha_dropout": {"train": "False"},
+    "native_layer_norm": {"eps": "1e-05"},
+    "native_group_norm": {"eps": "1e-05"},
+}
+"""Defaults of parameters that have none in PyTorch's signature: those of the layers of `torch.nn`."""
+
+_LINE = re.compile(r"(\w+)(?:\.(\w+))?\((.*)\) -> (.*)")
+_PARAMETER = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)? (\w+)(?:=(.*))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operation.
+
+    Attributes:
+        name: Its name.
+        kind: `tensor`, `size`, `number`, `flag`, `text`, or empty for a parameter that is no attribute.
+        listed: Whether it takes a list.
+        length: Number of values of a list, to which a single value is repeated; 0 for any number.
+        optional: Whether it may be absent.
+        default: Its default as text; empty where there is none.
+        keyword: Whether it is passed by name only.
+    """
+
+    name: str
+    kind: str
+    listed: bool
+    length: int
+    optional: bool
+    default: str
+    keyword: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One signature of an operation.
+
+    Attributes:
+        operation: Name of the operation.
+        overload: Name of the signature among those of the operation; empty for the default one.
+        parameters: All parameters, in order.
+        outputs: Number of tensors that it returns; 0 for a list.
+    """
+
+    operation: str
+    overload: str
+    parameters: tuple[Parameter, ...]
+    outputs: int
+
+    @property
+    def tensors(self) -> tuple[Parameter, ...]:
+        """The tensor parameters in the order of their numbers: that of a list is last."""
+        found = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
+        return tuple(sorted(found, key=lambda parameter: parameter.listed))
+
+    def fault(self, attributes: Mapping[str, Any], arguments: Collection[int]) -> tuple[int, str] | None:
+        """Return what keeps a layer from having this signature, after the number of checks that it passed; or None.
+
+        Args:
+            attributes: Attributes of the layer.
+            arguments: Numbers of the inputs that edges give.
+        """
+        known = {parameter.name: parameter for parameter in self.parameters if parameter.kind}
+        for name in attributes:
+            if name not in known:
+                return 0, f"{self.operation} has no attribute {name}: {', '.join(known) or 'it has none'}"
+        tensors = self.tensors
+        for number in arguments:
+            if number >= len(tensors) and not (tensors and tensors[-1].listed):
+                return 1, f"{self.operation} has {len(tensors)} inputs, got an edge with the argument {number}"
+        for name, value in attributes.items():
+            if not _fits(known[name], value):
+                return 2, f"{name} of {self.operation} must be {_wanted(known[name])}, got {value!s:.60}"
+        for number, parameter in enumerate(tensors):
+            if parameter.name in attributes and number in arguments:
+                return 3, f"{parameter.name} of {self.operation} is given twice, by an edge and by an attribute"
+            given = parameter.name in attributes or number in arguments
+            # A list may begin with an absent tensor.
+            given = given or (parameter.listed and any(used > number for used in arguments))
+            if not given and not parameter.optional:
+                return 5, f"{self.operation} needs {parameter.name}: an edge with the argument {number}"
+        for parameter in self.parameters:
+            absent = parameter.name not in attributes and not parameter.optional and not parameter.default
+            if parameter.kind not in ("", "tensor") and absent:
+                return 4, f"{self.operation} needs the attribute {parameter.name}"
+        return None
+
+
+def resolve(operation: str, attributes: Mapping[str, Any], arguments: Collection[int]) -> Signature:
+    """Return the first signature of an operation that a layer has.
+
+    Raises:
+        InvalidArchitectureError: It has none; the message is about the signature that comes nearest.
+    """
+    nearest = (-1, f"there is no operation {operation}")
+    for signature in signatures()[operation]:
+        fault = signature.fault(attributes, arguments)
+        if fault is None:
+            return signature
+        nearest = max(nearest, fault, key=lambda one: one[0])
+    raise InvalidArchitectureError(nearest[1])
+
+
+@cache
+def signatures() -> Mapping[str, tuple[Signature, ...]]:
+    """Return the signatures by the name of their operation."""
+    file = resources.files("archive.architecture.aten") / "signatures.txt"
+    found: dict[str, tuple[Signature, ...]] = {}
+    for line in (*file.read_text(encoding="utf-8").splitlines(), *_OWN):
+        signature = parsed(line)
+        found[signature.operation] = (*found.get(signature.operation, ()), signature)
+    return found
+
+
+def parsed(line: str) -> Signature:
+    """Return the signature of a line."""
+    match = _LINE.fullmatch(line)
+    assert match is not None, line
+    operation, overload, inside, returned = match.groups()
+    parameters, keyword = [], False
+    for text in inside.split(", ") if inside else ():
+        if text == "*":
+            keyword = True
+        else:
+            parameters.append(_parameter(operation, text, keyword))
+    outputs = 0 if returned.endswith("[]") else returned.count(",") + 1
+    return Signature(operation, overload or "", tuple(parameters), outputs)
+
+
+_OWN = (
+    "getitem(Tensor self, int item) -> Tensor",
+    "parameter(int[] shape) -> Tensor",
+    "constant(int[] shape, str dtype, str content) -> Tensor",
+    "block_start(Tensor self, int times) -> Tensor",
+    "block_end(Tensor self) -> Tensor",
+)
+"""Operations that PyTorch does not have; see `archive.architecture.aten.vocabulary`."""
+
+
+def _parameter(operation: str, text: str, keyword: bool) -> Parameter:
+    match = _PARAMETER.fullmatch(text)
+    assert match is not None, text
+    type_, inner, brackets, outer, name, default = match.groups()
+    length = int(brackets[1:-1] or 0) if brackets else 0
+    default = _DEFAULTS.get(operation, {}).get(name, default or "")
+    optional = outer is not None or (inner is not None and not brackets)
+    return Parameter(name, KINDS.get(type_, ""), brackets is not None, length, optional, default, keyword)
+
+
+def _fits(parameter: Parameter, value: Any) -> bool:
+    if parameter.kind == "tensor":
+        shape = isinstance(value, tuple) and all(type(side) is int and side >= 0 for side in value)
+        return shape or (type(value) in (int, float, bool) and not parameter.listed)
+    if isinstance(value, tuple):
+        return parameter.listed and all(_is(parameter.kind, one) for one in value)
+    return _is(parameter.kind, value)
+
+
+def _is(kind: str, value: Any) -> bool:
+    if isinstance(value, str) and kind in ("size", "number"):
+        return is_size(value) or (kind == "number" and value in INFINITIES)
+    if kind == "number":
+        # Elements of a tensor of truth values are numbers as well.
+        return type(value) in (int, float, bool)
+    if kind == "size":
+        return type(value) is int
+    return type(value) is {"flag": bool, "text": str}[kind]
+
+
+def _wanted(parameter: Parameter) -> str:
+    noun = {
+        "tensor": "the shape of a tensor or a number",
+        "size": "a whole number",
+        "number": "a number",
+        "flag": "true or false",
+        "text": "a text",
+    }[parameter.kind]
+    return f"{noun} or a list" if parameter.listed and parameter.kind != "tensor" else noun

@@ -1,0 +1,91 @@
+"""Sizes that depend on the number of inputs in a batch, as texts: `64*batch`, `batch + 1`.
+
+Grammar: whole numbers, `batch`, +, -, *, // and parentheses. A text may come from anywhere, so it is never evaluated as
+Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from archive.errors import InvalidArchitectureError
+
+BATCH = "batch"
+INFINITIES = ("inf", "-inf", "nan")
+"""Texts of the numbers that JSON does not have."""
+
+_MOST_TEXT = 200
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+}
+
+T = TypeVar("T")
+
+
+def is_size(text: str) -> bool:
+    """Return whether a text is such a size."""
+    try:
+        _tree(text)
+    except InvalidArchitectureError:
+        return False
+    return True
+
+
+def evaluate(text: str, batch: T, apply: Callable[[Callable[[Any, Any], Any], Any, Any], Any] | None = None) -> T | int:
+    """Return the value of a size.
+
+    Args:
+        text: The size.
+        batch: Value of `batch`: a number, or a symbol.
+        apply: Called with an operator and its operands where they are symbols; None computes with numbers.
+
+    Raises:
+        InvalidArchitectureError: The text is no size.
+    """
+    call = apply or (lambda function, left, right: function(left, right))
+
+    def value(node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=number):
+                return number
+            case ast.Name():
+                return batch
+            case ast.UnaryOp(operand=operand):
+                return call(operator.mul, -1, value(operand))
+            case ast.BinOp(left=left, op=symbol, right=right):
+                return call(_OPERATORS[type(symbol)], value(left), value(right))
+        raise AssertionError(node)
+
+    return value(_tree(text))  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=4096)
+def _tree(text: str) -> ast.expr:
+    if len(text) <= _MOST_TEXT:
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            tree = None
+        if tree is not None and all(_allowed(node) for node in ast.walk(tree)):
+            return tree
+    raise InvalidArchitectureError(f"a size is a whole number, or such as 64*{BATCH}, got {text!r:.60}")
+
+
+def _allowed(node: ast.AST) -> bool:
+    match node:
+        case ast.Constant(value=value):
+            return type(value) is int and abs(value) < 2**63
+        case ast.Name(id=name):
+            return name == BATCH
+        case ast.UnaryOp(op=ast.USub()):
+            return True
+        case ast.BinOp(op=symbol):
+            return type(symbol) in _OPERATORS
+    return isinstance(node, (ast.Load, ast.USub, *_OPERATORS))

@@ -1,0 +1,117 @@
+"""Tensors that a layer owns, and what they say about it: channels, window, computation, number of parameters.
+
+A weight is an attribute with the name of a tensor parameter of the operation, and the tensor's shape as its value:
+`weight: [64, 3, 7, 7]`. Trained tensors of other operations, or of several layers, are layers `parameter`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from archive.architecture.layer import Layer
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
+
+OWNED: dict[str, tuple[str, ...]] = {
+    "convolution": ("weight", "bias"),
+    "linear": ("weight", "bias"),
+    "addmm": ("self", "mat2"),
+    "mm": ("mat2",),
+    "embedding": ("weight",),
+    "_embedding_bag": ("weight",),
+    "prelu": ("weight",),
+    "batch_norm": ("weight", "bias", "running_mean", "running_var"),
+    "native_layer_norm": ("weight", "bias"),
+    "native_group_norm": ("weight", "bias"),
+}
+"""Operation to the tensors that a layer may own."""
+
+BUFFERS = ("running_mean", "running_var")
+"""Owned tensors that are not trained."""
+
+_LAST = {"linear": ("weight", 0), "addmm": ("mat2", 1), "mm": ("mat2", 1)}
+_FIRST = {"linear": ("weight", 1), "addmm": ("mat2", 0), "mm": ("mat2", 0)}
+_PASSES = frozenset("pool norm rectifier sigmoid attention elementwise reduction".split())
+
+
+def shape(layer: Layer, name: str) -> tuple[int, ...]:
+    """Return the shape of an owned tensor; empty if the layer does not own it."""
+    value = layer.attributes.get(name)
+    return tuple(side for side in value if isinstance(side, int)) if isinstance(value, tuple) else ()
+
+
+def units(layer: Layer) -> int | None:
+    """Return the channels or features that a layer's own weights give its output; None without such weights."""
+    if layer.op == "convolution":
+        sides = shape(layer, "weight")
+        if len(sides) < 3:
+            return None
+        return sides[1] * _whole(layer, "groups") if layer.attributes.get("transposed") else sides[0]
+    if layer.op in ("embedding", "_embedding_bag"):
+        return next(iter(shape(layer, "weight")[1:]), None)
+    name, at = _LAST.get(layer.op, ("", 0))
+    return next(iter(shape(layer, name)[at:]), None)
+
+
+def fan_in(layer: Layer) -> int:
+    """Return the number of input channels or features that each output channel of a weighted layer is computed from."""
+    if layer.op == "convolution":
+        sides = shape(layer, "weight")
+        return sides[0] // max(_whole(layer, "groups"), 1) if layer.attributes.get("transposed") else sides[1]
+    name, at = _FIRST.get(layer.op, ("", 0))
+    return next(iter(shape(layer, name)[at:]), 1)
+
+
+def window(layer: Layer) -> int:
+    """Return the longest side of a convolution's kernel; 0 for other layers."""
+    return max(shape(layer, "weight")[2:], default=0) if layer.op == "convolution" else 0
+
+
+def parameters(architecture: Architecture) -> int:
+    """Return the number of trained numbers of a network of the space `torch`."""
+    from archive.architecture.aten.blocks import repeats
+
+    return sum(times * _trained(layer) for layer, times in zip(architecture.layers, repeats(architecture), strict=True))
+
+
+def computations(architecture: Architecture, groups: list[str]) -> list[float]:
+    """Return the computation of each layer, as `archive.architecture.layer_mass` defines it for other spaces.
+
+    Weighted layers count their output channels times the inputs of each, without the window: as in NASBOT. Operations
+    without weights count their channels, like its pools. Operations that move data count nothing. A layer of a repeated
+    block counts as often as it is repeated.
+
+    Args:
+        architecture: The network.
+        groups: Group of each layer's operation.
+    """
+    from archive.architecture.aten.blocks import repeats
+
+    emitted: list[int] = []
+    found: list[float] = []
+    for layer, group, parents, times in zip(
+        architecture.layers, groups, architecture.parents, repeats(architecture), strict=True
+    ):
+        incoming = [emitted[parent] for parent in parents]
+        channels = sum(incoming) if layer.op == "cat" else max(incoming, default=1)
+        if layer.units is not None:
+            emitted.append(layer.units)
+            found.append(float(times * layer.units * fan_in(layer)))
+        else:
+            emitted.append(channels)
+            found.append(float(times * channels) if group in _PASSES else 0.0)
+    return found
+
+
+def _trained(layer: Layer) -> int:
+    if layer.op == "parameter":
+        return math.prod(shape(layer, "shape"))
+    owned = [name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes]
+    return sum(math.prod(shape(layer, name)) for name in owned)
+
+
+def _whole(layer: Layer, name: str) -> int:
+    value = layer.attributes.get(name, 1)
+    return value if isinstance(value, int) else 1
