@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from archive.cli.import_models import model
 from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json
 from archive.errors import UnknownNameError, UsageError
@@ -17,7 +18,7 @@ from archive.errors import UnknownNameError, UsageError
 
 @click.group("import")
 def imports() -> None:
-    """Import external results: tables, official benchmark files, Optuna studies."""
+    """Import external results: tables, official benchmark files, Optuna studies, models."""
 
 
 @imports.command()
@@ -136,6 +137,9 @@ def optuna(
     with open_archive(ctx) as archive:
         counts = import_study(archive, external, target, read)
     _print_counts({"study": name, "task": task, "protocol": target.protocol, **counts}, as_json)
+
+
+imports.add_command(model)
 
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:

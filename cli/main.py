@@ -37,7 +37,7 @@ COMMANDS = {
     "kernels": ("archive.cli.kernels", "kernels", "List the kernels, which measure distances of architectures."),
     "dump": ("archive.cli.dump", "dump", "Write the archive, or some studies, to one file."),
     "load": ("archive.cli.dump", "load", "Merge a dumped file into the archive."),
-    "import": ("archive.cli.imports", "imports", "Import external results: tables, benchmark files, Optuna studies."),
+    "import": ("archive.cli.imports", "imports", "Import results and models: tables, Optuna studies, PyTorch."),
     "bench": ("archive.cli.bench.command", "bench", "Measure speed and search quality on this machine."),
     "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),
     "doctor": ("archive.cli.doctor", "doctor", "Check the installation and the server, and suggest remedies."),

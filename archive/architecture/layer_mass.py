@@ -11,8 +11,8 @@ zeta = 0.1.
     decision layers        zeta * that sum, shared equally among them
 
 The input emits one channel. An operation of a cell has no units and counts 1, or 0 if its output is zero. The entries
-and exits of a cell compute nothing and count 0. Layers with attributes have their
-channels from their weights: `archive.architecture.aten.weights`.
+and exits of a cell compute nothing and count 0. Layers with attributes have their channels from their weights:
+`archive.architecture.aten.weights`.
 """
 
 from __future__ import annotations

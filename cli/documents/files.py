@@ -69,3 +69,33 @@ class StudyImport(Document):
     evaluated: int
     failed: int
     left_out: int
+
+
+class ModelImport(Document):
+    """A model that was imported.
+
+    Attributes:
+        key: Key of the architecture.
+        space: Name of its space.
+        layers: Number of its layers.
+        edges: Number of its edges.
+        params: Number of trained weights.
+        flops: Multiply-adds of one input; null where they are not known.
+        task: Name of the task; null without a result.
+        protocol: How the result was measured; null without one.
+        study: Name of the study; null for none.
+        proposal: Id of the proposal in the study.
+        evaluation: Id of the result; null where the proposal waits for a trainer.
+    """
+
+    key: str
+    space: str
+    layers: int
+    edges: int
+    params: int | None
+    flops: int | None
+    task: str | None
+    protocol: str | None
+    study: str | None
+    proposal: str | None
+    evaluation: str | None

@@ -22,7 +22,7 @@ from archive.cli.documents.catalogues import (
     TaskList,
 )
 from archive.cli.documents.exports import ExportDocument, ExportLine, StudyExport
-from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, StudyImport
+from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, ModelImport, StudyImport
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
 from archive.cli.documents.search import SearchDocument
@@ -72,6 +72,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "import nasbench101": (ImportDocument,),
     "import nasbench201": (ImportDocument,),
     "import optuna": (StudyImport,),
+    "import model": (ModelImport,),
     **{
         f"bench {subject}": (Figures,)
         for subject in ("store", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents")

@@ -42,15 +42,20 @@ _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     },
     "_softmax": {"half_to_float": "False"},
     "_log_softmax": {"half_to_float": "False"},
-    "batch_norm": {"training": "False", "cudnn_enabled": "True", "momentum": "0.1", "eps": "1e-05"},
-    "dropout": {"train": "False"},
-    "feature_dropout": {"train": "False"},
-    "alpha_dropout": {"train": "False"},
-    "feature_alpha_dropout": {"train": "False"},
+    "batch_norm": {"momentum": "0.1", "eps": "1e-05"},
     "native_layer_norm": {"eps": "1e-05"},
     "native_group_norm": {"eps": "1e-05"},
 }
 """Defaults of parameters that have none in PyTorch's signature: those of the layers of `torch.nn`."""
+
+MODES: Mapping[str, str] = {
+    "batch_norm": "training",
+    **dict.fromkeys(("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"), "train"),
+}
+"""Operation to the parameter that the mode of the whole network decides, and no attribute."""
+
+# Parameters that say how and where something is computed.
+_PLACES = frozenset(["cudnn_enabled", "pin_memory", "non_blocking", "implicit"])
 
 _LINE = re.compile(r"(\w+)(?:\.(\w+))?\((.*)\) -> (.*)")
 _PARAMETER = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)? (\w+)(?:=(.*))?")
@@ -192,7 +197,8 @@ def _parameter(operation: str, text: str, keyword: bool) -> Parameter:
     length = int(brackets[1:-1] or 0) if brackets else 0
     default = _DEFAULTS.get(operation, {}).get(name, default or "")
     optional = outer is not None or (inner is not None and not brackets)
-    return Parameter(name, KINDS.get(type_, ""), brackets is not None, length, optional, default, keyword)
+    kind = "" if name in _PLACES or name == MODES.get(operation) else KINDS.get(type_, "")
+    return Parameter(name, kind, brackets is not None, length, optional, default, keyword)
 
 
 def _fits(parameter: Parameter, value: Any) -> bool:

@@ -1,0 +1,196 @@
+"""`archive import model` and `archive import onnx`: models as architectures of the space `torch`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from archive.assignments import assignments
+from archive.cli.names import PROTOCOL, STUDY, TASK
+from archive.cli.parameters import Count
+from archive.cli.render import json_option, open_archive, print_fields, print_json
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
+    from archive.exchange.importers.models import Place
+    from archive.store.records import Result
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESULT_FIELDS = ("metrics", "curve", "epochs", "seconds", "seed", "device")
+"""Keys of a file of results."""
+
+
+def result_options(command: F) -> F:
+    """Add the options of a result, which both commands have."""
+    options = (
+        click.option("--metric", "metrics", multiple=True, metavar="NAME=NUMBER", help="Metric. May be repeated."),
+        click.option(
+            "--results",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help=f"Results as a JSON object: {', '.join(RESULT_FIELDS)}.",
+        ),
+        click.option("--task", type=TASK, help="Task of the results, or of the study."),
+        click.option("--protocol", type=PROTOCOL, show_default="TASK/own", help="Training protocol."),
+        click.option("--objective", metavar="NAME", show_default="the first metric", help="Metric that is the value."),
+        click.option("--minimise", is_flag=True, help="Smaller values are better."),
+        click.option(
+            "--study", type=STUDY, help="Study to add the model to. Without a metric it waits there for a trainer."
+        ),
+        click.option("--params", type=Count(0), show_default="counted", help="Number of trained weights."),
+        click.option("--flops", type=Count(0), show_default="counted", help="Multiply-adds of one input."),
+        click.option("--fold", is_flag=True, help="Fold repeated blocks."),
+        json_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("reference", metavar="MODULE:FACTORY")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="SHAPE",
+    help="Shape of an input without the batch, as in 3x224x224, or 128:int64. May be repeated.",
+)
+@click.option(
+    "--set", "assigned", multiple=True, metavar="NAME=VALUE", help="Argument of the factory. May be repeated."
+)
+@click.option("--meta", is_flag=True, help="Make the model without memory for its weights.")
+@result_options
+@click.pass_context
+def model(
+    ctx: click.Context, /, reference: str, inputs: tuple[str, ...], assigned: tuple[str, ...], meta: bool, **given: Any
+) -> None:
+    """Import a PyTorch model as an architecture of the space torch.
+
+    MODULE is imported, and FACTORY called with the arguments of --set; it returns a torch.nn.Module, as
+    torchvision.models:resnet18 does. torch.export turns the model, in evaluation mode, into operations of the core set.
+    Its weights are not stored.
+    """
+    from archive.architecture.aten.wiring import read_input
+    from archive.trainer.intake.factories import model_of
+    from archive.trainer.intake.models import import_model
+
+    place, result = _results(given, reference)
+    shapes = [read_input(text) for text in inputs]
+    made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
+    imported = import_model(made, shapes, fold=given["fold"])
+    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
+
+
+def _results(given: Mapping[str, Any], origin: str) -> tuple[Place | None, Result | None]:
+    """Return where to add a model and its result, from the options.
+
+    Raises:
+        UsageError: Options are missing or contradict each other.
+    """
+    from archive.exchange.importers.models import Place
+    from archive.store.records import Direction, Result
+
+    read = _read(given["results"]) if given["results"] else {}
+    metrics = {**read.pop("metrics", {}), **assignments(given["metrics"], "a metric")}
+    for name, value in metrics.items():
+        if not _is_number(value):
+            raise UsageError(f"the metric {name} must be a number, got {value!s:.60}")
+    if given["task"] is None:
+        if metrics or given["study"]:
+            raise UsageError("a metric or a study needs --task, the name of what was or will be learned")
+        return None, None
+    if not metrics:
+        return _trained(given), None
+    objective = given["objective"] or next(iter(metrics))
+    if objective not in metrics:
+        raise UsageError(f"the objective {objective!r} must be one of the metrics: {', '.join(metrics)}")
+    protocol = given["protocol"] or f"{given['task']}/own"
+    direction: Direction = "minimise" if given["minimise"] else "maximise"
+    place = Place(given["task"], protocol, objective, direction, given["study"])
+    environment = {"imported": origin}
+    return place, Result(float(metrics[objective]), metrics, environment=environment, **read)
+
+
+def _trained(given: Mapping[str, Any]) -> Place:
+    """Return the place of a model that a trainer evaluates."""
+    from archive.exchange.importers.models import Place
+    from archive.trainer.tasks import registry
+
+    if not given["study"]:
+        raise UsageError("--task needs a metric, or --study for the model to be trained in")
+    task = registry.get(given["task"])
+    return Place(task.name, task.protocol(given["protocol"]).name, task.objective, task.direction, given["study"])
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"no results can be read from {path}: {type(error).__name__}") from None
+    if not isinstance(read, dict) or not isinstance(read.get("metrics", {}), dict):
+        raise UsageError(f"{path} must hold a JSON object with the object metrics")
+    for name, value in read.items():
+        if name not in RESULT_FIELDS:
+            raise UsageError(f"{path} has the unknown key {name!r:.60}; known: {', '.join(RESULT_FIELDS)}")
+        if name != "metrics" and not _fits(name, value):
+            raise UsageError(f"{path} has an invalid {name}: {value!s:.60}")
+    return read
+
+
+def _fits(name: str, value: Any) -> bool:
+    """Return whether a value of a file is of the kind that a result has."""
+    if name == "curve":
+        return isinstance(value, dict) and all(
+            isinstance(values, list) and all(_is_number(one) for one in values) for values in value.values()
+        )
+    if name == "device":
+        return isinstance(value, str)
+    return _is_number(value) and (name == "seconds" or isinstance(value, int))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _store(
+    ctx: click.Context,
+    architecture: Architecture,
+    params: int | None,
+    flops: int | None,
+    place: Place | None,
+    result: Result | None,
+    given: Mapping[str, Any],
+) -> None:
+    from archive.exchange.importers.models import add_model
+
+    counted = {
+        "params": params if given["params"] is None else given["params"],
+        "flops": flops if given["flops"] is None else given["flops"],
+    }
+    with open_archive(ctx) as archive:
+        id_ = add_model(archive, architecture, **counted, place=place, result=result)
+    in_study = place is not None and place.study is not None
+    document = {
+        "key": architecture.key,
+        "space": architecture.space,
+        "layers": len(architecture.layers),
+        "edges": len(architecture.edges),
+        **counted,
+        "task": place and place.task,
+        "protocol": place and place.protocol,
+        "study": place and place.study,
+        "proposal": id_ if in_study else None,
+        "evaluation": id_ if result is not None else None,
+    }
+    if given["as_json"]:
+        print_json(document)
+    else:
+        print_fields({name: value for name, value in document.items() if value is not None}, 12)

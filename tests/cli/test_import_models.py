@@ -1,0 +1,129 @@
+"""`archive import model`, typed as a user types it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from archive.cli.documents.files import ModelImport
+from tests.support.commands import shell
+from tests.support.json_documents import faults
+
+CODE = """
+from torch import nn
+
+print("hello from the module")
+
+def net(width=8, blocks=0):
+    print("hello from the factory")
+    parts = [part for _ in range(blocks) for part in (nn.Linear(width, width), nn.ReLU())]
+    return nn.Sequential(nn.Linear(4, width), *parts, nn.Linear(width, 3))
+
+class Broken(nn.Module):
+    def __init__(self):
+        raise ValueError("no such thing")
+
+number = 3
+"""
+MODEL = ("import", "model", "own_models:net", "--input", "4")
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path, monkeypatch):
+    (tmp_path / "own_models.py").write_text(CODE)
+    (tmp_path / "broken_module.py").write_text("import no_such_package")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with shell(store_settings, tmp_path) as opened:
+        yield opened
+    for name in ("own_models", "broken_module"):
+        sys.modules.pop(name, None)
+
+
+def imported(user, *arguments):
+    done = user.types(*MODEL, *arguments, "--json")
+    document = json.loads(done.stdout)
+    assert not faults(document, ModelImport)
+    return document
+
+
+def test_a_model_with_arguments_and_metrics(user, archive):
+    plain = imported(user)
+    assert (plain["layers"], plain["params"], plain["flops"]) == (4, 4 * 8 + 8 + 24 + 3, 4 * 8 + 8 + 24 + 3)
+    assert plain["task"] is plain["evaluation"] is None
+    wide = imported(user, "--set", "width=16", "--metric", "accuracy=0.9", "--metric", "loss=0.1", "--task", "iris")
+    assert wide["key"] != plain["key"]
+    assert wide["protocol"] == "iris/own"
+    (evaluation,) = archive.studies.evaluations(task="iris")
+    assert (evaluation.value, evaluation.metrics) == (0.9, {"accuracy": 0.9, "loss": 0.1})
+    (origin,) = archive.query("MATCH (e:Evaluation) RETURN e.environment").rows
+    assert json.loads(origin[0]) == {"imported": "own_models:net"}
+    shown = user.types(*MODEL).stdout
+    assert plain["key"] in shown and "hello" not in shown
+
+
+def test_results_of_a_file_in_a_study(user, archive, tmp_path):
+    results = {"metrics": {"mse": 0.5}, "curve": {"mse": [0.9, 0.5]}, "epochs": 2, "seconds": 3.5, "seed": 1}
+    (tmp_path / "results.json").write_text(json.dumps(results))
+    given = ("--results", "results.json", "--task", "iris", "--study", "mine", "--minimise")
+    document = imported(user, *given)
+    assert document["proposal"] == document["evaluation"] == "mine#00000"
+    (evaluation,) = archive.studies.evaluations("mine")
+    assert (evaluation.value, evaluation.seconds, evaluation.epochs) == (0.5, 3.5, 2)
+    assert archive.studies.get("mine").direction == "minimise"
+
+
+def test_a_model_to_be_trained(user, archive):
+    document = imported(user, "--task", "digits", "--study", "mine")
+    assert (document["proposal"], document["evaluation"], document["protocol"]) == ("mine#00000", None, "digits/small")
+    assert archive.studies.get("mine").objective == "valid_accuracy"
+
+
+def test_repeated_blocks_are_folded_on_request(user):
+    whole, folded = (imported(user, "--set", "blocks=9", *extra) for extra in ((), ("--fold",)))
+    assert (whole["layers"], folded["layers"]) == (22, 8)
+    assert whole["params"] == folded["params"]
+
+
+FAULTS = {
+    "no colon": (("own_models",), "a model is given as MODULE:FACTORY"),
+    "no module": (("nowhere:net",), "there is no module 'nowhere'"),
+    "no package": (("broken_module:net",), "the module 'broken_module' cannot be imported: it needs 'no_such_package'"),
+    "no factory": (("own_models:nett",), "unknown factory of own_models 'nett': did you mean net?"),
+    "no function": (("own_models:number",), "must be callable, got int"),
+    "factory raises": (("own_models:Broken",), r"raised ValueError: no such thing (own_models.py:13)"),
+    "argument": (("own_models:net", "--set", "widht=3"), "unexpected keyword argument 'widht'"),
+    "no model": (("builtins:dict",), "must return a torch.nn.Module, got dict"),
+    "input": (("own_models:net", "--input", "4x"), "an input is given as 3x224x224"),
+    "metric": (
+        ("own_models:net", "--metric", "accuracy=high", "--task", "iris"),
+        "accuracy must be a number, got high",
+    ),
+    "no task": (("own_models:net", "--metric", "accuracy=1"), "needs --task"),
+    "no metric": (("own_models:net", "--task", "iris"), "--task needs a metric, or --study"),
+    "objective": (
+        ("own_models:net", "--metric", "a=1", "--task", "iris", "--objective", "b"),
+        "must be one of the metrics",
+    ),
+    "no file": (
+        ("own_models:net", "--results", "none.json", "--task", "iris"),
+        "no results can be read from none.json",
+    ),
+    "key": (("own_models:net", "--results", "key.json", "--task", "iris"), "unknown key 'accuracy'"),
+    "value": (("own_models:net", "--results", "value.json", "--task", "iris"), "invalid epochs: ten"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTS)
+def test_a_mistake_is_one_line(user, tmp_path, case):
+    (tmp_path / "key.json").write_text('{"accuracy": 1}')
+    (tmp_path / "value.json").write_text('{"metrics": {"a": 1}, "epochs": "ten"}')
+    arguments, reason = FAULTS[case]
+    if "--input" not in arguments:
+        arguments = (*arguments, "--input", "4")
+    done = user.types("import", "model", *arguments, code=2)
+    *printed, line = done.stderr.splitlines()
+    assert reason in line
+    assert all(each.startswith("hello") for each in printed)

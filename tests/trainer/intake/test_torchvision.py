@@ -1,0 +1,62 @@
+"""torchvision's networks, built without weights: sizes, identity, folding. `ARCHIVE_TEST_WHOLE=1` takes all of them."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import pytest
+import torch
+from torchvision import models
+
+from archive import spaces
+from archive.architecture.aten.folding import unfold
+from archive.architecture.aten.weights import parameters
+from archive.architecture.aten.wiring import Input
+from archive.trainer.intake.models import ImportedModel, import_model
+from tests.support.strategies import relabelled
+
+# Layers, and layers when folded. On the device meta nothing is computed.
+CHEAP = {"mobilenet_v3_small": (158, 132, "cpu"), "vit_b_16": (386, 47, "meta")}
+OTHERS = {
+    "resnet18": (71, 66, "cpu"),
+    "resnet50": (177, 105, "meta"),
+    "mobilenet_v2": (155, 118, "cpu"),
+    "mobilenet_v3_large": (188, 155, "cpu"),
+    "efficientnet_b0": (241, 187, "cpu"),
+    "convnext_tiny": (205, 73, "cpu"),
+    "swin_t": (969, 595, "cpu"),
+}
+NETWORKS = CHEAP | OTHERS if os.environ.get("ARCHIVE_TEST_WHOLE") == "1" else CHEAP
+
+
+def model_of(name: str) -> torch.nn.Module:
+    with torch.device(NETWORKS[name][2]):
+        return getattr(models, name)(weights=None)
+
+
+@cache
+def imported(name: str, fold: bool = False) -> ImportedModel:
+    return import_model(model_of(name), [Input((3, 224, 224))], fold=fold)
+
+
+@pytest.mark.lasts(20)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_network_comes_in_whole(name: str) -> None:
+    found = imported(name)
+    network = found.architecture
+    spaces.get("torch").validate(network)
+    assert parameters(network) == found.params == sum(p.numel() for p in model_of(name).parameters())
+    assert len(network.layers) == NETWORKS[name][0]
+    assert relabelled(network, 1).canonical == network.canonical
+    assert found.flops
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_its_blocks_fold(name: str) -> None:
+    from archive.architecture.aten.folding import fold
+
+    network = imported(name).architecture
+    folded = fold(network)
+    assert len(folded.layers) == NETWORKS[name][1]
+    assert unfold(folded).key == network.key

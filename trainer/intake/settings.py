@@ -1,0 +1,119 @@
+"""Arguments of an operation of an exported program as attributes of a layer."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import torch
+from torch import fx
+
+from archive.architecture.aten.signature import Parameter
+from archive.architecture.aten.sizes import BATCH, is_size
+from archive.errors import UsageError
+
+# The largest index, which stands for the end of a side.
+_END = 2**63 - 1
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\s+(.*)')
+
+
+class Settings:
+    """Conversion of arguments to attributes.
+
+    Args:
+        symbol: The symbol of the number of inputs in a batch; None if it is fixed.
+    """
+
+    def __init__(self, symbol: Any) -> None:
+        """Keep the symbol."""
+        self._symbol = symbol
+
+    def of(self, node: fx.Node, parameter: Parameter, value: Any) -> Any:
+        """Return the attribute of one argument; None if it says nothing.
+
+        Raises:
+            UsageError: It depends on a size that is not the batch, or is of a kind that no attribute has.
+        """
+        if name_of(node) == "view":
+            # Not as it is written: -1 may be there for any side.
+            value = node.meta["val"].shape
+        if isinstance(value, (list, tuple)):
+            return self._list(node, [self._one(node, one) for one in value])
+        return self._one(node, value)
+
+    def _list(self, node: fx.Node, values: list[Any]) -> list[Any]:
+        # Lists of the database hold values of one kind.
+        if any(isinstance(value, str) for value in values):
+            values = [-1 if _is_kept(node, at) else value for at, value in enumerate(values)]
+        symbolic = [at for at, value in enumerate(values) if isinstance(value, str)]
+        if not symbolic:
+            return values
+        if name_of(node) == "view" and len(symbolic) == 1:
+            return [-1 if isinstance(value, str) else value for value in values]
+        return [str(value) for value in values]
+
+    def _one(self, node: fx.Node, value: Any) -> Any:
+        if isinstance(value, fx.Node):
+            value = value.meta["val"]
+        if isinstance(value, torch.SymInt):
+            return self._size(node, value.node.expr)
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(value)
+        if isinstance(value, torch.dtype):
+            return str(value).removeprefix("torch.")
+        if isinstance(value, (bool, int, float, str)):
+            return value
+        raise UsageError(f"{name_of(node)} has an argument that no attribute can hold: {value!r:.60}{place(node)}")
+
+    def _size(self, node: fx.Node, expression: Any) -> int | str:
+        if expression.is_number:
+            return int(expression)
+        text = str(expression).replace(str(self._symbol), BATCH)
+        if expression.free_symbols != {self._symbol} or not is_size(text):
+            raise UsageError(f"{name_of(node)} has a size that depends on values of a tensor: {text:.60}{place(node)}")
+        return text
+
+
+def simplify(op: str, attributes: dict[str, Any]) -> None:
+    """Remove bounds of a slice that are those of the side."""
+    if op in ("slice", "slice_scatter"):
+        if attributes.get("start") == 0:
+            del attributes["start"]
+        if isinstance(end := attributes.get("end"), int) and end >= _END:
+            del attributes["end"]
+
+
+def name_of(node: fx.Node) -> str:
+    """Return the name of a node's operation, without its overload."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.name.partition("::")[2]
+    return getattr(target, "__name__", str(target))
+
+
+def arguments_of(node: fx.Node) -> dict[str, Any]:
+    """Return the arguments of a node by the names of the operation's parameters."""
+    assert isinstance(node.target, torch._ops.OpOverload)
+    names = [argument.name for argument in node.target._schema.arguments]
+    return {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+
+
+def place(node: fx.Node) -> str:
+    """Return where in the model's code a node comes from, for messages; empty if that is unknown."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    if not frames:
+        return ""
+    file, line, function, code = frames[-1]
+    return f" (at {file.rpartition('/')[2]}:{line} in {function}: {code:.80})"
+
+
+def _is_kept(node: fx.Node, at: int) -> bool:
+    """Return whether an expansion leaves a side as it is, which -1 says as well."""
+    if name_of(node) != "expand":
+        return False
+    source = node.args[0]
+    assert isinstance(source, fx.Node)
+    before, after = source.meta["val"].shape, node.meta["val"].shape
+    offset = len(after) - len(before)
+    return at >= offset and bool(before[at - offset] == after[at])

@@ -1,0 +1,53 @@
+"""Signatures of PyTorch's operations, from which the file of the vocabulary is made.
+
+python -m archive.trainer.intake.signatures archive/architecture/aten/signatures.txt
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import torch
+
+KEPT = (
+    *("batch_norm", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"),
+    *("linear", "scaled_dot_product_attention", "prelu", "roll"),
+    *("silu", "hardswish", "hardsigmoid", "softplus", "mish"),
+    *("adaptive_max_pool2d", "bernoulli.p", "erfc"),
+)
+"""Operations beside the core set.
+
+Those of the first line behave differently in training, which their decompositions would freeze. Those of the next two
+are one layer of a network, and several operations of the core set. The last have no decomposition.
+"""
+
+_LEFT_OUT = re.compile(r"_backward$|^sym_|^resize_$|^empty_strided$|^_local_scalar_dense$")
+
+
+def signatures() -> list[str]:
+    """Return the signatures of the core set and of `KEPT`, sorted.
+
+    Left out are gradients, writes into given tensors, and operations whose result is no tensor.
+    """
+    lines = {_line(name) for name in KEPT}
+    for whole in torch._C._dispatch_get_all_op_names():
+        namespace, _, name = whole.partition("::")
+        base, _, overload = name.partition(".")
+        if namespace == "aten" and overload != "out" and not _LEFT_OUT.search(base):
+            operation = getattr(getattr(torch.ops.aten, base), overload or "default")
+            if torch.Tag.core in operation.tags:
+                lines.add(_line(name))
+    return sorted(lines)
+
+
+def _line(name: str) -> str:
+    base, _, overload = name.partition(".")
+    schema = str(getattr(getattr(torch.ops.aten, base), overload or "default")._schema)
+    # Marks of aliases, as in Tensor(a!), matter to a compiler only.
+    return re.sub(r"\((?:\w+!?|\w+ -> \*)\)", "", schema.removeprefix("aten::"))
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text("\n".join(signatures()) + "\n", encoding="utf-8")
