@@ -134,7 +134,7 @@ class OTMANN(PairDistance[LayersWithMass]):
         from archive.kernels.distances.path_lengths import path_lengths
 
         table = self._penalties(architecture.space)
-        labels = np.array([table.index[layer.op] for layer in architecture.layers], np.int64)
+        labels = table.rows(architecture.layers)
         masses = np.array(layer_masses(architecture, **MASSES[self.variant]))
         if not np.isfinite(masses).all():
             raise InvalidArchitectureError("the mass of a layer is not finite", int(np.argmin(np.isfinite(masses))))

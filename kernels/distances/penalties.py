@@ -9,25 +9,31 @@ operations that a user adds to a vocabulary:
     max-pool, avg-pool         0.25                                  (the authors' code: 0.5)
     two rectifiers, two sigmoids                  0.1
     a rectifier and a sigmoid                     0.25
+    two normalisations                            0.25
     an operation and itself                       0
     any other two                                 infinite: never matched
 
 Each of them satisfies the triangle inequality, infinities included. A vocabulary without a table in the paper, such as
-the NAS-Bench cells, matches equal operations only.
+the NAS-Bench cells, matches equal operations only. In the space `torch` the window of a convolution is in its weight;
+windows of more than 15 count as 15.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from archive.architecture.layer import Layer
 from archive.architecture.operations import Operation, Vocabulary
 
 STRUCTURAL_GROUPS = ("conv", "pool", "fc", "rectifier", "sigmoid")
 FAMILIES = {"rectifier": "activation", "sigmoid": "activation"}
+WIDEST = 15
+"""Widest window of a convolution that has penalties of its own, where layers have attributes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +41,7 @@ class Penalties:
     """Label penalties of one vocabulary.
 
     Attributes:
-        index: Operation name to its row.
+        index: Operation name to its row; with the side of a window, where layers have attributes: `convolution 3`.
         matrix: (labels, labels) float64, symmetric, infinite between families.
         family: (labels,) int64, equal for two labels exactly when their penalty is finite.
         counted: (labels, groups) float64, 1 where a label belongs to a group of the path lengths; "all" is first.
@@ -45,6 +51,18 @@ class Penalties:
     matrix: NDArray[np.float64]
     family: NDArray[np.int64]
     counted: NDArray[np.float64]
+
+    def rows(self, layers: Iterable[Layer]) -> NDArray[np.int64]:
+        """Return the (n,) rows of layers."""
+        return np.array([self._row(layer) for layer in layers], np.int64)
+
+    def _row(self, layer: Layer) -> int:
+        if layer.attributes:
+            from archive.architecture.aten.weights import window
+
+            if side := window(layer):
+                return self.index[_windowed(layer.op, min(side, WIDEST))]
+        return self.index[layer.op]
 
 
 _tables: dict[tuple[str, bool, bool], tuple[Vocabulary, Penalties]] = {}
@@ -68,6 +86,13 @@ def penalties(vocabulary: Vocabulary, *, released_code: bool = False, groups: bo
 
 def _make(vocabulary: Vocabulary, released_code: bool, groups: bool) -> Penalties:
     operations = list(vocabulary.operations.values())
+    if vocabulary.attributes:
+        wide = [operation for operation in operations if operation.group == "conv"]
+        operations += [
+            replace(operation, name=_windowed(operation.name, side), kernel=side)
+            for operation in wide
+            for side in range(1, WIDEST + 1)
+        ]
     matrix = np.array([[_penalty(x, y, released_code) for y in operations] for x in operations])
     family = np.array([int(np.flatnonzero(np.isfinite(row))[0]) for row in matrix], np.int64)
     present = [group for group in STRUCTURAL_GROUPS if groups and vocabulary.of_group(group)]
@@ -83,9 +108,15 @@ def _penalty(x: Operation, y: Operation, released_code: bool) -> float:
         return sizes if x.residual == y.residual else 0.9 * sizes + 0.1
     if x.group == y.group == "pool":
         return 0.5 if released_code else 0.25
+    if x.group == y.group == "norm":
+        return 0.25
     if x.group in FAMILIES and y.group in FAMILIES:
         return 0.1 if x.group == y.group else 0.25
     return math.inf
+
+
+def _windowed(name: str, side: int) -> str:
+    return f"{name} {side}"
 
 
 def _between_kernels(difference: int, released_code: bool) -> float:

@@ -131,7 +131,7 @@ class Wasserstein(PairDistance[WeighedLayers]):
         from archive.kernels.distances.path_lengths import path_lengths
 
         table = _penalties(architecture.space)
-        labels = np.array([table.index[layer.op] for layer in architecture.layers], np.int64)
+        labels = table.rows(architecture.layers)
         counted = table.counted[labels]
         places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
         # The order of the merged layers depends on labels and places alone, hence on no relabelling.

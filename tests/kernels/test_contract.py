@@ -13,18 +13,21 @@ from archive import kernels
 from archive.errors import InvalidArchitectureError, UnknownNameError
 from tests.support import kernel_oracle
 from tests.support.strategies import relabelled, space_of
+from tests.support.torch_nets import classifiers
 
 every = pytest.mark.parametrize("name", kernels.names())
 
 
 def sample(space: str) -> list:
+    if space == "torch":
+        return classifiers()
     rng, made = np.random.default_rng(5), space_of(space)
     networks = made.initial_pool()[:4]
     return [*networks, *(made.mutate(network, rng).child for network in networks)]
 
 
 @every
-@pytest.mark.parametrize("space", ["cnn", "darts", "mlp", "nasbench101", "nasbench201"])
+@pytest.mark.parametrize("space", ["cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"])
 def test_contract(name, space):
     kernel, networks = kernels.get(name), sample(space)
     assert kernel.name == name

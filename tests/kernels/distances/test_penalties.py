@@ -8,8 +8,9 @@ import pytest
 from archive.architecture.operations import CNN, Operation, define, vocabulary
 from archive.kernels.distances.penalties import penalties
 from tests.support import kernel_oracle
+from tests.support.torch_nets import layer
 
-SPACES = ["cnn", "darts", "mlp", "nasbench101", "nasbench201"]
+SPACES = ["cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"]
 
 
 @pytest.mark.parametrize("space", ["cnn", "mlp"])
@@ -30,6 +31,18 @@ def test_a_metric_on_labels(space, released_code):
     np.testing.assert_array_equal(np.isfinite(M), table.family[:, None] == table.family[None])
     # All that can be matched is worth matching.
     assert M[np.isfinite(M)].max() < 2
+
+
+def test_windows_of_imported_convolutions():
+    table = penalties(vocabulary("torch"))
+    weights = {"wide": [8, 3, 5, 5], "long": [8, 3, 1, 3], "huge": [8, 3, 31, 31], "largest": [8, 3, 15, 15]}
+    layers = {name: layer("convolution", weight=weight) for name, weight in weights.items()}
+    wide, long, huge, largest, relu = table.rows([*layers.values(), layer("relu")])
+    assert table.matrix[wide, long] == pytest.approx(0.2)
+    assert huge == largest
+    assert np.isinf(table.matrix[wide, relu])
+    (bare,) = table.rows([layer("convolution")])
+    assert np.isfinite(table.matrix[bare, wide])
 
 
 def test_groups_of_the_structural_cost():

@@ -72,6 +72,19 @@ def test_the_warm_start_reaches_the_same_optimum(instance, seed):
     np.testing.assert_allclose(together, alone, rtol=1e-9, atol=1e-12 * (a.sum() + b.sum()))
 
 
+def test_blocks_of_many_pairs():
+    """They have a bound on the structural cost and another rule of pricing."""
+    assert 70 * 80 >= transport.MANY
+    rng = np.random.default_rng(3)
+    m, n = 70, 80
+    a, b = rng.integers(1, 50, m).astype(float), rng.integers(1, 50, n).astype(float)
+    cost = rng.choice([0.0, 0.25, 0.4, np.inf], (m, n))
+    places = np.hstack([np.sort(rng.random((m + n, 3)), axis=0), np.sort(rng.random((m + n, 3)), axis=0)[::-1]]) * 4
+    structure = np.abs(places[:m, None] - places[None, m:]).sum(axis=2)
+    for nu, found in zip((0.1, 0.8), solve(a, b, cost, places, (0.1, 0.8)), strict=True):
+        np.testing.assert_allclose(found, kernel_oracle.program_3(a, b, cost + nu * structure), rtol=1e-7)
+
+
 def test_degenerate_assignments_end():
     rng = np.random.default_rng(0)
     for n in (2, 10, 60, 200):
