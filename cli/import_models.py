@@ -86,6 +86,8 @@ def model(
     shapes = [read_input(text) for text in inputs]
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
     imported = import_model(made, shapes, fold=given["fold"])
+    if place is not None and result is None:
+        _check_trainable(imported.architecture, place)
     _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
 
 
@@ -128,6 +130,26 @@ def _trained(given: Mapping[str, Any]) -> Place:
         raise UsageError("--task needs a metric, or --study for the model to be trained in")
     task = registry.get(given["task"])
     return Place(task.name, task.protocol(given["protocol"]).name, task.objective, task.direction, given["study"])
+
+
+def _check_trainable(architecture: Architecture, place: Place) -> None:
+    """Check before a trainer does that a model suits its task.
+
+    Raises:
+        UsageError: It does not.
+    """
+    from archive.errors import InvalidArchitectureError
+    from archive.trainer.nn.aten import network
+    from archive.trainer.tasks import registry
+    from archive.trainer.tasks.tabular import TabularTask
+
+    task = registry.get(place.task)
+    if isinstance(task, TabularTask):
+        raise UsageError(f"the task {task.name} is a table, which has no result of this model: give a --metric")
+    try:
+        network.check(architecture, task.form(task.protocol(place.protocol)))
+    except InvalidArchitectureError as error:
+        raise UsageError(f"the task {task.name} cannot train this model: {error.reason}") from error
 
 
 def _read(path: Path) -> dict[str, Any]:

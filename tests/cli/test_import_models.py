@@ -21,6 +21,9 @@ def net(width=8, blocks=0):
     parts = [part for _ in range(blocks) for part in (nn.Linear(width, width), nn.ReLU())]
     return nn.Sequential(nn.Linear(4, width), *parts, nn.Linear(width, 3))
 
+def pixels(classes=10):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
+
 class Broken(nn.Module):
     def __init__(self):
         raise ValueError("no such thing")
@@ -76,9 +79,13 @@ def test_results_of_a_file_in_a_study(user, archive, tmp_path):
 
 
 def test_a_model_to_be_trained(user, archive):
-    document = imported(user, "--task", "digits", "--study", "mine")
+    model = ("import", "model", "own_models:pixels", "--input", "1x8x8", "--task", "digits", "--study", "mine")
+    document = json.loads(user.types(*model, "--json").stdout)
     assert (document["proposal"], document["evaluation"], document["protocol"]) == ("mine#00000", None, "digits/small")
     assert archive.studies.get("mine").objective == "valid_accuracy"
+    done = user.types(*model, "--set", "classes=9", code=2)
+    assert "the task digits cannot train this model: the network has outputs of the shape (9,)" in done.stderr
+    assert archive.studies.get("mine").budget == 1
 
 
 def test_repeated_blocks_are_folded_on_request(user):
@@ -93,7 +100,7 @@ FAULTS = {
     "no package": (("broken_module:net",), "the module 'broken_module' cannot be imported: it needs 'no_such_package'"),
     "no factory": (("own_models:nett",), "unknown factory of own_models 'nett': did you mean net?"),
     "no function": (("own_models:number",), "must be callable, got int"),
-    "factory raises": (("own_models:Broken",), r"raised ValueError: no such thing (own_models.py:13)"),
+    "factory raises": (("own_models:Broken",), r"raised ValueError: no such thing (own_models.py:16)"),
     "argument": (("own_models:net", "--set", "widht=3"), "unexpected keyword argument 'widht'"),
     "no model": (("builtins:dict",), "must return a torch.nn.Module, got dict"),
     "input": (("own_models:net", "--input", "4x"), "an input is given as 3x224x224"),
@@ -103,6 +110,7 @@ FAULTS = {
     ),
     "no task": (("own_models:net", "--metric", "accuracy=1"), "needs --task"),
     "no metric": (("own_models:net", "--task", "iris"), "--task needs a metric, or --study"),
+    "table": (("own_models:net", "--task", "nb201-cifar10", "--study", "s"), "nb201-cifar10 is a table"),
     "objective": (
         ("own_models:net", "--metric", "a=1", "--task", "iris", "--objective", "b"),
         "must be one of the metrics",

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from torch import nn
+from torch import Tensor, nn
 
 from archive import spaces
 from archive.architecture.aten import folding
+from archive.architecture.aten.folding import unfold
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
@@ -23,6 +24,7 @@ from archive.errors import InvalidArchitectureError, UsageError
 from archive.trainer.intake.conversion import converted
 from archive.trainer.intake.exporting import exported
 from archive.trainer.nn import costs
+from archive.trainer.nn.aten import network
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,11 @@ class ImportedModel:
     params: int
     flops: int | None
     names: Mapping[tuple[int, str], str]
+
+    def state_dict(self, model: nn.Module) -> dict[str, Tensor]:
+        """Return the state of the model by the names of the network that is built from the architecture."""
+        layers, state = unfold(self.architecture).canonical.layers, model.state_dict()
+        return {network.tensor_name(layers[at], at, name): state[full] for (at, name), full in self.names.items()}
 
 
 def import_model(model: nn.Module, inputs: Sequence[Input], *, fold: bool = False) -> ImportedModel:

@@ -25,6 +25,7 @@ registry = Registry(
         "nasbench101": "archive.trainer.nn.cells:NasBench101Builder",
         "nasbench201": "archive.trainer.nn.cells:NasBench201Builder",
         "nasnet": "archive.trainer.nn.cells:NasNetBuilder",
+        "torch": "archive.trainer.nn.aten.builder:TorchBuilder",
     },
 )
 

@@ -31,6 +31,12 @@ KINDS = {
 }
 """Type of a parameter to the kind of its values; other types say where a tensor lies, and are no attributes."""
 
+DTYPES = (
+    *("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"),
+    *("complex64", "complex128"),
+)
+"""Types of the numbers of a tensor."""
+
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {
     "convolution": {
         "stride": "1",
@@ -205,6 +211,8 @@ def _fits(parameter: Parameter, value: Any) -> bool:
     if parameter.kind == "tensor":
         shape = isinstance(value, tuple) and all(type(side) is int and side >= 0 for side in value)
         return shape or (type(value) in (int, float, bool) and not parameter.listed)
+    if parameter.name == "dtype":
+        return value in DTYPES
     if isinstance(value, tuple):
         return parameter.listed and all(_is(parameter.kind, one) for one in value)
     return _is(parameter.kind, value)
@@ -222,6 +230,8 @@ def _is(kind: str, value: Any) -> bool:
 
 
 def _wanted(parameter: Parameter) -> str:
+    if parameter.name == "dtype":
+        return f"one of {', '.join(DTYPES)}"
     noun = {
         "tensor": "the shape of a tensor or a number",
         "size": "a whole number",

@@ -5,17 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from archive.architecture.aten.signature import DTYPES
 from archive.architecture.aten.vocabulary import COMMUTATIVE
 from archive.errors import InvalidArchitectureError
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
-
-DTYPES = (
-    *("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool"),
-    *("complex64", "complex128"),
-)
-"""Types of numbers of inputs and constants."""
 
 _INPUT = re.compile(r"(scalar|\d+(?:x\d+)*)(?::(\w+))?")
 

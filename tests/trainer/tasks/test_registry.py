@@ -95,7 +95,7 @@ def test_a_task_of_images_has_the_networks_of_every_builder():
     digits, diabetes = registry.get("digits"), registry.get("diabetes")
     assert {"cnn", "mlp", "nasbench101", "nasbench201"} <= {*digits.suitable_spaces()} <= {*builders.names()}
     assert digits.suitable_spaces()[0] == digits.search_space().name == "cnn"
-    assert diabetes.suitable_spaces() == ("mlp",)
+    assert diabetes.suitable_spaces() == ("mlp", "torch")
     with pytest.raises(UsageError, match=r"'diabetes' has no networks in the space 'nasbench201': .* images.*try mlp"):
         diabetes.search_space("nasbench201")
 

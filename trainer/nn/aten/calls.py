@@ -1,0 +1,122 @@
+"""The call of one operation: its arguments from the attributes of the layer and the layers before it."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from archive.architecture.aten.signature import Parameter, Signature
+from archive.architecture.aten.sizes import INFINITIES, evaluate
+from archive.architecture.graph import Layer
+
+
+class Calls:
+    """Arguments of operations in a graph.
+
+    Args:
+        graph: The graph.
+        first: Node of the first input.
+    """
+
+    def __init__(self, graph: fx.Graph, first: fx.Node) -> None:
+        """Keep the graph; sizes are computed where they are used first."""
+        self._graph, self._first = graph, first
+        self._shared: dict[Any, fx.Node] = {}
+
+    def arguments(self, layer: Layer, signature: Signature, inputs: Mapping[int, fx.Node]) -> dict[str, Any]:
+        """Return the arguments of a layer by name, without tensors that the layer owns.
+
+        Args:
+            layer: The layer.
+            signature: Its signature.
+            inputs: Node of each numbered input.
+        """
+        found: dict[str, Any] = {}
+        for number, parameter in enumerate(signature.tensors):
+            value = layer.attributes.get(parameter.name)
+            if parameter.listed:
+                count = 1 + max((one for one in inputs if one >= number), default=number - 1) - number
+                found[parameter.name] = [inputs.get(number + at) for at in range(count)]
+            elif number in inputs:
+                found[parameter.name] = inputs[number]
+            elif not isinstance(value, tuple) and (value is not None or parameter.optional):
+                found[parameter.name] = value
+        for parameter in signature.parameters:
+            if parameter.kind == "tensor":
+                continue
+            value = self._setting(layer, parameter)
+            if value is not None or (parameter.optional and not parameter.default):
+                found[parameter.name] = value
+        return {parameter.name: found[parameter.name] for parameter in signature.parameters if parameter.name in found}
+
+    def _setting(self, layer: Layer, parameter: Parameter) -> Any:
+        """Return one setting; None leaves it to PyTorch."""
+        if parameter.name == "device":
+            return self._node("device", lambda: self._graph.call_function(getattr, (self._first, "device")))
+        if not parameter.kind:
+            return None
+        value: Any = layer.attributes.get(parameter.name)
+        if value is None and parameter.name == "stride":
+            value = layer.stride
+        if value is None and parameter.name != "dtype" and parameter.default not in ("", "[]"):
+            value = ast.literal_eval(parameter.default)
+        if value is None:
+            return None
+        return self._list(parameter, value) if parameter.listed else self._one(parameter, value)
+
+    def _list(self, parameter: Parameter, value: Any) -> list[Any]:
+        if isinstance(value, (tuple, list)):
+            return [self._one(parameter, one) for one in value]
+        return [self._one(parameter, value)] * max(parameter.length, 1)
+
+    def _one(self, parameter: Parameter, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if parameter.name == "dtype":
+            return getattr(torch, value)
+        if parameter.kind == "text":
+            return value
+        if value in INFINITIES:
+            return float(value)
+        batch = self._node("batch", lambda: self._graph.call_function(torch.ops.aten.sym_size.int, (self._first, 0)))
+        return self._node(value, lambda: evaluate(value, batch, self._computed))
+
+    def _computed(self, function: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+        if isinstance(left, fx.Node) or isinstance(right, fx.Node):
+            return self._graph.call_function(function, (left, right))
+        return function(left, right)
+
+    def _node(self, key: Any, make: Callable[[], Any]) -> Any:
+        if key not in self._shared:
+            self._shared[key] = make()
+        return self._shared[key]
+
+
+def function_of(signature: Signature) -> Callable[..., Any]:
+    """Return the function that a signature calls."""
+    if signature.operation == "getitem":
+        return operator.getitem
+    special = _SPECIAL.get(signature.operation)
+    if special is not None:
+        return special
+    packet = getattr(torch.ops.aten, signature.operation)
+    found: Callable[..., Any] = getattr(packet, signature.overload or "default")
+    return found
+
+
+def _view(self: torch.Tensor, size: list[int]) -> torch.Tensor:
+    """Return a tensor in another shape: a view where its layout in memory allows it, else a copy."""
+    return self.reshape(size)
+
+
+def _strided(self: torch.Tensor, size: list[int], stride: list[int], storage_offset: int = 0) -> torch.Tensor:
+    """Return a window on a tensor's memory, in the order that it has in the exported model."""
+    return self.contiguous().as_strided(size, stride, storage_offset)
+
+
+_SPECIAL: Mapping[str, Callable[..., Any]] = {"view": _view, "as_strided": _strided}

@@ -1,0 +1,109 @@
+"""Modules of layers: operations with tensors of their own, and operations that follow the mode of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+@final
+class Weighted(nn.Module):
+    """An operation with weights; its first input is given by position, so that hooks see it.
+
+    Args:
+        call: The operation.
+        first: Name of the parameter that the first input is.
+        weights: Its weights by the name of their parameter.
+        settings: Its other arguments.
+    """
+
+    def __init__(
+        self, call: Callable[..., Any], first: str, weights: Mapping[str, Tensor], settings: Mapping[str, Any]
+    ) -> None:
+        """Register the weights."""
+        super().__init__()
+        self.call, self.first, self.settings = call, first, dict(settings)
+        _own(self, weights)
+
+    def forward(self, x: Tensor, **given: Any) -> Any:
+        """Apply the operation; `given` are inputs and sizes that other layers compute."""
+        return self.call(**{self.first: x}, **self._parameters, **self.settings, **given)
+
+
+@final
+class Parameter(nn.Module):
+    """A trained tensor as a layer without inputs.
+
+    Args:
+        values: The tensor.
+    """
+
+    def __init__(self, values: Tensor) -> None:
+        """Register the tensor."""
+        super().__init__()
+        self.values = nn.Parameter(values)
+
+    def forward(self) -> Tensor:
+        """Return the tensor."""
+        return self.values
+
+
+@final
+class BatchNorm(nn.Module):
+    """Batch normalisation by the batch in training, and by running statistics in evaluation.
+
+    Args:
+        tensors: Its own tensors among weight, bias, running_mean and running_var.
+        momentum: Weight of a batch in the running statistics.
+        eps: Number added to the variance.
+    """
+
+    def __init__(self, tensors: Mapping[str, Tensor], momentum: float, eps: float) -> None:
+        """Register the tensors."""
+        super().__init__()
+        self.momentum, self.eps = momentum, eps
+        _own(self, tensors)
+
+    def forward(self, x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None) -> Tensor:
+        """Normalise a batch; weights that several layers share are given."""
+        own = {**self._parameters, **self._buffers}
+        mean, var = own.get("running_mean"), own.get("running_var")
+        return F.batch_norm(
+            x, mean, var, own.get("weight", weight), own.get("bias", bias),
+            self.training or mean is None, self.momentum, self.eps,
+        )  # fmt: skip
+
+
+@final
+class Dropout(nn.Module):
+    """Dropout of one of the kinds of PyTorch, in training only."""
+
+    def __init__(self, call: Callable[[Tensor, float, bool], Tensor], p: float) -> None:
+        """Keep the operation and the probability."""
+        super().__init__()
+        self.call, self.p = call, p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply it."""
+        return self.call(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        """Return the probability."""
+        return f"p={self.p}"
+
+
+def empty(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return a tensor without memory, which takes its place until the shapes of the network are checked."""
+    return torch.empty(shape, dtype=dtype, device="meta")
+
+
+def _own(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    for name, tensor in tensors.items():
+        if name.startswith("running_"):
+            module.register_buffer(name, tensor)
+        else:
+            module.register_parameter(name, nn.Parameter(tensor))

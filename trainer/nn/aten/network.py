@@ -1,0 +1,240 @@
+"""The torch module of an architecture of the space `torch`: its graph, as code that PyTorch runs.
+
+    module = rebuilt(architecture)                  # a torch.fx.GraphModule
+    module.load_state_dict(imported.state_dict(model))      # computes what the imported model does
+
+Weights are in `OPERATION_POSITION.NAME`, such as `convolution_3.weight`: positions in the canonical order of the
+network with its blocks written out, so that all relabellings give the same module. A grey image goes to every channel
+of a network that was imported for images of several.
+
+A graph may come from anywhere. Its module is made of the operations of the vocabulary alone: no module is imported and
+no file is read.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, fx, nn
+
+from archive import spaces
+from archive.architecture.aten import weights, wiring
+from archive.architecture.aten.folding import unfold
+from archive.architecture.aten.signature import MODES, resolve
+from archive.architecture.aten.vocabulary import NAME
+from archive.architecture.graph import Architecture, Layer
+from archive.errors import InvalidArchitectureError
+from archive.spaces.aten import content
+from archive.trainer.nn.aten import initial
+from archive.trainer.nn.aten.calls import Calls, function_of
+from archive.trainer.nn.aten.layers import BatchNorm, Dropout, Parameter, Weighted, empty
+from archive.trainer.protocols.networks import NetworkForm
+
+
+def build(architecture: Architecture, form: NetworkForm, seed: int) -> nn.Module:
+    """Return the network of an architecture, if it has a form.
+
+    Raises:
+        InvalidArchitectureError: It takes other inputs or gives other outputs, or is no member of the space.
+    """
+    whole = _whole(architecture)
+    return _filled(whole, _of_form(whole, form), seed)
+
+
+def check(architecture: Architecture, form: NetworkForm) -> None:
+    """Check that a network can have a form; takes no memory for its weights.
+
+    Raises:
+        InvalidArchitectureError: As `build`.
+    """
+    _of_form(_whole(architecture), form)
+
+
+def rebuilt(architecture: Architecture, seed: int = 0) -> fx.GraphModule:
+    """Return the network of an architecture, in training mode, with initial weights drawn from a seed.
+
+    Raises:
+        InvalidArchitectureError: It is no member of the space.
+    """
+    whole = _whole(architecture)
+    return _filled(whole, _module(whole), seed)
+
+
+def tensor_name(layer: Layer, at: int, attribute: str) -> str:
+    """Return the name of a tensor in the module's state.
+
+    Args:
+        layer: Its layer.
+        at: Position of the layer in the canonical order, with blocks written out.
+        attribute: Attribute of the tensor; `shape` of a `parameter`.
+    """
+    return f"{layer.op}_{at}.{'values' if layer.op == 'parameter' else attribute}"
+
+
+def _whole(architecture: Architecture) -> Architecture:
+    spaces.get(NAME).validate(architecture)
+    return unfold(architecture).canonical
+
+
+def _of_form(architecture: Architecture, form: NetworkForm) -> fx.GraphModule:
+    given = _one_input(architecture)
+    grey = len(given.shape) == 3 and form.input_shape[:1] == (1,)
+    module = _module(architecture, given.shape[0] if grey else 1)
+    _check_form(given, module, form)
+    return module
+
+
+def _one_input(architecture: Architecture) -> wiring.Input:
+    given = wiring.inputs(architecture)
+    if len(given) > 1 or given[0].dtype != "float32":
+        text = " and ".join(map(str, given))
+        raise InvalidArchitectureError(f"the network takes {text}, and a task gives one tensor of float32")
+    return given[0]
+
+
+def _module(architecture: Architecture, channels: int = 1) -> fx.GraphModule:
+    """Return the module, whose tensors have no memory."""
+    try:
+        return _Graph(architecture, channels).module()
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        # Such as a tensor whose size no number of 64 bits can hold.
+        raise InvalidArchitectureError(f"PyTorch cannot build the network: {_first_line(error)}") from error
+
+
+class _Graph:
+    """The graph of a network, with modules for layers that own tensors or follow the mode.
+
+    Args:
+        architecture: The network.
+        channels: Number of times that the one channel of the first input is given.
+    """
+
+    def __init__(self, architecture: Architecture, channels: int) -> None:
+        self.architecture = architecture
+        self.graph, self.root = fx.Graph(), nn.Module()
+        self.inputs = [self.graph.placeholder(f"x{at}") for at, _ in enumerate(wiring.inputs(architecture))]
+        self.calls = Calls(self.graph, self.inputs[0])
+        # The output of each layer, and all its outputs where it has several.
+        self.value: dict[int, fx.Node] = {0: self.inputs[0]}
+        if channels > 1:
+            self.value[0] = self.graph.call_method("expand", (self.inputs[0], -1, channels, -1, -1))
+        self.outputs: dict[int, fx.Node] = {}
+
+    def module(self) -> fx.GraphModule:
+        """Return the module, whose tensors have no memory."""
+        layers = self.architecture.layers
+        for u in range(1, len(layers) - 1):
+            self._add(u, layers[u])
+        ends = wiring.values(self.architecture, len(layers) - 1)
+        values = [self.value[ends[number]] for number in sorted(ends)]
+        self.graph.output(values[0] if len(values) == 1 else tuple(values))
+        return fx.GraphModule(self.root, self.graph, "Imported")
+
+    def _add(self, u: int, layer: Layer) -> None:
+        used = wiring.values(self.architecture, u)
+        if layer.op == "getitem":
+            self.value[u] = self._item(used[0], layer)
+        elif layer.op == "parameter":
+            self.root.add_module(f"{layer.op}_{u}", Parameter(empty(weights.shape(layer, "shape"))))
+            self.value[u] = self.graph.call_module(f"{layer.op}_{u}")
+        elif layer.op == "constant":
+            dtype = getattr(torch, str(layer.attributes["dtype"]))
+            # Not part of the state: the architecture has it.
+            self.root.register_buffer(f"{layer.op}_{u}", empty(weights.shape(layer, "shape"), dtype), persistent=False)
+            self.value[u] = self.graph.get_attr(f"{layer.op}_{u}")
+        else:
+            self._call(u, layer, {number: self.value[tail] for number, tail in used.items()})
+
+    def _item(self, tail: int, layer: Layer) -> fx.Node:
+        item = layer.attributes["item"]
+        assert isinstance(item, int)
+        if tail == 0:
+            return self.inputs[item]
+        return self.graph.call_function(operator.getitem, (self.outputs[tail], item))
+
+    def _call(self, u: int, layer: Layer, inputs: Mapping[int, fx.Node]) -> None:
+        signature = resolve(layer.op, layer.attributes, inputs.keys())
+        arguments = self.calls.arguments(layer, signature, inputs)
+        function = function_of(signature)
+        own = {name: empty(weights.shape(layer, name)) for name in owned(layer)}
+        name = f"{layer.op}_{u}"
+        if layer.op == "batch_norm":
+            momentum, eps = arguments.pop("momentum"), arguments.pop("eps")
+            node = self._module(name, BatchNorm(own, momentum, eps), arguments)
+        elif layer.op in MODES:
+            node = self._module(name, Dropout(function, arguments.pop("p")), arguments)
+        elif own:
+            first = next(key for key, value in arguments.items() if isinstance(value, fx.Node))
+            fixed = {key: arguments.pop(key) for key in list(arguments) if not _computed(arguments[key])}
+            arguments = {first: arguments[first], **arguments}
+            node = self._module(name, Weighted(function, first, own, fixed), arguments)
+        else:
+            node = self.graph.call_function(function, (), arguments)
+        self.outputs[u] = self.value[u] = node
+        if signature.outputs > 1:
+            self.value[u] = self.graph.call_function(operator.getitem, (node, 0))
+
+    def _module(self, name: str, module: nn.Module, arguments: Mapping[str, object]) -> fx.Node:
+        self.root.add_module(name, module)
+        (_, first), *others = arguments.items()
+        return self.graph.call_module(name, (first,), dict(others))  # type: ignore[arg-type]
+
+
+def owned(layer: Layer) -> list[str]:
+    """Return the names of the tensors that a layer owns."""
+    return [name for name in weights.OWNED.get(layer.op, ()) if isinstance(layer.attributes.get(name), tuple)]
+
+
+def _computed(value: object) -> bool:
+    """Return whether an argument is computed in the graph."""
+    return isinstance(value, fx.Node) or (isinstance(value, list) and any(map(_computed, value)))
+
+
+def _check_form(given: wiring.Input, module: nn.Module, form: NetworkForm) -> None:
+    try:
+        with torch.no_grad():
+            outputs = module.eval()(torch.empty((2, *form.input_shape), device="meta"))
+    except Exception as error:
+        raise InvalidArchitectureError(
+            f"the network was imported for inputs {given} and takes none of the shape {form.input_shape}: "
+            f"{_first_line(error)}"
+        ) from error
+    finally:
+        module.train()
+    shape = tuple(outputs.shape[1:]) if isinstance(outputs, Tensor) else f"{len(outputs)} tensors"
+    if shape != (form.outputs,):
+        raise InvalidArchitectureError(
+            f"the network has outputs of the shape {shape}, and the task needs ({form.outputs},): import it with as "
+            f"many, as with --set num_classes={form.outputs}"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
+
+
+def _filled(architecture: Architecture, module: fx.GraphModule, seed: int) -> fx.GraphModule:
+    """Give the tensors memory and values."""
+    module.to_empty(device="cpu")
+    rng = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for u, layer in enumerate(architecture.layers):
+            if layer.op == "parameter":
+                initial.draw_parameter(architecture, u, module.get_parameter(tensor_name(layer, u, "shape")), rng)
+            elif layer.op == "constant":
+                buffer = module.get_buffer(f"{layer.op}_{u}")
+                buffer.copy_(_constant(layer, buffer.dtype))
+            shapes = {name: weights.shape(layer, name) for name in owned(layer)}
+            for name in shapes:
+                full = tensor_name(layer, u, name)
+                tensor = module.get_buffer(full) if name in weights.BUFFERS else module.get_parameter(full)
+                initial.draw(layer, name, tensor, shapes, rng)
+    return module
+
+
+def _constant(layer: Layer, dtype: torch.dtype) -> Tensor:
+    raw = bytearray(content(layer))
+    flat = torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)
+    return flat.reshape(weights.shape(layer, "shape"))
