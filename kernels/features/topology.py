@@ -11,7 +11,7 @@
 
     paths    max_p n_f(p), min_p n_f(p), mean_p n_f(p) for each f; log2 of the number of paths;
              1 if some path has no layer of any family (an identity, or nothing but skips)
-    size     log2(1 + sum of k^2 c over the trained layers)
+    size     log2(1 + sum of k^2 c over the trained layers); in the space `torch`, log2(1 + number of trained numbers)
 
 Local patterns (n-grams, Weisfeiler-Lehman subtrees) carry no information about patterns that were never observed; these
 few numbers do: networks of equal depth, width and size are similar whatever their operations. They are the archive's
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal, final
 
 from archive.architecture.graph import Architecture
@@ -56,8 +57,7 @@ class TopologyFeatures(EmbeddedDistance):
 
     def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
         """Return the numbers of both components by name; empty where no path leads to the output."""
-        words = vocabulary(architecture.space)
-        operations = [words[layer.op] for layer in architecture.layers]
+        operations = _operations(architecture)
         live = architecture.live
         inside = set(live)
         parents = {u: [p for p in architecture.parents[u] if p in inside] for u in live}
@@ -74,6 +74,20 @@ class TopologyFeatures(EmbeddedDistance):
         any_family = [float(any(counts[u] for counts in counted.values())) for u in range(len(operations))]
         numbers["identity"] = float(paths.extreme(any_family, min) == 0.0)
         return numbers, {"size": _size(architecture, operations, live, parents)}
+
+
+def _operations(architecture: Architecture) -> list[Operation]:
+    """Return the operation of each layer, with the window and the weights that its attributes say."""
+    words = vocabulary(architecture.space)
+    found = [words[layer.op] for layer in architecture.layers]
+    if not words.attributes:
+        return found
+    from archive.architecture.aten.weights import window
+
+    return [
+        replace(operation, has_units=layer.units is not None, kernel=window(layer))
+        for operation, layer in zip(found, architecture.layers, strict=True)
+    ]
 
 
 class _Paths:
@@ -117,6 +131,10 @@ def _size(
     architecture: Architecture, operations: list[Operation], live: Sequence[int], parents: Mapping[int, list[int]]
 ) -> float:
     """Return log2(1 + weights) as far as the layers determine it; a layer without units has those of its inputs."""
+    if vocabulary(architecture.space).attributes:
+        from archive.architecture.aten.weights import parameters
+
+        return math.log2(1.0 + parameters(architecture))
     emitted: dict[int, int] = {}
     total = 0.0
     for u in live:

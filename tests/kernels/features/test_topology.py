@@ -15,6 +15,7 @@ from archive.architecture.operations import vocabulary
 from archive.kernels.features.topology import TopologyFeatures
 from tests.support import kernel_oracle
 from tests.support.strategies import cells, members, relabelled
+from tests.support.torch_nets import mobile
 
 networks = st.sampled_from([cells(), *map(members, ("cnn", "darts", "mlp", "nasbench201"))]).flatmap(lambda one: one)
 
@@ -70,6 +71,14 @@ def test_sizes():
     assert size(cell) == pytest.approx(math.log2(1 + 9))
     chain = kernel_oracle.chain("cnn", ("conv3", 8), ("max-pool", None), ("conv5", 16), ("fc", 32))
     assert size(chain) == pytest.approx(math.log2(1 + 9 * 8 + 25 * 8 * 16 + 16 * 32))
+
+
+def test_windows_and_sizes_of_imported_networks():
+    paths, size = TopologyFeatures().features(mobile())
+    assert paths["trained-windows:longest"] == 2
+    assert paths["trained:longest"] == 3
+    # Both convolutions have nine weights a channel, the second one of each channel by itself.
+    assert size["size"] == pytest.approx(math.log2(1 + 72 + 72 + 2 * 16 + 90))
 
 
 def test_a_deep_network_has_more_paths_than_a_number_holds():
