@@ -106,11 +106,12 @@ def morphism(seed: int, as_json: bool) -> None:
 @json_option
 def kernels(golden: Path | None, as_json: bool) -> None:
     """Measure the kernels: reference distances, axioms, and speed beside naive implementations."""
-    from archive.kernels.benchmarks import arc, axioms, edit, encodings, otmann, tree_wasserstein, wasserstein
+    from archive.kernels.benchmarks import arc, axioms, deep, edit, encodings, otmann, tree_wasserstein, wasserstein
 
     subjects = {
         "axioms": axioms.measure,
         "otmann": lambda: otmann.measure(golden),
+        "networks of a thousand layers": deep.measure,
         "tree-wasserstein": tree_wasserstein.measure,
         "edit": edit.measure,
         "encodings": encodings.measure,
