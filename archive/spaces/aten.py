@@ -12,7 +12,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from archive.architecture.aten import blocks, weights, wiring
-from archive.architecture.aten.signature import Signature, resolve
+from archive.architecture.aten.signature import DTYPES, Signature, resolve
 from archive.architecture.aten.vocabulary import NAME
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.operations import INPUT, OUTPUT
@@ -103,7 +103,7 @@ def content(layer: Layer) -> bytes:
         InvalidArchitectureError: The content is not that of the shape and the type.
     """
     dtype, text = layer.attributes.get("dtype"), layer.attributes.get("content")
-    if dtype not in wiring.DTYPES or not isinstance(text, str):
+    if dtype not in DTYPES or not isinstance(text, str):
         raise InvalidArchitectureError(f"a constant needs a dtype and a content, got {dtype!r:.40}")
     wanted = math.prod(weights.shape(layer, "shape")) * _bytes_of(str(dtype))
     if wanted > MOST_BYTES:

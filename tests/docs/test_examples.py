@@ -9,7 +9,7 @@ from archive.api import Archive
 from archive.settings import environment
 from tests.conftest import wipe
 from tests.support import ROOT
-from tests.support.torch_nets import chain, layer
+from tests.support.torch_nets import chain, layer, residual
 
 PAGES = [ROOT / "README.md", *sorted(ROOT.joinpath("docs").rglob("*.md"))]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -36,8 +36,8 @@ def filled(migrated_connection):
     # Networks with branches, which the first ones of `cnn` have not.
     for space in ("nasbench201", "darts"):
         agents.study(store, f"cells of {space}", space).run(lambda cell: float(cell.depth), budget=3, agent="random")
-    # An imported network.
-    store.architectures.add([chain(layer("convolution", weight=[3, 1, 3, 3], groups=3))])
+    # Imported networks: a convolution of each channel by itself, and one with a skip.
+    store.architectures.add([chain(layer("convolution", weight=[3, 1, 3, 3], groups=3)), residual()])
     return store
 
 

@@ -1,1 +1,1 @@
-"""Models from elsewhere as architectures of the open space `torch`: from PyTorch by `torch.export`, and from ONNX."""
+"""PyTorch models as architectures of the open space `torch`, by `torch.export`."""

@@ -4,7 +4,7 @@
     imported.architecture, imported.params
 
 `factories` makes the model from MODULE:FACTORY, `exporting` reduces it to operations of the vocabulary, `conversion`
-makes layers of these. `onnx` reads a file instead.
+makes layers of these.
 """
 
 from __future__ import annotations
