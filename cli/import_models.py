@@ -1,4 +1,4 @@
-"""`archive import model`: PyTorch models as architectures of the space `torch`."""
+"""`archive import model` and `archive import onnx`: models as architectures of the space `torch`."""
 
 from __future__ import annotations
 
@@ -86,6 +86,38 @@ def model(
     shapes = [read_input(text) for text in inputs]
     made = model_of(reference, assignments(assigned, "an argument of the factory"), meta=meta)
     imported = import_model(made, shapes, fold=given["fold"])
+    if place is not None and result is None:
+        _check_trainable(imported.architecture, place)
+    _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)
+
+
+@click.command("onnx")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="SHAPE",
+    show_default="those of the file",
+    help="Shape of an input without the batch, as in 3x224x224. May be repeated.",
+)
+@result_options
+@click.pass_context
+def onnx_file(ctx: click.Context, /, file: Path, inputs: tuple[str, ...], **given: Any) -> None:
+    """Import an ONNX FILE as an architecture of the space torch.
+
+    Tensors of real numbers count as trained, except the statistics of batch normalisations. The weights are not stored.
+    Needs the extra onnx.
+    """
+    from archive.architecture.aten.wiring import read_input
+    from archive.trainer.intake.models import import_model
+    from archive.trainer.intake.onnx_graphs import files
+    from archive.trainer.intake.onnx_graphs.module import OnnxModule
+
+    place, result = _results(given, file.name)
+    model = files.read(file)
+    shapes, batch = ([read_input(text) for text in inputs], None) if inputs else files.inputs(model)
+    imported = import_model(OnnxModule(model, batch), shapes, fold=given["fold"])
     if place is not None and result is None:
         _check_trainable(imported.architecture, place)
     _store(ctx, imported.architecture, imported.params, imported.flops, place, result, given)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from archive.cli.import_models import model
+from archive.cli.import_models import model, onnx_file
 from archive.cli.names import PROTOCOL, SPACE, TASK
 from archive.cli.render import json_option, open_archive, print_fields, print_json
 from archive.errors import UnknownNameError, UsageError
@@ -140,6 +140,7 @@ def optuna(
 
 
 imports.add_command(model)
+imports.add_command(onnx_file)
 
 
 def _function(reference: str) -> Callable[[Mapping[str, Any]], Any]:

@@ -94,6 +94,22 @@ def test_repeated_blocks_are_folded_on_request(user):
     assert whole["params"] == folded["params"]
 
 
+def test_a_file_of_onnx(user, tmp_path, archive):
+    onnx, parser = pytest.importorskip("onnx"), pytest.importorskip("onnx.parser")
+    text = "g (float[N,64] x) => (float[N,10] y) <float[64,10] w> { y = MatMul(x, w) }"
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}')
+    model.graph.initializer.append(onnx.helper.make_tensor("w", 1, [64, 10], [0.5] * 640))
+    onnx.save(model, tmp_path / "linear.onnx")
+    given = ("--task", "iris", "--metric", "accuracy=0.5")
+    document = json.loads(user.types("import", "onnx", "linear.onnx", *given, "--json").stdout)
+    assert not faults(document, ModelImport)
+    assert (document["layers"], document["params"], document["flops"]) == (3, 640, 640)
+    (origin,) = archive.query("MATCH (e:Evaluation) RETURN e.environment").rows
+    assert json.loads(origin[0]) == {"imported": "linear.onnx"}
+    done = user.types("import", "onnx", "own_models.py", code=2)
+    assert done.stderr.startswith("error: own_models.py is no ONNX model") and done.stderr.count("\n") == 1
+
+
 FAULTS = {
     "no colon": (("own_models",), "a model is given as MODULE:FACTORY"),
     "no module": (("nowhere:net",), "there is no module 'nowhere'"),

@@ -1,1 +1,1 @@
-"""PyTorch models as architectures of the open space `torch`, by `torch.export`."""
+"""PyTorch models and ONNX files as architectures of the open space `torch`, by `torch.export`."""

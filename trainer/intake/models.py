@@ -4,7 +4,7 @@
     imported.architecture, imported.params
 
 `factories` makes the model from MODULE:FACTORY, `exporting` reduces it to operations of the vocabulary, `conversion`
-makes layers of these.
+makes layers of these. `onnx_graphs` makes the model from a file instead.
 """
 
 from __future__ import annotations

@@ -1,0 +1,205 @@
+"""ONNX graphs as PyTorch modules: the outputs of onnxruntime, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import numpy_helper, parser
+
+from archive.architecture.aten.wiring import Input
+from archive.errors import UsageError
+from archive.trainer.intake.models import import_model
+from archive.trainer.intake.onnx_graphs import files
+from archive.trainer.intake.onnx_graphs.module import OnnxModule
+from archive.trainer.nn.aten import network
+
+IMAGE, VECTOR = "float[N,4,6,6] x", "float[N,6] x"
+
+
+def graph(nodes: str, given: str = IMAGE, opset: int = 17, **weights: Any) -> onnx.ModelProto:
+    """A model of nodes in ONNX's text form; weights are arrays, or shapes of random ones."""
+    model = parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : {opset}]> g ({given}) => (float[] y) {{ {nodes} }}'
+    )
+    rng = np.random.default_rng(0)
+    for name, value in weights.items():
+        array = rng.normal(size=value).astype(np.float32) if isinstance(value, tuple) else np.asarray(value)
+        if array.dtype == np.float64:
+            array = array.astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(array, name))
+    return model
+
+
+def expected(model: onnx.ModelProto, *inputs: torch.Tensor) -> torch.Tensor:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    names = [each.name for each in session.get_inputs()]
+    found = session.run(None, {name: one.numpy() for name, one in zip(names, inputs, strict=True)})
+    return torch.from_numpy(np.asarray(found[0]))
+
+
+CASES: dict[str, onnx.ModelProto] = {
+    "convolution": graph("y = Conv<pads=[1,0,1,0], strides=[2,1], group=2>(x, w, b)", w=(8, 2, 3, 1), b=(8,)),
+    "uneven pads": graph("y = Conv<pads=[0,1,1,2]>(x, w)", w=(3, 4, 2, 2)),
+    "same upper": graph('y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w)', w=(3, 4, 3, 3)),
+    "same lower": graph('y = Conv<auto_pad="SAME_LOWER">(x, w)', w=(3, 4, 2, 2)),
+    "transposed": graph("y = ConvTranspose<strides=[2,2], output_padding=[1,1]>(x, w, b)", w=(4, 3, 2, 2), b=(3,)),
+    "pools": graph(
+        "a = MaxPool<kernel_shape=[3,3], pads=[0,0,1,1], strides=[2,2]>(x) "
+        "b = AveragePool<kernel_shape=[2,2], strides=[2,2], pads=[1,1,1,1], count_include_pad=0>(x) "
+        "c = GlobalMaxPool(a) d = GlobalAveragePool(b) y = Add(c, d)"
+    ),
+    "norms": graph(
+        "a = BatchNormalization<epsilon=0.001>(x, w, b, m, v) c = InstanceNormalization(a, w, b) "
+        "y = LayerNormalization<axis=-1>(c, l, k)",
+        w=(4,), b=(4,), m=(4,), v=np.arange(1.0, 5), l=(6,), k=(6,),
+    ),
+    "activations": graph(
+        "a = LeakyRelu<alpha=0.2>(x) b = Elu(a) c = Selu(b) d = HardSigmoid(c) e = HardSwish(d) f = PRelu(e, s) "
+        "g = Softmax<axis=1>(f) h = Clip(g, low, high) y = Celu<alpha=0.5>(h)",
+        s=(4, 1, 1), low=0.05, high=0.8,
+    ),
+    "linear": graph(
+        "a = MatMul(x, w) b = Add(k, a) c = Relu(b) y = Gemm<transB=1>(c, v, l)",
+        VECTOR, w=(6, 5), k=(5,), v=(3, 5), l=(3,),
+    ),
+    "general product": graph("y = Gemm<alpha=0.5, beta=2.0, transB=0>(x, w, b)", VECTOR, w=(6, 3), b=(3,)),
+    "matrix used twice": graph("a = MatMul(x, w) y = MatMul(a, w)", VECTOR, w=(6, 6)),
+    "sum used twice": graph("a = MatMul(x, w) b = Add(a, k) c = Mul(a, b) y = Sub(c, k)", VECTOR, w=(6, 5), k=(5,)),
+    "arithmetic": graph(
+        "a = Pow(x, two) b = Sub(one, a) c = Div(b, k) d = Max(c, x) e = Min(d, k) f = Sqrt(a) g = Erf(f) "
+        "y = Sum(e, g, x)",
+        two=2.0, one=1.0, k=(4, 1, 1),
+    ),
+    "comparisons": graph(
+        "a = Greater(x, zero) b = Neg(x) c = Where(a, x, b) d = Not(a) e = Cast<to=1>(d) y = Add(c, e)", zero=0.0
+    ),
+    "reductions": graph(
+        "a = ReduceMean<axes=[2], keepdims=0>(x) b = ReduceSum<keepdims=1>(x, two) "
+        "c = ReduceMax<axes=[-1,2], keepdims=1>(x) d = ReduceL2<axes=[2,3]>(x) e = Unsqueeze(a, two) "
+        "f = Add(e, b) g = Mul(f, c) y = Sub(g, d)",
+        two=np.array([2]),
+    ),
+    "shape of the input": graph(
+        "s = Shape(x) n = Gather<axis=0>(s, zero) m = Unsqueeze(n, at) t = Concat<axis=0>(m, rest) y = Reshape(x, t)",
+        zero=np.array(0), at=np.array([0]), rest=np.array([2, -1]),
+    ),
+    "computed size": graph(
+        "s = Shape<start=2>(x) h = Slice(s, zero, one) k = Mul(h, two) c = Cast<to=7>(k) t = Concat<axis=0>(all, c, c) "
+        'y = Resize<mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , , t)',
+        zero=np.array([0]), one=np.array([1]), two=np.array([2]), all=np.array([2, 4]),
+    ),
+    "filled for the batch": graph(
+        "s = Shape<end=1>(x) t = Concat<axis=0>(s, rest) a = ConstantOfShape(t) y = Add(a, x)", rest=np.array([4, 6, 6])
+    ),
+    "parts": graph(
+        "a, b = Split<axis=1>(x, halves) c = Slice(b, last, least, axes, back) e = Concat<axis=1>(c, a) "
+        "f = Transpose<perm=[0,2,3,1]>(e) h = Flatten<axis=2>(f) y = Tile(h, twice)",
+        halves=np.array([1, 3]), last=np.array([-1]), least=np.array([-9223372036854775807]), axes=np.array([3]),
+        back=np.array([-1]), twice=np.array([1, 2]),
+    ),
+    "indices": graph(
+        "a = Gather<axis=1>(x, order) b = Gather<axis=2>(x, one) c = Unsqueeze(b, two) y = Add(a, c)",
+        order=np.array([2, 0, 3, 1]), one=np.array(1), two=np.array([2]),
+    ),
+    "pads": graph(
+        'a = Pad<mode="reflect">(x, ends) y = Pad(a, more, fill)',
+        ends=np.array([0, 0, 1, 0, 0, 0, 0, 2]), more=np.array([0, 1, 0, 0, 0, 0, 0, 1]), fill=0.5,
+    ),
+    "depth to space": graph(
+        'a = DepthToSpace<blocksize=2>(x) b = DepthToSpace<blocksize=2, mode="CRD">(x) y = Sub(a, b)'
+    ),
+    "expanded": graph("a = GlobalAveragePool(x) y = Expand(a, sides)", sides=np.array([1, 4, 6, 6])),
+    "bilinear": graph('y = Resize<mode="linear">(x, , scales)', scales=np.array([1, 1, 2, 1.5])),
+    "sum of products": graph('y = Einsum<equation="nchw,ck->nkhw">(x, w)', w=(4, 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outputs_are_those_of_onnxruntime(case: str) -> None:
+    model = CASES[case]
+    shape = files.inputs(model)[0][0].shape
+    x = torch.randn((2, *shape), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        torch.testing.assert_close(OnnxModule(model)(x), expected(model, x), rtol=1e-4, atol=1e-5)
+
+
+def classifier(batch: str = "N") -> onnx.ModelProto:
+    """A network with everything that an import must decide: weights, statistics, constants, sizes, a linear layer."""
+    size = np.array([1, 36]) if batch == "1" else np.array([0, 36])
+    return graph(
+        "a = Conv<pads=[1,1,1,1]>(x, w) b = BatchNormalization<momentum=0.8>(a, g, h, m, v) c = Relu(b) "
+        "d = ReduceMean<axes=[1], keepdims=0>(c) e = Reshape(d, size) f = Mul(e, two) k = MatMul(f, t) y = Add(k, u)",
+        f"float[{batch},4,6,6] x",
+        w=(3, 4, 3, 3), g=(3,), h=(3,), m=(3,), v=np.array([1.0, 2, 3]), size=size, two=2.0, t=(36, 5), u=(5,),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("batch", ["N", "1"])
+def test_an_imported_graph_computes_what_the_file_does(batch: str) -> None:
+    model = classifier(batch)
+    inputs, fixed = files.inputs(model)
+    assert (inputs, fixed) == ([Input((4, 6, 6))], None if batch == "N" else 1)
+    module = OnnxModule(model, fixed)
+    imported = import_model(module, inputs)
+    ops = [layer.op for layer in imported.architecture.layers]
+    assert ops == ["ip", "convolution", "batch_norm", "relu", "mean", "view", "mul", "linear", "op"]
+    assert imported.params == 108 + 6 + 185
+    norm = imported.architecture.layers[2].attributes
+    assert norm["momentum"] == 0.2 and "eps" not in norm
+    again = network.rebuilt(imported.architecture)
+    again.load_state_dict(imported.state_dict(module))
+    x = torch.randn(1, 4, 6, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(again.eval()(x), expected(model, x), rtol=1e-4, atol=1e-5)
+
+
+def test_tables_are_embeddings() -> None:
+    model = graph("a = Gather<axis=0>(table, x) y = ReduceMean<axes=[1]>(a)", "int64[N,7] x", table=(9, 4))
+    imported = import_model(OnnxModule(model), files.inputs(model)[0])
+    assert [layer.op for layer in imported.architecture.layers] == ["ip", "embedding", "mean", "op"]
+    assert imported.params == 36
+
+
+REFUSED = {
+    "operator": (lambda: OnnxModule(graph("y = Convv(x)")), "the ONNX operator 'Convv' has no counterpart here; known"),
+    "domain": (lambda: OnnxModule(graph("y = other.Conv(x)")), "the operator Conv of the domain 'other' is not one"),
+    "shape": (lambda: files.inputs(graph("y = Relu(x)", "float[N,3,H,W] x")), "has the shape Nx3xHxW: give --input"),
+    "missing": (lambda: OnnxModule(graph("y = Add(x, z)"))(torch.ones(1)), "has the input 'z', which no node gives"),
+    "training": (
+        lambda: OnnxModule(graph("y = BatchNormalization<training_mode=1>(x, w, w, w, w)", w=(4,)))(torch.ones(2, 4)),
+        "the node 'y' of the operator BatchNormalization is in training mode",
+    ),
+    "values": (
+        lambda: OnnxModule(graph("a = Cast<to=7>(x) y = Reshape(x, a)", "float[N] x"))(torch.ones(1)),
+        "depends on values of a tensor",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_imported_says_why(case: str) -> None:
+    make, reason = REFUSED[case]
+    with pytest.raises(UsageError, match=reason):
+        make()
+
+
+def test_files_that_hold_no_model(tmp_path: Path) -> None:
+    text, empty, old = tmp_path / "text.onnx", tmp_path / "empty.onnx", tmp_path / "old.onnx"
+    text.write_text("no model")
+    empty.touch()
+    old.write_bytes(graph("y = Relu(x)", opset=7).SerializeToString())
+    for path, reason in (
+        (text, "text.onnx is no ONNX model"),
+        (empty, "empty.onnx is no ONNX model: it has no graph"),
+        (old, "has operators of version 7, and 9 is the oldest"),
+        (tmp_path / "none.onnx", "none.onnx cannot be read: No such file"),
+    ):
+        with pytest.raises(UsageError, match=reason) as caught:
+            files.read(path)
+        assert "\n" not in str(caught.value)

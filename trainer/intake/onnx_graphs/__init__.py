@@ -1,0 +1,8 @@
+"""Graphs of ONNX files as PyTorch modules, which `torch.export` turns into architectures.
+
+files          reading and checking a file
+module         the module: weights of the file, nodes in order
+values         tensors, and values that are known before any tensor: constants and sizes
+operators      operators by name
+weighted, elementwise, shapes, sizes    their functions
+"""

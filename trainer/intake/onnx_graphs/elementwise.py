@@ -1,0 +1,187 @@
+"""Operators of ONNX that compute element by element, and those that reduce sides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from archive.trainer.intake.onnx_graphs.files import torch_type
+from archive.trainer.intake.onnx_graphs.values import Call
+
+Function = Callable[[Call], Any]
+
+
+def _one(function: Callable[..., Tensor], **settings: tuple[str, Any]) -> Function:
+    """Return an operator of one input; settings are PyTorch's name to ONNX's name and default."""
+
+    def apply(call: Call) -> Tensor:
+        return function(call.tensor(0), **{name: _real(call.get(*known)) for name, known in settings.items()})
+
+    return apply
+
+
+def _two(function: Callable[[Any, Any], Any]) -> Function:
+    def apply(call: Call) -> Any:
+        return function(call.operand(0), call.operand(1))
+
+    return apply
+
+
+def _several(function: Callable[[Any, Any], Any]) -> Function:
+    return lambda call: reduce(function, (call.tensor(at) for at in range(len(call.inputs))))
+
+
+def _divide(call: Call) -> Any:
+    first, second = call.operand(0), call.operand(1)
+    whole = all(isinstance(one, int) or _is_whole(one) for one in (first, second))
+    return torch.div(first, second, rounding_mode="trunc") if whole else first / second
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Tensor) and not value.is_floating_point()
+
+
+def _power(call: Call) -> Any:
+    exponent = call.operand(1)
+    return call.tensor(0) ** (int(exponent) if isinstance(exponent, float) and exponent.is_integer() else exponent)
+
+
+def _clip(call: Call) -> Tensor:
+    low, high = (
+        call.attributes.get(name, call.operand(at) if call.value(at) is not None else None)
+        for name, at in (("min", 1), ("max", 2))
+    )
+    return torch.clamp(call.tensor(0), low, high)
+
+
+def _prelu(call: Call) -> Tensor:
+    x, slope = call.tensor(0), call.tensor(1)
+    # One slope a channel, which ONNX writes with the sides of an image.
+    shared = slope.numel() in (1, x.shape[1] if x.ndim > 1 else 1) and slope.numel() == max(slope.shape, default=1)
+    return F.prelu(x, slope.reshape(-1)) if shared else torch.where(x > 0, x, x * slope)
+
+
+def _softmax(function: Callable[..., Tensor]) -> Function:
+    return lambda call: function(call.tensor(0), dim=call.get("axis", -1))
+
+
+def _where(call: Call) -> Tensor:
+    return torch.where(call.tensor(0), call.operand(1), call.operand(2))
+
+
+def _cast(call: Call) -> Tensor:
+    return call.tensor(0).to(torch_type(call, call.attributes["to"]))
+
+
+def _reduced(function: Callable[[Tensor, list[int], bool], Tensor]) -> Function:
+    def apply(call: Call) -> Tensor:
+        x, axes = call.tensor(0), call.numbers(1, "axes")
+        if not axes and call.get("noop_with_empty_axes", 0):
+            return x
+        return function(x, axes or list(range(x.ndim)), bool(call.get("keepdims", 1)))
+
+    return apply
+
+
+def _product(x: Tensor, sides: list[int], kept: bool) -> Tensor:
+    for side in sorted((side % x.ndim for side in sides), reverse=True):
+        x = x.prod(side, keepdim=kept)
+    return x
+
+
+def _best(function: Callable[..., Tensor]) -> Function:
+    return lambda call: function(call.tensor(0), call.get("axis", 0), keepdim=bool(call.get("keepdims", 1)))
+
+
+def _running_sum(call: Call) -> Tensor:
+    if call.get("exclusive", 0) or call.get("reverse", 0):
+        raise call.fault("is exclusive or in reverse")
+    (axis,) = call.numbers(1) or [0]
+    return torch.cumsum(call.tensor(0), axis)
+
+
+def _largest(call: Call) -> tuple[Tensor, ...]:
+    (count,) = call.numbers(1, "k") or [1]
+    found = torch.topk(call.tensor(0), count, call.get("axis", -1), bool(call.get("largest", 1)))
+    return found[0], found[1]
+
+
+def _real(value: Any) -> Any:
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+_PLAIN: dict[str, Callable[..., Tensor]] = {
+    "Relu": torch.relu,
+    "Sigmoid": torch.sigmoid,
+    "Tanh": torch.tanh,
+    "HardSwish": F.hardswish,
+    "Mish": F.mish,
+    "Softplus": F.softplus,
+    "Softsign": F.softsign,
+    "Erf": torch.erf,
+    "Exp": torch.exp,
+    "Log": torch.log,
+    "Sqrt": torch.sqrt,
+    "Abs": torch.abs,
+    "Neg": torch.neg,
+    "Reciprocal": torch.reciprocal,
+    "Floor": torch.floor,
+    "Ceil": torch.ceil,
+    "Round": torch.round,
+    "Sign": torch.sign,
+    "Sin": torch.sin,
+    "Cos": torch.cos,
+    "Not": torch.logical_not,
+    "IsNaN": torch.isnan,
+    "Identity": lambda x: x,
+}
+
+FUNCTIONS: dict[str, Function] = {
+    **{name: _one(function) for name, function in _PLAIN.items()},
+    "LeakyRelu": _one(F.leaky_relu, negative_slope=("alpha", 0.01)),
+    "Elu": _one(F.elu, alpha=("alpha", 1.0)),
+    "Celu": _one(F.celu, alpha=("alpha", 1.0)),
+    "Selu": _one(F.selu),
+    "Gelu": _one(F.gelu, approximate=("approximate", "none")),
+    "HardSigmoid": lambda call: torch.clamp(
+        call.tensor(0) * _real(call.get("alpha", 0.2)) + _real(call.get("beta", 0.5)), 0.0, 1.0
+    ),
+    "PRelu": _prelu,
+    "Clip": _clip,
+    "Softmax": _softmax(F.softmax),
+    "LogSoftmax": _softmax(F.log_softmax),
+    "Add": _two(lambda a, b: a + b),
+    "Sub": _two(lambda a, b: a - b),
+    "Mul": _two(lambda a, b: a * b),
+    "Div": _divide,
+    "Pow": _power,
+    "Min": _several(torch.minimum),
+    "Max": _several(torch.maximum),
+    "Sum": _several(torch.add),
+    "Equal": _two(lambda a, b: a == b),
+    "Greater": _two(lambda a, b: a > b),
+    "GreaterOrEqual": _two(lambda a, b: a >= b),
+    "Less": _two(lambda a, b: a < b),
+    "LessOrEqual": _two(lambda a, b: a <= b),
+    "And": _several(torch.logical_and),
+    "Or": _several(torch.logical_or),
+    "Where": _where,
+    "Cast": _cast,
+    "ReduceMean": _reduced(lambda x, sides, kept: x.mean(sides, keepdim=kept)),
+    "ReduceSum": _reduced(lambda x, sides, kept: x.sum(sides, keepdim=kept)),
+    "ReduceMax": _reduced(lambda x, sides, kept: x.amax(sides, keepdim=kept)),
+    "ReduceMin": _reduced(lambda x, sides, kept: x.amin(sides, keepdim=kept)),
+    "ReduceProd": _reduced(_product),
+    "ReduceL2": _reduced(lambda x, sides, kept: x.square().sum(sides, keepdim=kept).sqrt()),
+    "ReduceSumSquare": _reduced(lambda x, sides, kept: x.square().sum(sides, keepdim=kept)),
+    "ArgMax": _best(torch.argmax),
+    "ArgMin": _best(torch.argmin),
+    "CumSum": _running_sum,
+    "TopK": _largest,
+}
+"""Operator to its function."""

@@ -1,0 +1,136 @@
+"""Reading of ONNX files: the graph, its inputs, and attributes as Python values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from archive.architecture.aten.signature import DTYPES
+from archive.architecture.aten.wiring import Input
+from archive.errors import SettingsError, UsageError
+from archive.trainer.intake.onnx_graphs.values import Call
+
+LEAST_OPSET = 9
+"""Oldest version of ONNX's operators that is read."""
+
+
+def read(path: Path) -> Any:
+    """Return the `onnx.ModelProto` of a file, with functions of its own written out.
+
+    Raises:
+        UsageError: It cannot be read, is no ONNX model, or is too old.
+        SettingsError: The package onnx is not installed.
+    """
+    try:
+        import onnx
+        from onnx import inliner
+    except ModuleNotFoundError as error:
+        raise SettingsError("ONNX files need the extra onnx: pip install 'nas-archive[onnx]'") from error
+    try:
+        model = onnx.load(str(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+    except Exception as error:
+        # Errors of protobuf, or of a file of weights beside it.
+        raise UsageError(f"{path} is no ONNX model: {first_line(error)}") from error
+    if not model.graph.node:
+        raise UsageError(f"{path} is no ONNX model: it has no graph")
+    version = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    if version < LEAST_OPSET:
+        raise UsageError(f"{path} has operators of version {version}, and {LEAST_OPSET} is the oldest that is read")
+    return inliner.inline_local_functions(model) if model.functions else model
+
+
+def inputs(model: Any) -> tuple[list[Input], int | None]:
+    """Return the inputs of a model without the batch, and the size of the batch if the file fixes it.
+
+    Raises:
+        UsageError: An input has sides of no fixed size, or a type that no architecture has.
+    """
+    initial = {each.name for each in model.graph.initializer}
+    found, batches = [], set()
+    for given in model.graph.input:
+        if given.name in initial:
+            continue
+        sides = list(given.type.tensor_type.shape.dim)
+        if not sides or any(side.dim_value < 1 for side in sides[1:]):
+            shown = "x".join(str(side.dim_value or side.dim_param or "?") for side in sides) or "none"
+            raise UsageError(f"the input {given.name!r:.60} has the shape {shown}: give --input, as in 3x224x224")
+        batches.add(sides[0].dim_value or None)
+        name = str(_type(given.type.tensor_type.elem_type)).removeprefix("torch.")
+        if name not in DTYPES:
+            raise UsageError(f"the input {given.name!r:.60} has numbers of the type {name}")
+        found.append(Input(tuple(side.dim_value for side in sides[1:]), name))
+    if not found:
+        raise UsageError("the ONNX model has no input")
+    return found, batches.pop() if len(batches) == 1 else None
+
+
+def array(tensor: Any) -> np.ndarray[Any, Any]:
+    """Return a tensor of a file, bfloat16 and smaller types as float32."""
+    from onnx import numpy_helper
+
+    found: np.ndarray[Any, Any] = numpy_helper.to_array(tensor)
+    return found if found.dtype.kind in "biufc" else found.astype(np.float32)
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """Return the attributes of a node.
+
+    Raises:
+        UsageError: One of them is a graph: a branch or a loop.
+    """
+    from onnx import helper
+
+    found: dict[str, Any] = {}
+    for each in node.attribute:
+        if each.HasField("g") or each.graphs:
+            raise UsageError(
+                f"the operator {node.op_type} ({node.output[0]!r:.60}) is control flow, which no graph has"
+            )
+        value = helper.get_attribute_value(each)
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        found[each.name] = array(value) if each.HasField("t") else value
+    return {name: list(value) if _is_list(value) else value for name, value in found.items()}
+
+
+def torch_type(call: Call, number: int) -> torch.dtype:
+    """Return the type of numbers that ONNX gives a number.
+
+    Raises:
+        UsageError: PyTorch has none.
+    """
+    try:
+        return _type(number)
+    except (KeyError, AttributeError, TypeError) as error:
+        raise call.fault(f"has numbers of the unknown type {number}") from error
+
+
+def numpy_type(call: Call, number: int) -> Any:
+    """Return the type of numbers that ONNX gives a number, for constants."""
+    dtype = torch_type(call, number)
+    return np.float32 if dtype is torch.bfloat16 else torch.empty(0, dtype=dtype).numpy().dtype
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
+    return next(iter(str(error).splitlines()), type(error).__name__)[:200]
+
+
+def _type(number: int) -> torch.dtype:
+    from onnx import TensorProto
+
+    name = TensorProto.DataType.Name(number).lower()
+    short = {"float": "float32", "double": "float64"}.get(name, name)
+    found = getattr(torch, short)
+    if not isinstance(found, torch.dtype):
+        raise TypeError(short)
+    return found
+
+
+def _is_list(value: Any) -> bool:
+    return not isinstance(value, (str, np.ndarray, int, float))

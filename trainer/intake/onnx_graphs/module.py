@@ -1,0 +1,183 @@
+"""The graph of an ONNX file as a PyTorch module.
+
+A file does not say what is trained. Tensors of real numbers with more than one number are, except the statistics of a
+batch normalisation; numbers and tensors of integers are constants. Matrices are kept as `torch.nn.Linear` has them, and
+a vector that is added to the product of a matrix is its bias.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from archive.errors import UsageError
+from archive.trainer.intake.onnx_graphs import files, operators, sizes
+from archive.trainer.intake.onnx_graphs.values import Call, Value, known
+
+_STATISTICS = (3, 4)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A node, ready to run: its attributes are read."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: dict[str, Any]
+
+
+class OnnxModule(nn.Module):
+    """Runs the nodes of a graph.
+
+    Args:
+        model: The `onnx.ModelProto`.
+        batch: Number of inputs in a batch that the file fixes; None where it does not.
+
+    Raises:
+        UsageError: The graph has an operator that is not known, or is no graph.
+    """
+
+    def __init__(self, model: Any, batch: int | None = None) -> None:
+        """Read the weights and the attributes."""
+        super().__init__()
+        graph = model.graph
+        self._batch = batch
+        self._known: dict[str, np.ndarray[Any, Any]] = {}
+        self._tensors: dict[str, str] = {}
+        given = {each.name: files.array(each) for each in graph.initializer}
+        self._inputs = [each.name for each in graph.input if each.name not in given]
+        self._outputs = [each.name for each in graph.output]
+        self._steps: list[_Step] = []
+        for node in graph.node:
+            if node.op_type == "Constant":
+                given[node.output[0]] = _constant(node)
+            else:
+                self._steps.append(_step(node))
+        self._fuse({name for name, value in given.items() if value.ndim == 1 and value.dtype.kind == "f"}, given)
+        self._own(given)
+
+    def forward(self, *inputs: Tensor) -> Tensor | tuple[Tensor, ...]:
+        """Run all nodes."""
+        values: dict[str, Value | None] = {"": None, **self._known}
+        values.update({name: self.get_parameter_or_buffer(at) for name, at in self._tensors.items()})
+        values.update(zip(self._inputs, inputs, strict=True))
+        for step in self._steps:
+            missing = next((name for name in step.inputs if name not in values), None)
+            if missing is not None:
+                raise UsageError(f"the operator {step.op} has the input {missing!r:.60}, which no node gives")
+            used = tuple(values[name] for name in step.inputs)
+            call = Call(step.op, step.outputs[0], used, step.attributes, len(step.outputs), self._batch)
+            results = _run(call)
+            values.update(zip(step.outputs, results, strict=False))
+        found = tuple(Call("output", name, (values.get(name),), {}).tensor(0) for name in self._outputs)
+        return found[0] if len(found) == 1 else found
+
+    def get_parameter_or_buffer(self, name: str) -> Tensor:
+        """Return one of the module's tensors."""
+        return getattr(self, name)  # type: ignore[no-any-return]
+
+    def _fuse(self, vectors: set[str], given: dict[str, np.ndarray[Any, Any]]) -> None:
+        """Make a product with a matrix of the file, and the sum with a vector behind it, one step."""
+        uses = Counter(name for step in self._steps for name in step.inputs)
+        uses.update(self._outputs)
+        products: dict[str, int] = {}
+        steps: list[_Step] = []
+        for step in self._steps:
+            if step.op == "MatMul" and given.get(step.inputs[1], np.empty(0)).ndim == 2:
+                products[step.outputs[0]] = len(steps)
+                step = _Step("Linear", step.inputs, step.outputs, {})
+            elif step.op == "Gemm" and _plain_gemm(step) and given.get(step.inputs[1], np.empty(0)).ndim == 2:
+                step = _Step("Linear", step.inputs, step.outputs, {"transB": step.attributes.get("transB", 0)})
+            elif step.op == "Add" and len(step.inputs) == 2:
+                for product, vector in (step.inputs, step.inputs[::-1]):
+                    at = products.get(product)
+                    if at is None or uses[product] > 1 or vector not in vectors:
+                        continue
+                    before = steps[at]
+                    if len(before.inputs) == 2 and given[vector].shape[0] == given[before.inputs[1]].shape[1]:
+                        # The product moves to the sum, where both are known.
+                        steps[at] = _Step("", (), (), {})
+                        step = _Step("Linear", (*before.inputs, vector), step.outputs, {})
+                        break
+            steps.append(step)
+        self._steps = [step for step in steps if step.op]
+        self._transpose(given)
+
+    def _transpose(self, given: dict[str, np.ndarray[Any, Any]]) -> None:
+        """Turn the matrices of linear steps as `torch.nn.Linear` has them; one that others use stays."""
+        uses = Counter(name for step in self._steps for name in step.inputs)
+        for at, step in enumerate(self._steps):
+            if step.op != "Linear":
+                continue
+            turned = bool(step.attributes.get("transB"))
+            if not turned and uses[step.inputs[1]] == 1:
+                given[step.inputs[1]] = np.ascontiguousarray(given[step.inputs[1]].T)
+                turned = True
+            self._steps[at] = _Step("Linear", step.inputs, step.outputs, {"transB": int(turned)})
+
+    def _own(self, given: dict[str, np.ndarray[Any, Any]]) -> None:
+        """Register trained tensors and statistics; keep the rest as constants."""
+        used = {name for step in self._steps for name in step.inputs} | {*self._outputs}
+        statistics = {step.inputs[at] for step in self._steps if step.op == "BatchNormalization" for at in _STATISTICS}
+        settings = {name for step in self._steps if step.op == "Resize" for name in step.inputs[1:]}
+        for number, (name, value) in enumerate(given.items()):
+            if name not in used:
+                continue
+            if value.dtype.kind != "f" or value.size < 2 or name in settings:
+                self._known[name] = value
+                continue
+            # Names of a file may have dots.
+            self._tensors[name] = owned = f"tensor_{number}"
+            tensor = torch.from_numpy(np.array(value))
+            if name in statistics:
+                self.register_buffer(owned, tensor)
+            else:
+                self.register_parameter(owned, nn.Parameter(tensor))
+
+
+def _run(call: Call) -> tuple[Value, ...]:
+    if call.op == "Shape":
+        return (_shape(call),)
+    if call.op in sizes.FUNCTIONS and known(*call.inputs) and not _fills_a_batch(call):
+        return (sizes.FUNCTIONS[call.op](call),)
+    found = operators.get(call)(call)
+    results = found if isinstance(found, tuple) else (found,)
+    return tuple(one if isinstance(one, Tensor) else np.asarray(one) for one in results)
+
+
+def _fills_a_batch(call: Call) -> bool:
+    """Return whether a tensor is to be filled whose size depends on the batch."""
+    return call.op == "ConstantOfShape" and any(type(side) is not int for side in call.numbers(0) or [])
+
+
+def _shape(call: Call) -> np.ndarray[Any, Any]:
+    value = call.value(0)
+    assert value is not None
+    sides = list(value.shape)[call.get("start", 0) : call.get("end", None)]
+    return np.array(sides, dtype=np.int64 if all(type(side) is int for side in sides) else object)
+
+
+def _step(node: Any) -> _Step:
+    if node.domain not in ("", "ai.onnx"):
+        raise UsageError(f"the operator {node.op_type} of the domain {node.domain!r:.60} is not one of ONNX")
+    operators.check(node.op_type)
+    return _Step(node.op_type, tuple(node.input), tuple(node.output), files.attributes(node))
+
+
+def _constant(node: Any) -> np.ndarray[Any, Any]:
+    (value,) = files.attributes(node).values()
+    if isinstance(value, float) or (isinstance(value, list) and value and isinstance(value[0], float)):
+        return np.array(value, np.float32)
+    return value if isinstance(value, np.ndarray) else np.array(value)
+
+
+def _plain_gemm(step: _Step) -> bool:
+    """Return whether a general product is a linear layer."""
+    settings = step.attributes
+    return settings.get("alpha", 1.0) == settings.get("beta", 1.0) == 1.0 and not settings.get("transA", 0)

@@ -1,0 +1,183 @@
+"""Operators of ONNX that move values: shapes, parts, indices, images of another size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from archive.trainer.intake.onnx_graphs.sizes import slices
+from archive.trainer.intake.onnx_graphs.values import Call
+
+
+def _reshape(call: Call) -> Tensor:
+    x = call.tensor(0)
+    shape = call.numbers(1, "shape") or []
+    if not call.get("allowzero", 0):
+        shape = [x.shape[at] if side == 0 else side for at, side in enumerate(shape)]
+    if shape and call.batch is not None and shape[0] == call.batch and type(x.shape[0]) is not int:
+        # The file was written for one size of the batch.
+        shape = [x.shape[0], *shape[1:]]
+    return x.reshape(shape)
+
+
+def _flatten(call: Call) -> Tensor:
+    x, axis = call.tensor(0), call.get("axis", 1)
+    return x.reshape(1, -1) if axis == 0 else x.flatten(axis).flatten(0, axis - 1)
+
+
+def _transpose(call: Call) -> Tensor:
+    x = call.tensor(0)
+    return x.permute(call.get("perm", list(reversed(range(x.ndim)))))
+
+
+def _squeeze(call: Call) -> Tensor:
+    axes = call.numbers(1, "axes")
+    x = call.tensor(0)
+    return x.squeeze() if axes is None else x.squeeze([int(axis) for axis in axes])
+
+
+def _unsqueeze(call: Call) -> Tensor:
+    x, axes = call.tensor(0), call.numbers(1, "axes") or []
+    for axis in sorted(axis % (x.ndim + len(axes)) for axis in axes):
+        x = x.unsqueeze(axis)
+    return x
+
+
+def _concat(call: Call) -> Tensor:
+    return torch.cat([call.tensor(at) for at in range(len(call.inputs))], call.attributes["axis"])
+
+
+def _split(call: Call) -> tuple[Tensor, ...]:
+    x, axis = call.tensor(0), call.get("axis", 0)
+    lengths: Any = call.numbers(1, "split")
+    if lengths is None:
+        lengths = math.ceil(int(x.shape[axis]) / call.get("num_outputs", call.outputs))
+    return tuple(torch.split(x, lengths, axis))
+
+
+def _slice(call: Call) -> Tensor:
+    x = call.tensor(0)
+    found = slices(call, x.ndim)
+    turned = [axis for axis, each in enumerate(found) if each.step is not None and each.step < 0]
+    if turned:
+        if any(found[axis] not in (slice(-1, None, -1), slice(None, None, -1)) for axis in turned):
+            raise call.fault("goes backwards over a part of a side")
+        x = x.flip(turned)
+        found = tuple(slice(None) if axis in turned else each for axis, each in enumerate(found))
+    return x[found]
+
+
+def _gather(call: Call) -> Tensor:
+    data, indices, axis = call.tensor(0), call.operand(1), call.get("axis", 0)
+    if not isinstance(indices, Tensor):
+        part = data.select(axis, indices)
+        known: Any = call.value(1)
+        return part.unsqueeze(axis) if known.ndim else part
+    if axis == 0 and data.ndim == 2 and data.requires_grad:
+        return F.embedding(indices, data)
+    sides = list(data.shape)
+    axis %= len(sides)
+    found = data.index_select(axis, indices.reshape(-1))
+    return found.reshape(sides[:axis] + list(indices.shape) + sides[axis + 1 :])
+
+
+def _expand(call: Call) -> Tensor:
+    x, shape = call.tensor(0), call.numbers(1) or []
+    added = len(shape) - x.ndim
+    # A side of 1 leaves the input's side as it is.
+    sides = [1] * added + list(x.shape)
+    longer = list(x.shape)[: max(-added, 0)]
+    wanted = [-1 if at >= added and _is_one(side) else side for at, side in enumerate(shape)]
+    return x.expand(*longer, *(sides[at] if side == -1 and at < added else side for at, side in enumerate(wanted)))
+
+
+def _is_one(side: Any) -> bool:
+    return isinstance(side, int) and side == 1
+
+
+def _tile(call: Call) -> Tensor:
+    return call.tensor(0).repeat(*(call.numbers(1) or [1]))
+
+
+def _pad(call: Call) -> Tensor:
+    x, pads = call.tensor(0), call.numbers(1, "pads") or []
+    mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}.get(call.get("mode", "constant"))
+    if mode is None:
+        raise call.fault(f"has the mode {call.get('mode', '')!r:.40}")
+    axes = [axis % x.ndim for axis in call.numbers(3) or range(x.ndim)]
+    before = dict(zip(axes, pads[: len(axes)], strict=True))
+    behind = dict(zip(axes, pads[len(axes) :], strict=True))
+    ends = [int(end.get(axis, 0)) for axis in reversed(range(x.ndim)) for end in (before, behind)]
+    if mode == "constant":
+        fill = call.operand(2) if call.value(2) is not None else call.get("value", 0.0)
+        return F.pad(x, ends, value=fill)
+    # Other modes take no sides that are not padded.
+    while ends[-2:] == [0, 0]:
+        ends = ends[:-2]
+    return F.pad(x, ends, mode=mode)
+
+
+def _depth_to_space(call: Call) -> Tensor:
+    x, block = call.tensor(0), call.attributes["blocksize"]
+    if call.get("mode", "DCR") == "CRD":
+        return F.pixel_shuffle(x, block)
+    n, depth, height, width = x.shape
+    parts = x.reshape(n, block, block, depth // block**2, height, width).permute(0, 3, 4, 1, 5, 2)
+    return parts.reshape(n, depth // block**2, height * block, width * block)
+
+
+def _resize(call: Call) -> Tensor:
+    x = call.tensor(0)
+    mode = {"nearest": "nearest", "linear": "bilinear"}.get(call.get("mode", "nearest"))
+    place = call.get("coordinate_transformation_mode", "half_pixel")
+    if mode is None or x.ndim != 4 or place not in ("asymmetric", "half_pixel", "pytorch_half_pixel", "align_corners"):
+        raise call.fault(f"has the mode {call.get('mode', 'nearest')} with {place}")
+    sizes = call.numbers(3)
+    if not sizes:
+        scales = call.numbers(2) or []
+        sizes = [None, None, *(int(int(x.shape[at]) * scales[at]) for at in (2, 3))]
+    target = [int(side) for side in sizes[2:]]
+    if mode == "nearest":
+        return F.interpolate(x, target, mode="nearest")
+    return F.interpolate(x, target, mode="bilinear", align_corners=place == "align_corners")
+
+
+def _elements(call: Call) -> Tensor:
+    return torch.gather(call.tensor(0), call.get("axis", 0), call.tensor(1))
+
+
+def _einsum(call: Call) -> Tensor:
+    return torch.einsum(call.attributes["equation"], *(call.tensor(at) for at in range(len(call.inputs))))
+
+
+def _filled(call: Call) -> Tensor:
+    value = call.attributes.get("value")
+    number = 0.0 if value is None else value.reshape(-1)[0].item()
+    return torch.full(call.numbers(0) or [], number)
+
+
+FUNCTIONS: dict[str, Callable[[Call], Any]] = {
+    "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Transpose": _transpose,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Concat": _concat,
+    "Split": _split,
+    "Slice": _slice,
+    "Gather": _gather,
+    "GatherElements": _elements,
+    "Expand": _expand,
+    "Tile": _tile,
+    "Pad": _pad,
+    "DepthToSpace": _depth_to_space,
+    "Resize": _resize,
+    "Einsum": _einsum,
+    "ConstantOfShape": _filled,
+}
+"""Operator to its function."""

@@ -1,0 +1,164 @@
+"""Operators of ONNX with weights, windows or statistics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from archive.trainer.intake.onnx_graphs.values import Call
+
+
+def _convolution(call: Call) -> Tensor:
+    x, weight = call.tensor(0), call.tensor(1)
+    sides = weight.ndim - 2
+    strides, dilations = call.get("strides", [1] * sides), call.get("dilations", [1] * sides)
+    x, padding = _padded(call, x, list(weight.shape[2:]), strides, dilations)
+    apply: Callable[..., Tensor] = (F.conv1d, F.conv2d, F.conv3d)[sides - 1]
+    return apply(x, weight, call.optional(2), strides, padding, dilations, call.get("group", 1))
+
+
+def _transposed(call: Call) -> Tensor:
+    x, weight = call.tensor(0), call.tensor(1)
+    sides = weight.ndim - 2
+    pads = call.get("pads", [0] * 2 * sides)
+    if call.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID") or "output_shape" in call.attributes:
+        raise call.fault("has an output of a given shape: give pads instead")
+    if pads[:sides] != pads[sides:]:
+        raise call.fault(f"has other pads before than behind: {pads}")
+    apply: Callable[..., Tensor] = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[sides - 1]
+    return apply(
+        x,
+        weight,
+        call.optional(2),
+        call.get("strides", [1] * sides),
+        pads[:sides],
+        call.get("output_padding", [0] * sides),
+        call.get("group", 1),
+        call.get("dilations", [1] * sides),
+    )
+
+
+def _max_pool(call: Call) -> Tensor:
+    kernel = call.attributes["kernel_shape"]
+    strides, dilations = call.get("strides", [1] * len(kernel)), call.get("dilations", [1] * len(kernel))
+    x, padding = _padded(call, call.tensor(0), kernel, strides, dilations, fill=-math.inf)
+    if call.outputs > 1:
+        raise call.fault("has the indices of the largest values as an output")
+    apply: Callable[..., Tensor] = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[len(kernel) - 1]
+    return apply(x, kernel, strides, padding, dilations, bool(call.get("ceil_mode", 0)))
+
+
+def _average_pool(call: Call) -> Tensor:
+    kernel = call.attributes["kernel_shape"]
+    strides, counted = call.get("strides", [1] * len(kernel)), bool(call.get("count_include_pad", 0))
+    x, padding = _padded(call, call.tensor(0), kernel, strides, [1] * len(kernel))
+    if x is not call.value(0) and not counted:
+        raise call.fault("has other pads before than behind, which do not count")
+    apply: Callable[..., Tensor] = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[len(kernel) - 1]
+    return apply(x, kernel, strides, padding, bool(call.get("ceil_mode", 0)), counted)
+
+
+def _global(function: Callable[..., Tensor]) -> Callable[[Call], Tensor]:
+    def pool(call: Call) -> Tensor:
+        x = call.tensor(0)
+        return function(x, tuple(range(2, x.ndim)), keepdim=True)
+
+    return pool
+
+
+def _padded(
+    call: Call, x: Tensor, kernel: list[int], strides: list[int], dilations: list[int], fill: float = 0.0
+) -> tuple[Tensor, list[int]]:
+    """Return the input and the padding of an operation; the input is padded first where its two ends differ."""
+    sides = len(kernel)
+    pads, mode = list(call.get("pads", [0] * 2 * sides)), call.get("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        pads = [0] * 2 * sides
+        for at in range(sides):
+            side, reach = int(x.shape[2 + at]), dilations[at] * (kernel[at] - 1) + 1
+            total = max((math.ceil(side / strides[at]) - 1) * strides[at] + reach - side, 0)
+            less, more = total // 2, total - total // 2
+            pads[at], pads[sides + at] = (less, more) if mode == "SAME_UPPER" else (more, less)
+    before, behind = pads[:sides], pads[sides:]
+    if before == behind:
+        return x, before
+    # PyTorch has the last side first.
+    ends = [end for at in reversed(range(sides)) for end in (before[at], behind[at])]
+    return F.pad(x, ends, value=fill), [0] * sides
+
+
+def _linear(call: Call) -> Tensor:
+    matrix = call.tensor(1)
+    return F.linear(call.tensor(0), matrix if call.get("transB", 0) else matrix.T, call.optional(2))
+
+
+def _general_product(call: Call) -> Tensor:
+    a, b = call.tensor(0), call.tensor(1)
+    a = a.T if call.get("transA", 0) else a
+    found = a @ (b.T if call.get("transB", 0) else b)
+    alpha, beta, c = call.get("alpha", 1.0), call.get("beta", 1.0), call.optional(2)
+    found = found if alpha == 1.0 else found * alpha
+    if c is None:
+        return found
+    return found + (c if beta == 1.0 else c * beta)
+
+
+def _batch_norm(call: Call) -> Tensor:
+    if call.get("training_mode", 0):
+        raise call.fault("is in training mode: export the model in evaluation mode")
+    x, weight, bias, mean, var = (call.tensor(at) for at in range(5))
+    # ONNX has the weight of the old statistics.
+    momentum = round(1 - call.get("momentum", 0.9), 7)
+    return F.batch_norm(x, mean, var, weight, bias, False, momentum, _real(call.get("epsilon", 1e-5)))
+
+
+def _layer_norm(call: Call) -> Tensor:
+    x, axis = call.tensor(0), call.get("axis", -1)
+    shape = list(x.shape[axis:])
+    return F.layer_norm(x, shape, call.tensor(1), call.optional(2), _real(call.get("epsilon", 1e-5)))
+
+
+def _group_norm(call: Call) -> Tensor:
+    return F.group_norm(
+        call.tensor(0), call.attributes["num_groups"], call.tensor(1), call.tensor(2), _real(call.get("epsilon", 1e-5))
+    )
+
+
+def _instance_norm(call: Call) -> Tensor:
+    x, epsilon = call.tensor(0), _real(call.get("epsilon", 1e-5))
+    return F.instance_norm(x, None, None, call.tensor(1), call.tensor(2), True, 0.1, epsilon)
+
+
+def _dropout(call: Call) -> Tensor:
+    ratio: Any = call.attributes.get("ratio")
+    if ratio is None:
+        ratio = call.operand(1) if call.value(1) is not None else 0.5
+    return F.dropout(call.tensor(0), _real(ratio), training=False)
+
+
+def _real(value: float) -> float:
+    """Return a setting as it was written: files have 32 bits, in which 1e-5 is 9.99999974e-06."""
+    return float(f"{value:.7g}")
+
+
+FUNCTIONS: dict[str, Callable[[Call], Any]] = {
+    "Conv": _convolution,
+    "ConvTranspose": _transposed,
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
+    "GlobalAveragePool": _global(lambda x, sides, keepdim: x.mean(sides, keepdim=keepdim)),
+    "GlobalMaxPool": _global(lambda x, sides, keepdim: x.amax(sides, keepdim=keepdim)),
+    "Linear": _linear,
+    "Gemm": _general_product,
+    "MatMul": lambda call: call.tensor(0) @ call.tensor(1),
+    "BatchNormalization": _batch_norm,
+    "LayerNormalization": _layer_norm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
+    "Dropout": _dropout,
+}
+"""Operator to its function. `Linear` is a product of `module` with a matrix of the file."""
