@@ -8,9 +8,10 @@ the program falls apart into one small independent program for each family ("blo
 
 | symbol  | meaning                                            | shape                  |
 |---------|----------------------------------------------------|------------------------|
-| masses  | lm(u), layers sorted by block, networks end to end | (layers,)              |
+| masses  | lm(u) > 0, sorted by block, networks end to end    | (layers,)              |
 | labels  | row of the layer's label in `penalties`            | (layers,)              |
 | places  | scaled path lengths: C_str = L1 distance           | (layers, f)            |
+| slopes  | lengths from the input minus those to the output   | (layers,)              |
 | blocks  | where each block of each network begins            | (networks, blocks + 1) |
 | c       | label penalty + nu_str * C_str                     | one an arc, per nu_str |
 | u, v    | potentials; w_ij = u_i + v_j on the tree's arcs    | one a layer            |
@@ -20,9 +21,8 @@ the root to each column, of gain 0, carries what is left unmatched, so the star 
 A basis is a spanning tree; it stays feasible when only the costs change, hence the next nu_str starts where the last
 one ended. The largest nu_str is first: few arcs have a gain then, and the mass is matched in few pivots. Trees stay
 strongly feasible (Cunningham 1976: an arc without flow points to the root), so that degenerate pivots cannot cycle.
-Masses are only added and subtracted: integers stay exact. Alternative: successive shortest paths need one O(mn) search
-for each layer they exhaust, and cannot start warm. The tree's functions are in this file because numba's cache compares
-one file only (`archive.kernels.compiled`).
+Masses are only added and subtracted: integers stay exact. The tree's functions are in this file because numba's cache
+compares one file only (`archive.kernels.compiled`).
 """
 
 from __future__ import annotations
@@ -77,25 +77,13 @@ class Arcs(NamedTuple):
 
 @compiled
 def solve_pairs(
-    pairs: Integers,
-    masses: Floats,
-    labels: Integers,
-    places: Floats,
-    blocks: Integers,
-    penalties: Floats,
-    nu_str: Floats,
-    arcs: Arcs,
-    tree: SpanningTree,
-    out: Floats,
-) -> int:
+    pairs: Integers, masses: Floats, labels: Integers, places: Floats, slopes: Floats, blocks: Integers,
+    penalties: Floats, nu_str: Floats, arcs: Arcs, tree: SpanningTree, out: Floats,
+) -> int:  # fmt: skip
     """Write the distance of each pair at each nu_str; return the first pair that did not converge, else -1.
 
-    Args:
+    Args, besides those in the table above:
         pairs: (q, 2) positions in `blocks` of the two networks.
-        masses: (layers,), none of them 0.
-        labels: (layers,).
-        places: (layers, f).
-        blocks: (networks, blocks + 1).
         penalties: (labels, labels), infinite between families.
         nu_str: (k,) ascending.
         arcs: Buffers (`transport_batch.workspace`); one thread at a time may use them.
@@ -108,14 +96,14 @@ def solve_pairs(
         for block in range(blocks.shape[1] - 1):
             start, stop = blocks[first, block], blocks[first, block + 1]
             begin, end = blocks[second, block], blocks[second, block + 1]
-            count = _list_arcs(start, stop, begin, end, labels, places, penalties, nu_str[0], arcs)
+            count = _list_arcs(start, stop, begin, end, labels, places, slopes, penalties, nu_str[0], arcs)
             _plant_star(masses, start, stop, begin, end, tree)
             for k in range(nu_str.shape[0] - 1, -1, -1):
                 if count and not _optimise(stop - start, end - begin, count, nu_str[k], arcs, tree):
                     return q
                 out[k, q] += _cost(stop - start + end - begin, nu_str[k], arcs, tree)
         total = 0.0
-        for network in (first, second):
+        for network in pairs[q]:
             for u in range(blocks[network, 0], blocks[network, -1]):
                 total += masses[u]
         for k in range(nu_str.shape[0]):
@@ -126,22 +114,20 @@ def solve_pairs(
 
 @compiled
 def _list_arcs(
-    start: int, stop: int, begin: int, end: int, labels: Integers, places: Floats, costs: Floats, nu: float, arcs: Arcs
-) -> int:
+    start: int, stop: int, begin: int, end: int,
+    labels: Integers, places: Floats, slopes: Floats, costs: Floats, nu: float, arcs: Arcs,
+) -> int:  # fmt: skip
     """List the arcs with a gain at the least nu_str: no other arc has one at a larger nu_str. Return their number.
 
-    An L1 distance is at least the difference of two sums with any signs. Lengths from the input grow along a network
-    and those to the output shrink: with opposite signs, one subtraction rules out most pairs of layers.
+    An L1 distance is at least the difference of two sums with any signs. Slopes differ most along a network: one
+    subtraction rules out most pairs of layers.
     """
     count = 0
-    many = (stop - start) * (end - begin) >= MANY
-    before = _signed_sums(places, start, stop if many else start)
-    behind = _signed_sums(places, begin, end if many else begin)
     for i in range(start, stop):
         for j in range(begin, end):
             label = costs[labels[i], labels[j]]
             # A little less than the sums say, since they are rounded in another order than the distance.
-            if many and label + nu * (abs(before[i - start] - behind[j - begin]) * (1.0 - 1e-9) - 1e-9) >= 2.0:
+            if label + nu * (abs(slopes[i] - slopes[j]) * (1.0 - 1e-9) - 1e-9) >= 2.0:
                 continue
             structure = 0.0
             for f in range(places.shape[1]):
@@ -153,17 +139,6 @@ def _list_arcs(
                 arcs.structure[count] = structure
                 count += 1
     return count
-
-
-@compiled
-def _signed_sums(places: Floats, start: int, stop: int) -> Floats:
-    """Return the sum of each layer's lengths from the input, minus those to the output."""
-    sums = np.zeros(stop - start)
-    half = places.shape[1] // 2
-    for i in range(start, stop):
-        for f in range(places.shape[1]):
-            sums[i - start] += places[i, f] if f < half else -places[i, f]
-    return sums
 
 
 @compiled

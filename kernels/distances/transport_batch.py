@@ -41,12 +41,20 @@ def solve(
     out = np.empty((len(nu_str), len(pairs)))
     widest = int(np.diff(blocks, axis=1).max())
     arcs, tree = workspace(widest, widest)
+    slopes = slopes_of(places)
     failed = solve_pairs(
-        np.ascontiguousarray(pairs), masses, labels, places, blocks, penalties, nu_str, arcs, tree, out
+        np.ascontiguousarray(pairs), masses, labels, places, slopes, blocks, penalties, nu_str, arcs, tree, out
     )
     if failed >= 0:
         raise NumericalError(f"the transport of pair {tuple(pairs[failed])} did not converge")
     return out
+
+
+def slopes_of(places: Floats) -> Floats:
+    """Return the path lengths of each layer from the input minus those to the output, (layers,) from (layers, f)."""
+    half = places.shape[1] // 2
+    slopes: Floats = places[:, :half].sum(axis=1) - places[:, half:].sum(axis=1)
+    return slopes
 
 
 def workspace(rows: int, columns: int) -> tuple[Arcs, SpanningTree]:
