@@ -25,13 +25,13 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
 from archive.architecture.aten import weights
-from archive.architecture.aten.signature import Parameter, Signature, signatures
+from archive.architecture.aten.signature import OperationParameter, Signature, signatures
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
 from archive.spaces.aten import packed
 from archive.trainer.intake.draft import Draft
-from archive.trainer.intake.settings import Settings, arguments_of, name_of, place, simplify
+from archive.trainer.intake.settings import AttributeConversion, arguments_of, name_of, place, simplify
 
 MOST_CONTENT = 2**20
 """Largest constant of an architecture, in characters of its compressed text."""
@@ -69,7 +69,7 @@ class _Conversion:
         users = self._placeholders()
         self.at = dict(zip(users, self.draft.begin(inputs), strict=True))
         batch = users[0].meta["val"].shape[0]
-        self.settings = Settings(None if isinstance(batch, int) else batch.node.expr)
+        self.settings = AttributeConversion(None if isinstance(batch, int) else batch.node.expr)
 
     def result(self) -> tuple[Architecture, Names]:
         """Convert all nodes in order."""
@@ -141,7 +141,7 @@ class _Conversion:
         self.at[node] = at = self.draft.add(op, attributes, arguments)
         self.draft.names.update({(at, name): full for name, full in owned.items()})
 
-    def _is_owned(self, op: str, parameter: Parameter, node: fx.Node) -> bool:
+    def _is_owned(self, op: str, parameter: OperationParameter, node: fx.Node) -> bool:
         if node not in self.tensors or parameter.name not in weights.OWNED.get(op, ()):
             return False
         # Each layer of a shared batch normalisation has statistics of its own.

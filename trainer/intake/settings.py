@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from archive.architecture.aten.signature import Parameter
+from archive.architecture.aten.signature import OperationParameter
 from archive.architecture.aten.sizes import BATCH, is_size
 from archive.errors import UsageError
 
@@ -18,7 +18,7 @@ _END = 2**63 - 1
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\w+)\s+(.*)')
 
 
-class Settings:
+class AttributeConversion:
     """Conversion of arguments to attributes.
 
     Args:
@@ -29,7 +29,7 @@ class Settings:
         """Keep the symbol."""
         self._symbol = symbol
 
-    def of(self, node: fx.Node, parameter: Parameter, value: Any) -> Any:
+    def of(self, node: fx.Node, parameter: OperationParameter, value: Any) -> Any:
         """Return the attribute of one argument; None if it says nothing.
 
         Raises:

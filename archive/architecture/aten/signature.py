@@ -68,7 +68,7 @@ _PARAMETER = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)? (\w+)(?:=(.*))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class OperationParameter:
     """One parameter of an operation.
 
     Attributes:
@@ -103,11 +103,11 @@ class Signature:
 
     operation: str
     overload: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[OperationParameter, ...]
     outputs: int
 
     @property
-    def tensors(self) -> tuple[Parameter, ...]:
+    def tensors(self) -> tuple[OperationParameter, ...]:
         """The tensor parameters in the order of their numbers: that of a list is last."""
         found = [parameter for parameter in self.parameters if parameter.kind == "tensor"]
         return tuple(sorted(found, key=lambda parameter: parameter.listed))
@@ -196,7 +196,7 @@ _OWN = (
 """Operations that PyTorch does not have; see `archive.architecture.aten.vocabulary`."""
 
 
-def _parameter(operation: str, text: str, keyword: bool) -> Parameter:
+def _parameter(operation: str, text: str, keyword: bool) -> OperationParameter:
     match = _PARAMETER.fullmatch(text)
     assert match is not None, text
     type_, inner, brackets, outer, name, default = match.groups()
@@ -204,10 +204,10 @@ def _parameter(operation: str, text: str, keyword: bool) -> Parameter:
     default = _DEFAULTS.get(operation, {}).get(name, default or "")
     optional = outer is not None or (inner is not None and not brackets)
     kind = "" if name in _PLACES or name == MODES.get(operation) else KINDS.get(type_, "")
-    return Parameter(name, kind, brackets is not None, length, optional, default, keyword)
+    return OperationParameter(name, kind, brackets is not None, length, optional, default, keyword)
 
 
-def _fits(parameter: Parameter, value: Any) -> bool:
+def _fits(parameter: OperationParameter, value: Any) -> bool:
     if parameter.kind == "tensor":
         shape = isinstance(value, tuple) and all(type(side) is int and side >= 0 for side in value)
         return shape or (type(value) in (int, float, bool) and not parameter.listed)
@@ -229,7 +229,7 @@ def _is(kind: str, value: Any) -> bool:
     return type(value) is {"flag": bool, "text": str}[kind]
 
 
-def _wanted(parameter: Parameter) -> str:
+def _wanted(parameter: OperationParameter) -> str:
     if parameter.name == "dtype":
         return f"one of {', '.join(DTYPES)}"
     noun = {

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from archive.architecture.aten.signature import Parameter, Signature
+from archive.architecture.aten.signature import OperationParameter, Signature
 from archive.architecture.aten.sizes import INFINITIES, evaluate
 from archive.architecture.graph import Layer
 
 
-class Calls:
+class OperationArguments:
     """Arguments of operations in a graph.
 
     Args:
@@ -54,7 +54,7 @@ class Calls:
                 found[parameter.name] = value
         return {parameter.name: found[parameter.name] for parameter in signature.parameters if parameter.name in found}
 
-    def _setting(self, layer: Layer, parameter: Parameter) -> Any:
+    def _setting(self, layer: Layer, parameter: OperationParameter) -> Any:
         """Return one setting; None leaves it to PyTorch."""
         if parameter.name == "device":
             return self._node("device", lambda: self._graph.call_function(getattr, (self._first, "device")))
@@ -69,12 +69,12 @@ class Calls:
             return None
         return self._list(parameter, value) if parameter.listed else self._one(parameter, value)
 
-    def _list(self, parameter: Parameter, value: Any) -> list[Any]:
+    def _list(self, parameter: OperationParameter, value: Any) -> list[Any]:
         if isinstance(value, (tuple, list)):
             return [self._one(parameter, one) for one in value]
         return [self._one(parameter, value)] * max(parameter.length, 1)
 
-    def _one(self, parameter: Parameter, value: Any) -> Any:
+    def _one(self, parameter: OperationParameter, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         if parameter.name == "dtype":

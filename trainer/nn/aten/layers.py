@@ -35,7 +35,7 @@ class Weighted(nn.Module):
 
 
 @final
-class Parameter(nn.Module):
+class TrainedTensor(nn.Module):
     """A trained tensor as a layer without inputs.
 
     Args:

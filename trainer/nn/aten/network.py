@@ -28,8 +28,8 @@ from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError
 from archive.spaces.aten import content
 from archive.trainer.nn.aten import initial
-from archive.trainer.nn.aten.calls import Calls, function_of
-from archive.trainer.nn.aten.layers import BatchNorm, Dropout, Parameter, Weighted, empty
+from archive.trainer.nn.aten.calls import OperationArguments, function_of
+from archive.trainer.nn.aten.layers import BatchNorm, Dropout, TrainedTensor, Weighted, empty
 from archive.trainer.protocols.networks import NetworkForm
 
 
@@ -115,7 +115,7 @@ class _Graph:
         self.architecture = architecture
         self.graph, self.root = fx.Graph(), nn.Module()
         self.inputs = [self.graph.placeholder(f"x{at}") for at, _ in enumerate(wiring.inputs(architecture))]
-        self.calls = Calls(self.graph, self.inputs[0])
+        self.calls = OperationArguments(self.graph, self.inputs[0])
         # The output of each layer, and all its outputs where it has several.
         self.value: dict[int, fx.Node] = {0: self.inputs[0]}
         if channels > 1:
@@ -137,7 +137,7 @@ class _Graph:
         if layer.op == "getitem":
             self.value[u] = self._item(used[0], layer)
         elif layer.op == "parameter":
-            self.root.add_module(f"{layer.op}_{u}", Parameter(empty(weights.shape(layer, "shape"))))
+            self.root.add_module(f"{layer.op}_{u}", TrainedTensor(empty(weights.shape(layer, "shape"))))
             self.value[u] = self.graph.call_module(f"{layer.op}_{u}")
         elif layer.op == "constant":
             dtype = getattr(torch, str(layer.attributes["dtype"]))
