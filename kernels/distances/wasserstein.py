@@ -18,6 +18,7 @@ hence the maximum of 1. On cells this is the 0/1 cost between operations.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -181,13 +182,15 @@ class WassersteinBatch:
     """Concatenated arrays of prepared networks: the input of OTMANN's compiled solver.
 
     That solver may leave weight unmatched at a cost of 1 on either side. With costs scaled to at most 1 it matches all
-    weight, as both sides weigh 1 in total.
+    weight, as both sides weigh 1 in total. Networks of a search space have costs below 64 and share one scale, so that
+    no digit of a distance depends on the networks beside them in the batch; longer ones have the next power of 64.
     """
 
     def __init__(self, networks: Sequence[WeighedLayers], nu_str: Sequence[float]) -> None:
         self.order = np.argsort(nu_str, kind="stable")
         places = np.concatenate([network.places for network in networks])
-        self.scale = 1.0 + max(nu_str) * float(np.ptp(places, axis=0).sum())
+        costs = 1.0 + max(nu_str) * float(np.ptp(places, axis=0).sum())
+        self.scale = 64.0 ** math.ceil(math.log(costs, 64))
         self.nu_str = np.array(nu_str)[self.order] / self.scale
         self.costs = np.minimum(_penalties(networks[0].space).matrix, 1.0) / self.scale
         self.places = places

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+import archive.spaces
 from archive.architecture.graph import Architecture, Layer
 from archive.architecture.layer_mass import layer_masses
 from archive.errors import ArchiveError, InvalidArchitectureError, UsageError
@@ -117,6 +118,14 @@ def test_threads_change_nothing():
     networks = [kernel_oracle.long_chain(8 + at, at) for at in range(25)]
     one, two = (Wasserstein(threads=threads).distances(networks).stack for threads in (1, 2))
     np.testing.assert_array_equal(one, two)
+
+
+def test_a_distance_does_not_depend_on_the_networks_beside_it():
+    kernel, networks = Wasserstein(), archive.spaces.get("cnn").initial_pool()
+    together = kernel.distances(networks).stack
+    for pair in ([0, 5], [3, 8], [9, 2]):
+        alone = kernel.distances([networks[at] for at in pair]).stack
+        np.testing.assert_array_equal(alone, together[:, pair][:, :, pair])
 
 
 def test_thousand_layers():
