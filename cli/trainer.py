@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
-from archive.cli.observers import created, observe_option
 from archive.cli.parameters import Count, Duration, Size, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
 from archive.errors import StoreUnavailableError

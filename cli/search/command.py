@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from archive import __version__
+from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
-from archive.cli.observers import created, observe_option
 from archive.cli.parameters import Count, Duration, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archive.cli.registered import cell, loaded, summary
+from archive.cli.catalogues.registered import cell, loaded, summary
 from archive.cli.render import json_option, print_json, print_table
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.catalogues.registered import cell, loaded
 from archive.cli.names import TASK
-from archive.cli.registered import cell, loaded
 from archive.cli.render import json_option, print_json, print_table
 
 if TYPE_CHECKING:

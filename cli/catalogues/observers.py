@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archive.cli.catalogues.registered import cell, loaded, summary
 from archive.cli.names import OBSERVER
 from archive.cli.parameters import settings_of
-from archive.cli.registered import cell, loaded, summary
 from archive.cli.render import json_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ observe_option = click.option(
 )
 
 
-@click.command(short_help="List the observers, to which trainers report their trials.")
+@click.command(short_help="List the observers, which receive metrics of trials.")
 @json_option
 def observers(as_json: bool) -> None:
-    """List the observers, to which trainers report their trials: options, and packages that are not installed.
+    """List the observers, which receive the metrics of trials: options, and packages that are not installed.
 
     `archive trainer` and `archive search` take them as --observe NAME[:KEY=VALUE,…].
     """

@@ -1,0 +1,1 @@
+"""Commands that list what an installation has: agents, tasks, protocols, recipes, spaces, observers, kernels."""
