@@ -87,10 +87,16 @@ def _separate(daemon: Connection) -> None:
     # Functions, because a program that the recipe starts would inherit that the signals are ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
+    # A pool of multiprocessing ends its processes by SIGTERM, and waits for them.
+    os.register_at_fork(after_in_child=_end_when_told)
     os.set_inheritable(daemon.fileno(), False)
     # A recipe may start processes, such as the workers of a data loader. multiprocessing forbids that to the daemonic
     # processes of the daemon, which it would wait for at its end if they were not daemonic.
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
+
+
+def _end_when_told() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _enter_scratch(scratch: Path | None) -> None:
