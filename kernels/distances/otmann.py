@@ -159,6 +159,9 @@ class OTMANN(PairDistance[LayersWithMass]):
         if not q:
             return np.zeros((2 * k, 0))
         check_one_space(networks)
+        # The network of the smaller key is first, so that no digit depends on the order of the arguments.
+        keys = np.array([network.key for network in networks])
+        pairs = np.where((keys[pairs[:, 0]] > keys[pairs[:, 1]])[:, None], pairs[:, ::-1], pairs)
         ascending = np.argsort(self.nu_str, kind="stable")
         batch = OtmannBatch(networks, self._penalties(networks[0].space), np.array(self.nu_str)[ascending])
         unnormalised = np.empty((k, q))
