@@ -73,6 +73,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "import nasbench201": (ImportDocument,),
     "import optuna": (StudyImport,),
     "import model": (ModelImport,),
+    "import onnx": (ModelImport,),
     **{
         f"bench {subject}": (Figures,)
         for subject in ("store", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents")
