@@ -103,7 +103,8 @@ class LocalTrainers:
             self.processes[slot] = self._start(slot)
 
     def _start(self, slot: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "archive.cli.main"]
+        # Not from the current folder: one named `archive` in it would hide an editable installation.
+        command = [sys.executable, "-P", "-m", "archive.cli.main"]
         command += ["trainer", "--study", self.study, "--parent", str(os.getpid())]
         if self.device:
             command += ["--device", self.device]

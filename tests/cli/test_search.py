@@ -120,11 +120,22 @@ def _check_what_is_shown(user, key):
 
 
 @pytest.mark.lasts(15)
-def test_interrupted_it_hands_back_and_goes_on(archive, user, store_settings):
-    """The search, its trainer and its trial are processes of their own, as they are for a user."""
+def test_interrupted_it_hands_back_and_goes_on(archive, user, store_settings, tmp_path):
+    """The search, its trainer and its trial are processes of their own, as they are for a user.
+
+    A folder named `archive` in the current one is not taken for the package.
+    """
+    (tmp_path / "current" / "archive").mkdir(parents=True)
     arguments = ("search", "--task", "diabetes", "--agent", "rand", "--study", "interrupted", "--budget", "2")
-    command = [sys.executable, "-m", "archive.cli.main", *arguments]
-    running = subprocess.Popen(command, env=user.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-P", "-m", "archive.cli.main", *arguments]
+    running = subprocess.Popen(
+        command,
+        env=user.environment,
+        cwd=tmp_path / "current",
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     user.started.append(running)
     seen = []
     for line in running.stderr:
