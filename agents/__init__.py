@@ -1,8 +1,8 @@
 """Search agents: `agents.get("nasbot", space)`, `agents.names()`; `agents.study(archive, name, space)` to ask and tell.
 
-A plug-in adds an agent through an entry point of the group `archive.agents`: a name, and a class derived from `Agent`
-whose constructor takes a space, then the agent's settings as keyword arguments: strings, numbers, booleans, None, or
-lists and mappings of these. A study records them as passed. `docs/extending.md` has an example.
+A plug-in adds an agent through an entry point of the group `archive.agents`: a name, and a class derived from `Agent`.
+Its constructor takes a space, then the agent's settings as keyword arguments: strings, numbers, booleans, None, or
+lists and mappings of these. A study records the settings as passed. `docs/extending.md` has an example.
 """
 
 from __future__ import annotations

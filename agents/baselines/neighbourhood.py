@@ -52,7 +52,7 @@ class Neighbourhood:
             rng: Source of randomness.
 
         Returns:
-            n neighbours; fewer only where no more exist.
+            n neighbours, or all that exist if they are fewer.
         """
         suggestions: dict[str, Suggestion] = {}
         if len(architecture.layers) > _LAYERS and architecture not in self._listed:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
-
 import pytest
 
 from archive.cli.search import live, waiting
 from archive.queue import workers
 from archive.store.records import State
 from archive.trainer.daemon import store_client
-from archive.trainer.daemon.options import TrainerOptions
-from archive.trainer.daemon.trainer import Trainer
 from tests.support import wait_until
-from tests.support.commands import propose, table
+from tests.support.commands import propose, serving, table
 
 COMMAND = "archive trainer --study study"
 
@@ -36,18 +31,6 @@ def study(archive, tmp_path):
     return archive.studies.follow("study")
 
 
-@contextmanager
-def serving(archive, tmp_path, **options):
-    trainer = Trainer(archive, TrainerOptions(study="study", poll_seconds=0.02, **options), home=tmp_path / "trainer")
-    thread = threading.Thread(target=trainer.run)
-    thread.start()
-    try:
-        yield trainer
-    finally:
-        trainer.stop()
-        thread.join()
-
-
 def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, study, tmp_path, monkeypatch, capsys):
     clock = Clock()
     watch = waiting.ClaimWatch(archive, "study", COMMAND, clock=clock)
@@ -59,7 +42,7 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
         return snapshot.proposals[0]
 
     monkeypatch.setattr(store_client, "REST_SECONDS", 60.0)
-    with serving(archive, tmp_path):
+    with serving(archive, tmp_path / "trainer", study="study"):
         wait_until(lambda: look().attempts == 1)
         (worker,) = wait_until(lambda: [one for one in workers.statuses(archive.connection) if one.rest_reason])
         assert (worker.state, worker.alive) == ("resting", True)
@@ -79,7 +62,7 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
 
     # One trainer makes all attempts: the reason is not that it may not claim the proposal again.
     monkeypatch.setattr(store_client, "REST_SECONDS", 0.0)
-    with serving(archive, tmp_path):
+    with serving(archive, tmp_path / "trainer", study="study"):
         failed = wait_until(lambda: (view := look()).state is State.FAILED and view)
     assert failed.attempts == 3
     assert watch.reason(study()) is None
@@ -99,6 +82,6 @@ def test_a_trainer_that_can_read_the_data_ends_the_wait(archive, study, tmp_path
     assert watch.reason(study()) == (
         "#0 waits: the trainer sleepy is idle and does not claim it; see the log of the trainer"
     )
-    with serving(archive, tmp_path, data_folders=(tmp_path,)):
+    with serving(archive, tmp_path / "trainer", study="study", data_folders=(tmp_path,)):
         wait_until(lambda: study().counts[State.COMPLETE] == 1)
     assert watch.reason(study()) is None

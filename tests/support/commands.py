@@ -125,12 +125,13 @@ def shell(settings: Settings, folder: Path) -> Iterator[Shell]:
 
 
 @contextmanager
-def serving(archive) -> Iterator[Trainer]:
+def serving(archive, home: Path | None = None, **options: Any) -> Iterator[Trainer]:
     """Train what is proposed meanwhile, in a thread of this process.
 
     Spares what the trainer of a search costs: the start of a process, and of a second one that imports torch.
     """
-    trainer = Trainer(archive, TrainerOptions(device="cpu", threads=1, poll_seconds=0.02))
+    given = {"device": "cpu", "threads": 1, "poll_seconds": 0.02, **options}
+    trainer = Trainer(archive, TrainerOptions(**given), home=home)
     thread = threading.Thread(target=trainer.run)
     thread.start()
     try:
