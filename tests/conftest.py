@@ -16,6 +16,7 @@ the first test asks for them and hold no data when a test begins. Environment:
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -33,7 +34,7 @@ from archive.database.connection import Connection
 from archive.server import embedded
 from archive.settings import Settings
 from archive.store import schema
-from tests.support import data_dir
+from tests.support import WHOLE, data_dir
 from tests.support.neo4j import server
 
 if TYPE_CHECKING:
@@ -54,27 +55,35 @@ hypothesis.settings.load_profile(os.environ.get("ARCHIVE_TEST_PROFILE", "dev"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep what test modules compute when they are imported away from the user's own cache."""
+    """Keep what test modules compute when they are imported away from the user's own cache; collect without `gc`."""
+    gc.disable()
     home = tempfile.TemporaryDirectory(prefix="archive-tests-")
     os.environ["ARCHIVE_HOME"] = home.name
     config.add_cleanup(home.cleanup)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out runs on further servers and in further spaces that would show nothing new.
+    """Leave out tests that cost much for what they show, and repetitions on further servers and in further spaces.
 
     `ARCHIVE_TEST_WHOLE=1` leaves out none.
 
-    Tests marked `every_server`, those of the store above all, run on the embedded server and on Neo4j; tests marked
-    `dialect` run on the current Neo4j release, too. All others, most of which start processes, run on the embedded
-    server alone.
+    Tests marked `every_server` run on the embedded server and on Neo4j: together they run every statement there, and
+    the rules for clients at the same time. Tests marked `dialect` run on the current Neo4j release, too. All others run
+    on the embedded server alone. Tests marked `whole` run with the whole matrix only.
     """
-    if os.environ.get("ARCHIVE_TEST_WHOLE") != "1":
+    if not WHOLE:
         kept = [item for item in items if not _repeats(item)]
         config.hook.pytest_deselected(items=set(items) - set(kept))
         items[:] = kept
     if hasattr(config, "workerinput"):
         _sort_by_length(items)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage away from what was imported and collected: none of it is garbage before the end."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def _sort_by_length(items: list[pytest.Item]) -> None:
@@ -99,7 +108,9 @@ def _scope(nodeid: str) -> str:
 
 
 def _repeats(item: pytest.Item) -> bool:
-    """Whether a test runs elsewhere already, and would show nothing new on this server or in this space."""
+    """Whether a test is for the whole matrix, or would show nothing new on this server or in this space."""
+    if item.get_closest_marker("whole"):
+        return True
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     elsewhere = parameters.get("space") not in (None, "mlp")
     edge_case = item.get_closest_marker("one_space") is not None

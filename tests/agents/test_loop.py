@@ -35,7 +35,6 @@ def search(archive, study, kind="random", batch=1, **options):
     )
 
 
-@pytest.mark.every_server
 def test_the_budget_is_spent_and_every_distance_stored(archive):
     study = open_study(archive, asked(), budget=5)
     last = search(archive, study)[-1]

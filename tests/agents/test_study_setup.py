@@ -9,8 +9,6 @@ from archive.agents.study_setup import open_study
 from archive.errors import UsageError
 from archive.store.records import Study
 
-pytestmark = pytest.mark.every_server
-
 POOL = spaces.get("mlp").initial_pool()
 
 

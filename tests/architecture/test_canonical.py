@@ -51,6 +51,7 @@ def test_keys_are_equal_exactly_when_a_permutation_exists(a: Architecture, b: Ar
     assert (a.key == b.key) == isomorphic(a, b)
 
 
+@pytest.mark.whole
 def test_every_graph_of_five_equal_layers_is_told_apart() -> None:
     """All 1,024 DAGs on five equal layers: as many keys as isomorphism classes, class by class."""
     pairs = list(combinations(range(1, 6), 2))

@@ -12,7 +12,6 @@ from archive.errors import SettingsError, UnknownNameError
 from tests.support.dumped import fill
 
 
-@pytest.mark.every_server
 def test_evaluations_are_rows(archive):
     fill(archive)
     frame = frames.evaluations(archive, "one")

@@ -19,6 +19,7 @@ def small(monkeypatch):
     monkeypatch.setattr(store, "PAIRS", 10)
 
 
+@pytest.mark.whole
 def test_every_figure_is_measured(small, tmp_path):
     rows = [row for _, row in zip(range(20), store._synthetic_table(), strict=False)]
     table = tmp_path / "table.csv.gz"

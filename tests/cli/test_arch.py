@@ -59,6 +59,7 @@ def test_files_and_settings(tmp_path):
         np.testing.assert_allclose([row["distance"] for row in rows], expected)
 
 
+@pytest.mark.whole
 def test_a_kernel_that_cannot_compare_two_networks_is_left_out_of_the_list_of_all(tmp_path):
     long = tmp_path / "long.json"
     units = [{"op": "ip"}, *({"op": "relu", "units": 8} for _ in range(997)), {"op": "linear"}, {"op": "op"}]

@@ -69,6 +69,7 @@ def types(place, capsys, monkeypatch):
     return command
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(15)
 def test_a_comparison_that_is_interrupted_or_killed_goes_on(place, bench, table, types):
     arguments = options(table, "--budget", "30", "--seeds", "1", "--run", "killed")

@@ -135,7 +135,6 @@ def test_what_reads_the_archive(user, filled, archive, command):
     check(command, user.types(*words, *READING[command], "--json").stdout)
 
 
-@pytest.mark.every_server
 def test_a_server_has_one_shape_whatever_it_is(archive, user, store_settings, tmp_path):
     (status,) = check("db status", user.types("db", "status", "--json").stdout)
     assert (status["embedded"], status["running"]) == (store_settings.embedded, True)

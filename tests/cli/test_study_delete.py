@@ -12,8 +12,6 @@ from archive.cli.main import archive as command
 from archive.errors import UsageError
 from tests.support.stores import cells, evaluate, propose
 
-pytestmark = pytest.mark.every_server
-
 
 @pytest.fixture
 def run(archive, monkeypatch):

@@ -9,8 +9,6 @@ import pytest
 from archive.api import connect
 from archive.errors import SettingsError, StoreUnavailableError, UsageError
 
-pytestmark = pytest.mark.every_server
-
 
 def test_an_address_may_come_first(archive, store_settings):
     archive.studies.names()

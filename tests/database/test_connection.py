@@ -32,6 +32,7 @@ from archive.errors import (
     UsageError,
 )
 from archive.server import embedded
+from tests.support import whole
 
 pytestmark = pytest.mark.dialect
 
@@ -247,7 +248,7 @@ def test_patience_has_an_end(connection, address):
         assert relayed.read(count)["n"] == 0
 
 
-@pytest.mark.parametrize("victims", ["database", "supervisor", "both"])
+@pytest.mark.parametrize("victims", [whole("database"), whole("supervisor"), "both"])
 def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
     with Connection.open(home) as connection:
         connection.write(add_once("before"))

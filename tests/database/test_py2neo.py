@@ -9,8 +9,6 @@ import pytest
 from archive.api import connect
 from archive.errors import SettingsError
 
-pytestmark = pytest.mark.every_server
-
 
 @pytest.fixture
 def graph(archive):
@@ -20,6 +18,7 @@ def graph(archive):
     graph.service.connector.close()
 
 
+@pytest.mark.every_server
 def test_it_reads_what_the_archive_wrote(archive, graph):
     archive.query("CREATE (:Study {name: 'a', budget: 20})-[:ON]->(:Task {id: 't'})", write=True)
     assert graph.run("MATCH (s:Study)-[:ON]->(t) RETURN s.budget AS budget, t.id AS task").data() == [

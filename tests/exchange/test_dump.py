@@ -39,7 +39,6 @@ def whole(archive):
     }  # fmt: skip
 
 
-@pytest.mark.every_server
 def test_a_load_restores_what_was_dumped(archive, connection, file):
     networks = fill(archive)
     archive.studies.warm_start("one", ["one-source"])
@@ -66,7 +65,6 @@ def test_a_load_restores_what_was_dumped(archive, connection, file):
     assert dumped(archive, file) == first
 
 
-@pytest.mark.every_server
 def test_a_dump_of_schema_6_is_loaded_with_its_weights(archive, connection, file):
     def as_of_schema_6(lines):
         lines[0].update(version=1, schema=6)
@@ -111,7 +109,6 @@ def test_loading_again_changes_nothing(archive, connection, file):
     assert dumped(archive, file) == first
 
 
-@pytest.mark.every_server
 def test_two_archives_make_one_in_either_order(archive, connection, tmp_path):
     files = {}
     for name, start in (("one", 0), ("two", 3)):
@@ -204,7 +201,6 @@ class Dying:
         return self._connection.write(work, **how)
 
 
-@pytest.mark.every_server
 @pytest.mark.parametrize("writes", [1, 3, 5])
 def test_a_load_that_was_cut_off_is_healed_by_the_next(archive, connection, file, monkeypatch, writes):
     monkeypatch.setattr("archive.exchange.load.BATCH", 4)

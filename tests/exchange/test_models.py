@@ -10,14 +10,13 @@ from archive.store.records import Result, State
 from tests.support.stores import count
 from tests.support.torch_nets import chain, layer, residual
 
-pytestmark = pytest.mark.every_server
-
 NET = residual()
 PLACE = Place("digits", "digits/own", "accuracy", "maximise")
 STUDY = Place("digits", "digits/own", "accuracy", "maximise", "mine")
 RESULT = Result(0.9, {"accuracy": 0.9, "loss": 0.3}, environment={"imported": "here"})
 
 
+@pytest.mark.every_server
 def test_an_architecture_alone(archive, connection):
     for _ in range(2):
         assert add_model(archive, NET, params=898, flops=4) is None

@@ -19,8 +19,6 @@ from archive.exchange.importers.nasbench101 import crc32c, external_results, mas
 from archive.store.records import Evaluation
 from tests.support import examples
 
-pytestmark = pytest.mark.every_server
-
 MATRIX = [[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
 LABELS = ["input", "conv3x3-bn-relu", "maxpool3x3", "output"]
 

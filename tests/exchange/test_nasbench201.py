@@ -17,8 +17,6 @@ from archive.errors import UsageError
 from archive.exchange.importers.external import add
 from archive.exchange.importers.nasbench201 import external_results, read
 
-pytestmark = pytest.mark.every_server
-
 CELLS = (
     "|nor_conv_3x3~0|+|nor_conv_3x3~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_3x3~1|skip_connect~2|",
     "|none~0|+|none~0|none~1|+|nor_conv_1x1~0|none~1|none~2|",

@@ -16,8 +16,6 @@ from archive.trainer.tasks import registry
 from tests.support import data_lines
 from tests.support.stores import Forgetful, count
 
-pytestmark = pytest.mark.every_server
-
 ROWS = 400
 # One path of two layers, drawn over the first inner node and over the second.
 ONE_NETWORK = (
@@ -78,6 +76,7 @@ def test_every_network_is_an_evaluation_with_the_means_of_its_rows(archive, task
         assert details["flops"] == round(1e6 * mean("flops_millions"))
 
 
+@pytest.mark.every_server
 def test_an_import_goes_on_where_it_stopped(archive, connection, task, rows):
     assert imported(archive, task, 150) == 150
     imported(Archive(Forgetful(connection)), task)

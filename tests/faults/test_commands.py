@@ -25,6 +25,7 @@ def test_the_documented_command_starts(program, elsewhere, tmp_path):
     assert done.stdout.startswith(f"usage: {program}")
 
 
+@pytest.mark.whole
 def test_a_tiny_chaos_runs_to_its_end_from_another_folder(tmp_path):
     size = ("--workers", "1", "--tabular", "2", "--real", "0", "--restarts", "0", "--every", "1000")
     folder = tmp_path / "elsewhere"

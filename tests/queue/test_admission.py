@@ -8,8 +8,6 @@ from archive.database.user_query import run_query
 from archive.store.records import Result
 from tests.support.stores import Suggestion, answer, cells, everywhere, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 # A user's query that adds a proposal.
 BY_HAND = """
 MATCH (s:Study {name: 'study'})
@@ -30,6 +28,7 @@ def counts(archive):
     return counted, right
 
 
+@pytest.mark.every_server
 def test_counts_are_kept_and_made_again_after_a_user_s_query(archive):
     archive.studies.create(study(budget=6))
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -60,6 +59,7 @@ def test_failures_make_room_only_where_the_budget_is_near(archive):
     assert archive.proposals.create("study", agent, suggest(networks[7:9])) == []
 
 
+@pytest.mark.every_server
 def test_searches_at_once_neither_exceed_the_budget_nor_repeat(archive):
     archive.studies.create(study(budget=20))
     agent = archive.proposals.register_agent("random", {}, "1")

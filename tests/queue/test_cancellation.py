@@ -19,8 +19,6 @@ from tests.conftest import wipe
 from tests.support.dumped import dumped
 from tests.support.stores import STRAYS, Forgetful, cells, count, evaluate, everywhere, propose, suggest
 
-pytestmark = pytest.mark.every_server
-
 LONG = 600.0
 
 
@@ -134,6 +132,7 @@ def test_a_lost_acknowledgement_changes_nothing_more(archive):
     assert events(archive, proposal.id) == ["proposed", "cancelled", "retried"]
 
 
+@pytest.mark.every_server
 def test_two_who_cancel_at_once_are_one_cancellation(archive):
     proposals = propose(archive, cells(6))
     claim(archive)
@@ -148,6 +147,7 @@ def test_two_who_cancel_at_once_are_one_cancellation(archive):
     assert all(events(archive, id_).count("cancelled") == 1 for id_ in ids)
 
 
+@pytest.mark.every_server
 def test_a_cancellation_and_a_completion_at_once_keep_the_result(archive):
     proposals = propose(archive, cells(8))
     held = [claim(archive) for _ in proposals]
@@ -167,6 +167,7 @@ def test_a_cancellation_and_a_completion_at_once_keep_the_result(archive):
     assert len(archive.studies.evaluations("study")) == 8
 
 
+@pytest.mark.every_server
 def test_claims_and_cancellations_at_once_leave_nothing_open(archive):
     ids = [proposal.id for proposal in propose(archive, cells(12))]
 

@@ -8,8 +8,6 @@ from archive.store.records import Result
 from tests.support import wait_until
 from tests.support.stores import answer, cells, propose, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 LONG = 600.0
 
 
@@ -166,6 +164,7 @@ def test_a_follower_reads_only_what_has_changed(archive, monkeypatch):
     wait_until(lambda: follower.look() is not None and follower.done)
 
 
+@pytest.mark.every_server
 def test_following_an_unknown_study(archive):
     archive.studies.create(study())
     with pytest.raises(UnknownNameError, match="studi"):

@@ -8,8 +8,6 @@ from archive.errors import UnknownNameError
 from archive.store.records import Result, State, Weights
 from tests.support.stores import Suggestion, answer, cells, count, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 
 @pytest.fixture
 def agent(archive):

@@ -15,8 +15,6 @@ from archive.store.records import State
 from tests.support import wait_until
 from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study
 
-pytestmark = pytest.mark.every_server
-
 MOMENT = 0.001
 LONG = 600.0
 
@@ -38,6 +36,7 @@ def lost(archive, worker="w", **which):
     return claim
 
 
+@pytest.mark.every_server
 def test_a_claim_has_all_that_training_needs(archive, queue):
     claim = archive.proposals.claim("w", study="study", lease_seconds=LONG)
     assert claim.id == queue[0].id == claim.proposal.id
@@ -61,6 +60,7 @@ def test_one_worker_alone_keeps_the_order(archive, queue):
     assert archive.proposals.claim("w", study="nowhere") is None
 
 
+@pytest.mark.every_server
 def test_higher_priority_goes_first_however_many_work(archive):
     archive.studies.create(study())
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -83,6 +83,7 @@ def test_workers_spread_over_the_head_of_the_queue(archive, monkeypatch):
     assert max(lengths) == lengths[-1] == claims.HEAD
 
 
+@pytest.mark.every_server
 def test_exactly_one_winner_each(archive, open_connection):
     propose(archive, cells(80))
     opened = [open_connection() for _ in range(8)]
@@ -102,6 +103,7 @@ def test_exactly_one_winner_each(archive, open_connection):
     assert held == {claim.id: claim.proposal.worker for claim in claims}
 
 
+@pytest.mark.every_server
 def test_one_proposal_has_one_winner(archive, open_connection):
     propose(archive, cells(1))
     opened = [open_connection() for _ in range(8)]
@@ -178,6 +180,7 @@ def test_three_lost_workers_are_enough(archive):
         archive.proposals.heartbeat(claim.id, claim.token)
 
 
+@pytest.mark.every_server
 def test_many_who_end_one_lease_count_one_attempt(archive, open_connection):
     propose(archive, cells(1))
     claim = lost(archive)

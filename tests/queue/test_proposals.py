@@ -16,8 +16,6 @@ from tests.support import examples
 from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose, study, suggest
 from tests.support.strategies import relabelled
 
-pytestmark = pytest.mark.every_server
-
 
 @pytest.fixture
 def agent(archive):
@@ -37,6 +35,7 @@ def test_a_proposal_comes_back_as_it_was_made(archive, agent):
     assert made.created is not None
 
 
+@pytest.mark.every_server
 def test_the_graph_joins_study_agent_architecture_and_parent(archive, agent):
     parent, child = cells(2)
     archive.proposals.create("study", agent, [Suggestion(child, parent=parent, operations=("widen",))])
@@ -56,6 +55,7 @@ def test_a_suggestion_needs_no_more_than_an_architecture(archive, agent):
     assert (made.acquisition, made.mean, made.hyperparameters, made.priority) == (None, None, {}, 0.0)
 
 
+@pytest.mark.every_server
 def test_an_agent_is_identified_by_kind_configuration_and_version(archive):
     first = archive.proposals.register_agent("nasbot", {"a": 1, "b": [2.5]}, "1")
     assert archive.proposals.register_agent("nasbot", {"b": [2.5], "a": 1}, "1") == first
@@ -97,6 +97,7 @@ def test_a_failed_network_is_not_proposed_again(archive, agent):
     assert archive.proposals.create("study", agent, suggest(cells(1))) == []
 
 
+@pytest.mark.every_server
 def test_unknown_studies_and_agents_change_nothing(archive, agent):
     with pytest.raises(UnknownNameError, match="study 'nowhere'"):
         archive.proposals.create("nowhere", agent, suggest(cells(1)))
@@ -121,6 +122,7 @@ def test_a_token_names_one_call(archive, agent):
     assert archive.proposals.create("study", agent, suggest(cells(2)), token="other") == []
 
 
+@pytest.mark.every_server
 def test_racing_searches_neither_exceed_the_budget_nor_repeat(archive, connection, open_connection, agent):
     opened = [open_connection() for _ in range(8)]
     searches = [Proposals(each, Architectures(each)) for each in opened]
@@ -137,6 +139,7 @@ def test_racing_searches_neither_exceed_the_budget_nor_repeat(archive, connectio
     assert count(connection, "(:Agent)-[:MADE]->(:Proposal)-[:OF]->(:Architecture)") == 10
 
 
+@pytest.mark.every_server
 @settings(examples(0.5), suppress_health_check=list(HealthCheck))
 @given(
     calls=st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=6),

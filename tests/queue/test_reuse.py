@@ -13,8 +13,6 @@ from archive.architecture import codec
 from archive.store.records import Result, State, Weights
 from tests.support.stores import Suggestion, cells, propose, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 RESULT = Result(
     0.75,
     {"accuracy": 0.75, "loss": 0.5},

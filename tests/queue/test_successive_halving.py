@@ -18,8 +18,6 @@ from archive.store.records import Result, State, Weights
 from tests.conftest import wipe
 from tests.support.stores import STRAYS, Forgetful, cells, count, everywhere, propose
 
-pytestmark = pytest.mark.every_server
-
 LONG = 600.0
 RUNGS = Rungs((2, 6, 18), 3)
 
@@ -56,6 +54,7 @@ def values(archive):
     return [one.value for one in archive.studies.evaluations("study")]
 
 
+@pytest.mark.every_server
 def test_the_best_third_is_promoted_before_new_ones_and_up_to_the_top(archive, race):
     race(10)
     for value in (0.5, 0.9, 0.7):
@@ -174,6 +173,7 @@ def test_a_result_without_a_rung_is_a_whole_training(archive, race):
     assert [one for one in standing(archive) if one[0] is State.COMPLETE] == [(State.COMPLETE, 1), (State.COMPLETE, 0)]
 
 
+@pytest.mark.every_server
 def test_workers_at_once_promote_each_once(archive, race, open_connection):
     """Eight workers on separate connections: no rung has more proposals than its part of the rung below."""
     race(40)
@@ -235,6 +235,7 @@ def test_a_dump_amid_the_rungs_goes_on_elsewhere(archive, race, connection, tmp_
     assert values(archive) == [0.5, 0.92, 0.7]
 
 
+@pytest.mark.every_server
 def test_a_result_that_an_earlier_release_left_out_of_its_dump_is_no_obstacle(archive, race, connection):
     race(4)
     for value in (0.5, 0.9, 0.7):

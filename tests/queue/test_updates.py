@@ -15,8 +15,6 @@ from archive.store.records import Result, State
 from tests.support import wait_until
 from tests.support.stores import Forgetful, Suggestion, cells, count, everywhere, propose
 
-pytestmark = pytest.mark.every_server
-
 LONG = 600.0
 
 
@@ -24,6 +22,7 @@ def states(archive, name="study"):
     return {proposal.number: proposal.state for proposal in archive.proposals.list(name)}
 
 
+@pytest.mark.every_server
 def test_several_are_claimed_in_order_under_one_token(archive):
     propose(archive, cells(8))
     first = archive.proposals.claim_many("w", 5, study="study", lease_seconds=LONG)
@@ -56,6 +55,7 @@ def test_a_table_worker_takes_the_whole_queue_and_expired_proposals(archive):
     assert [claim.proposal.number for claim in lost] == [0, 1]
 
 
+@pytest.mark.every_server
 def test_a_proposal_without_a_priority_is_an_ordinary_one(archive):
     propose(archive, cells(3))
     archive.query("MATCH (p:Proposal {number: 1}) SET p.priority = null", write=True)
@@ -71,6 +71,7 @@ def test_a_batch_never_reaches_past_the_highest_priority(archive):
     assert [claim.proposal.number for claim in claimed] == [2, 3, 4]
 
 
+@pytest.mark.every_server
 def test_batches_of_many_workers_do_not_meet(archive, open_connection):
     propose(archive, cells(80))
     opened = [open_connection() for _ in range(8)]
@@ -134,6 +135,7 @@ def test_each_notice_is_answered_for_itself(archive):
     assert archive.proposals.get(c.id).state is State.RUNNING
 
 
+@pytest.mark.every_server
 def test_results_that_come_together_each_find_their_place(archive, connection):
     """Notices have the same effect whether all are stored in one step or some are refused."""
     propose(archive, cells(6))
@@ -184,6 +186,7 @@ def test_an_invalid_notice_is_refused_before_anything_is_stored(archive):
     assert archive.proposals.get(a.id).state is State.RUNNING
 
 
+@pytest.mark.every_server
 def test_an_attempt_keeps_how_it_ended(archive):
     propose(archive, cells(1))
     for number, retry in enumerate((True, True, True)):
@@ -213,6 +216,7 @@ def test_after_an_outage_holders_get_time_to_come_back(archive):
     assert (second.id, second.proposal.attempts) == (claim.id, 1)
 
 
+@pytest.mark.every_server
 def test_a_worker_whose_clock_is_wrong_is_a_worker_like_any_other(archive, open_connection, monkeypatch):
     """Clocks an hour ahead or behind have no effect on leases."""
     propose(archive, cells(3))

@@ -8,8 +8,6 @@ from archive.queue import workers
 from tests.support import wait_until
 from tests.support.stores import cells, propose
 
-pytestmark = pytest.mark.every_server
-
 LONG = 600.0
 
 
@@ -84,6 +82,7 @@ def test_workers_without_a_recent_heartbeat_are_not_listed(archive, status):
     assert list(status(recent_seconds=0.3)) == ["new"]
 
 
+@pytest.mark.every_server
 def test_leaving_creates_no_worker(archive, status):
     workers.leave(archive.connection, "nobody")
     assert status() == {}

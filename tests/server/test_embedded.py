@@ -122,6 +122,7 @@ def test_stop_ends_both_processes_and_keeps_the_data(running, home):
     assert remembered(home) == [1]
 
 
+@pytest.mark.whole
 def test_a_new_start_prefers_the_last_port(running, home):
     embedded.stop(home)
     assert embedded.start(home).port == running.port
@@ -149,6 +150,7 @@ def test_two_supervisors_never_share_a_folder(standing):
     assert embedded.status(standing).java_pid == running.java_pid
 
 
+@pytest.mark.whole
 def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
     starter = client(home, "server.ensure_running(s)")
     wait_until(lambda: servers_over(folder), what="a supervisor")
@@ -159,6 +161,7 @@ def test_a_starter_that_is_killed_half_way_does_no_harm(home, folder):
     wait_until(lambda: len(servers_over(folder)) == 1, what="one supervisor")
 
 
+@pytest.mark.whole
 def test_a_damaged_run_file_of_a_living_server_is_mended(home, folder):
     running = embedded.start(home)
     folder.run.write_text("garbage")
@@ -193,6 +196,7 @@ def test_the_database_dies_with_its_supervisor(running):
     wait_until(lambda: gone(running.java_pid), what="the end of the database")
 
 
+@pytest.mark.whole
 def test_a_killed_supervisor_is_replaced(running, home):
     remember(home, 1)
     kill(running.pid)
@@ -200,6 +204,7 @@ def test_a_killed_supervisor_is_replaced(running, home):
     assert embedded.status(home).pid != running.pid
 
 
+@pytest.mark.whole
 def test_everything_killed_at_once(running, home, folder):
     remember(home, 1)
     kill(running.pid)
@@ -218,6 +223,7 @@ def test_the_database_inherits_the_lock(standing):
     assert Folder(standing.home).lock in inherited
 
 
+@pytest.mark.whole
 def test_a_database_that_keeps_dying_is_given_up(running, home, folder):
     seen = set()
     for _ in range(supervisor.MAX_RESTARTS):
@@ -243,6 +249,7 @@ def test_a_run_file_without_sense_is_no_obstacle(home, folder, content):
     assert run_file.read_run(folder) is None
 
 
+@pytest.mark.whole
 def test_a_stale_run_file_of_a_process_id_used_again(home, folder):
     folder.create()
     here = socket.gethostname()
@@ -265,6 +272,7 @@ def test_a_folder_in_use_elsewhere_names_the_machine(home, folder):
             embedded.stop(home, timeout=0.5)
 
 
+@pytest.mark.whole
 def test_a_lost_password_is_made_anew(running, home, folder):
     remember(home, 1)
     before = folder.password.read_text()
@@ -288,6 +296,7 @@ def test_it_leaves_when_nobody_is_connected(home):
     assert embedded.status(own).state == "stopped"
 
 
+@pytest.mark.whole
 def test_it_leaves_a_folder_that_was_removed(running, home):
     shutil.rmtree(home.home)
     wait_until(lambda: gone(running.pid) and gone(running.java_pid), what="the end")

@@ -34,6 +34,7 @@ def test_the_cells_are_networks_like_any_other():
         assert one.parents == built.parents and one.levels == built.levels
 
 
+@pytest.mark.whole
 def test_a_file_that_is_of_no_use_counts_as_missing(tmp_path, monkeypatch, computed):
     file = tmp_path / "cells.npz"
     assert nasbench201_cells.read(file) is None

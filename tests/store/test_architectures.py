@@ -14,8 +14,6 @@ from archive.store.architectures import Architectures
 from tests.support import strategies
 from tests.support.stores import Forgetful, cells, count, everywhere
 
-pytestmark = pytest.mark.every_server
-
 
 def graph_sizes(connection):
     return (
@@ -42,6 +40,7 @@ def test_a_network_is_read_back_in_canonical_form(connection, networks):
     assert found == {network.key: network.canonical for network in networks}
 
 
+@pytest.mark.every_server
 def test_every_layer_and_every_edge_can_be_asked_for(archive):
     (network,) = cells(1)
     archive.architectures.add([network])
@@ -84,6 +83,7 @@ def test_adding_again_adds_nothing_even_if_no_answer_came(connection):
     assert graph_sizes(connection) == sizes_of(cells(30))
 
 
+@pytest.mark.every_server
 def test_many_writers_of_the_same_networks(open_connection, connection):
     writers = [Architectures(open_connection()) for _ in range(8)]
     everywhere(lambda i: writers[i].add(cells(40)[i * 2 : i * 2 + 24]))
@@ -129,6 +129,7 @@ def test_a_prefix_finds_the_one_key(archive):
         archive.architectures.find("not-hexadecimal")
 
 
+@pytest.mark.every_server
 def test_a_morph_is_noted_once_with_its_operations(archive, connection):
     parent, child = cells(2)
     archive.architectures.record_morph(parent, child, ["widen", "deepen"])
@@ -141,6 +142,7 @@ def test_a_morph_is_noted_once_with_its_operations(archive, connection):
     assert archive.architectures.details(child.key)["parents"] == [parent.key]
 
 
+@pytest.mark.every_server
 def test_many_writers_of_one_morph(open_connection, connection):
     parent, *children = cells(4)
     writers = [Architectures(open_connection()) for _ in range(6)]

@@ -16,8 +16,6 @@ from tests.conftest import wipe
 from tests.support.dumped import records
 from tests.support.stores import cells, propose, study
 
-pytestmark = pytest.mark.every_server
-
 
 def imported(archive, task="latency", protocol="table/1", value=2.0, **options):
     network = cells(1)[0]

@@ -13,8 +13,6 @@ from archive.store import distances as module
 from archive.store.distances import Distances
 from tests.support.stores import Forgetful, cells, count, everywhere
 
-pytestmark = pytest.mark.every_server
-
 COUNT = 12
 
 
@@ -62,6 +60,7 @@ def test_a_distance_may_be_one_number(archive, keys):
     np.testing.assert_array_equal(archive.distances.matrix(keys[:3], "edit"), [[0, 1, 2], [1, 0, 3], [2, 3, 0]])
 
 
+@pytest.mark.every_server
 def test_the_smaller_key_comes_first_whatever_the_order_given(archive, connection, keys):
     a, b, c = keys[:3]
     archive.distances.store([(b, a), (a, c)], {"edit": [1.0, 2.0]})
@@ -102,6 +101,7 @@ def test_a_lost_acknowledgement_and_small_batches_double_nothing(connection, key
     assert missing(distances, keys, "otmann") == []
 
 
+@pytest.mark.every_server
 def test_many_writers_of_the_same_pairs(connection, open_connection, keys):
     pairs = pairs_of(keys)
     values = values_of(pairs)

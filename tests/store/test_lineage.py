@@ -11,8 +11,6 @@ from archive.store.lineage import HOPS
 from archive.store.records import Result, Weights
 from tests.support.stores import Suggestion, cells, count, propose, study
 
-pytestmark = pytest.mark.every_server
-
 
 def saved(name: str) -> Weights:
     return Weights(f"file:///weights/{name}", name * 8, 10)

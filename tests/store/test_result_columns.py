@@ -18,8 +18,6 @@ from archive.store.evaluations import Evaluations
 from archive.store.records import Result, State
 from tests.support.stores import Suggestion, answer, cells, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 COLUMNS = ["value", "architecture", "metric_accuracy", "motifs"]
 QUESTIONS = {
     "best-per-operation": [{}, {"task": "digits", "minimise": True}, {"task": "errors"}],
@@ -68,6 +66,7 @@ def raw(archive, cypher, **parameters):
     archive.connection.write(lambda tx: tx.run(cypher, parameters).consume())
 
 
+@pytest.mark.every_server
 def test_columns_and_evaluations_say_what_was_stored(archive):
     networks = fill(archive)
     whole = archive.studies.evaluations("one")
@@ -86,6 +85,7 @@ def test_columns_and_evaluations_say_what_was_stored(archive):
     assert found.columns["operations"][0] == "|".join(result_columns.operations(networks[0]))
 
 
+@pytest.mark.every_server
 def test_a_metric_of_any_name_is_a_column(archive):
     archive.studies.create(study("one"))
     agent = archive.proposals.register_agent("random", {}, "1")
@@ -96,6 +96,7 @@ def test_a_metric_of_any_name_is_a_column(archive):
     assert found.columns[f"metric_{name}"] == [0.5]
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize("write", ["by the archive's query", "by another client"])
 def test_a_changed_value_is_what_everything_reads(archive, write):
     fill(archive)
@@ -119,6 +120,7 @@ def test_a_changed_value_is_what_everything_reads(archive, write):
     assert archive.studies.list()[0].best == 99.0
 
 
+@pytest.mark.every_server
 def test_deleted_results_are_gone_for_everything(archive):
     fill(archive)
     look = archive.studies.follow("one")
@@ -161,6 +163,7 @@ def test_what_is_open_shows_once_it_has_a_result(archive):
     assert archive.proposals.get("one#00015").state is State.PRUNED
 
 
+@pytest.mark.every_server
 def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
     """The history of agents has no metrics; with partial results, it has the curves that their scores need."""
     fill(archive)
@@ -174,6 +177,7 @@ def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
     assert repr(history.observations) == repr(provenance.observations_of(whole, record.objective))
 
 
+@pytest.mark.every_server
 def test_every_question_has_the_answer_of_its_text(archive):
     fill(archive)
     fill(archive, "two", 23, first=15)
@@ -218,6 +222,7 @@ def test_a_question_that_takes_too_long_is_given_up(archive):
         saved.run(archive.connection, "cost", timeout=1e-9)
 
 
+@pytest.mark.every_server
 def test_a_load_that_changes_results_is_seen(archive, tmp_path):
     fill(archive)
     dump(archive.connection, tmp_path / "one.gz")

@@ -13,8 +13,6 @@ from archive.store.records import Result, State, Weights
 from tests.support import wait_until
 from tests.support.stores import Forgetful, cells, count, everywhere, propose
 
-pytestmark = pytest.mark.every_server
-
 CURVE = {"train_loss": [2.0, 1.0, 0.5], "valid_accuracy": [0.25, 0.5, 0.75]}
 RESULT = Result(
     0.75,
@@ -44,6 +42,7 @@ def shape(connection):
     return [count(connection, f"()-[:{pattern}") for pattern in patterns]
 
 
+@pytest.mark.every_server
 def test_a_result_is_written_whole_or_refused(archive, claim):
     key = claim.proposal.architecture_key
     archive.query("MATCH (a:Architecture {key: $key}) DETACH DELETE a", {"key": key}, write=True)
@@ -70,6 +69,7 @@ def test_a_result_comes_back_as_it_was_found(archive, claim):
     assert shape(archive.connection) == [1, 2, 1, 3]
 
 
+@pytest.mark.every_server
 def test_cypher_reads_every_epoch_and_every_metric(archive, claim):
     archive.proposals.complete(claim.id, claim.token, RESULT)
     rows = archive.query(
@@ -110,6 +110,7 @@ def test_a_result_outlives_a_proposal_that_was_given_up(archive, claim):
     assert (found.state, found.reason) == (State.COMPLETE, None)
 
 
+@pytest.mark.every_server
 def test_many_who_complete_one_proposal(archive, connection, open_connection, claim):
     opened = [open_connection() for _ in range(6)]
     trainers = [Proposals(each, Architectures(each)) for each in opened]
@@ -119,6 +120,7 @@ def test_many_who_complete_one_proposal(archive, connection, open_connection, cl
     assert shape(connection) == [1, 2, 0, 3]
 
 
+@pytest.mark.every_server
 def test_many_proposals_completed_at_once(archive, connection, open_connection):
     propose(archive, cells(48), budget=48)
     opened = [open_connection() for _ in range(8)]
@@ -170,6 +172,7 @@ class TestFailing:
         proposals.fail(claim.id, claim.token, "something else")
         assert archive.proposals.get(claim.id) == found
 
+    @pytest.mark.every_server
     def test_to_be_tried_again_until_the_limit(self, archive, connection):
         proposals = Proposals(Forgetful(connection), archive.architectures)
         propose(archive, cells(1))

@@ -9,8 +9,6 @@ from archive.store.records import Result, Weights
 from archive.store.retention import Policy
 from tests.support.stores import cells, everywhere, known, propose, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 UNDER = "file:///weights/"
 NOTHING = Policy(keep_best=0, grace_seconds=0)
 
@@ -92,6 +90,7 @@ def test_shared_weights_are_kept_for_any_of_their_evaluations(archive):
     assert (second.evaluations, second.reason) == (("study#00001",), "")
 
 
+@pytest.mark.every_server
 def test_reserving_and_forgetting_at_once_is_one_or_the_other(archive, open_connection):
     from archive.api import Archive
 

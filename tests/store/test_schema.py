@@ -10,8 +10,6 @@ from archive.database.user_query import run_query
 from archive.errors import QueryError, SchemaVersionError
 from archive.store import schema
 
-pytestmark = pytest.mark.every_server
-
 DROPPED = {pair for migration in schema.MIGRATIONS for pair in migration.dropped}
 IDENTIFIERS = [pair for migration in schema.MIGRATIONS for pair in migration.unique if pair not in DROPPED]
 LOOKED_UP = [pair for migration in schema.MIGRATIONS for pair in migration.indexed]
@@ -90,6 +88,7 @@ def test_versions_increase():
     assert versions == sorted(set(versions)) and versions[0] > 0
 
 
+@pytest.mark.every_server
 @pytest.mark.dialect
 @pytest.mark.parametrize(("label", "name"), IDENTIFIERS)
 def test_an_identifier_is_unique(connection, label, name):
@@ -108,6 +107,7 @@ def test_what_is_looked_up_has_an_index(connection, label, name):
     assert ([label], [name]) in found
 
 
+@pytest.mark.every_server
 @pytest.mark.dialect
 def test_migrating_again_changes_nothing(connection):
     before = run_query(connection, "MATCH (m:SchemaMigration) RETURN m.version, m.name, m.applied").rows
@@ -116,10 +116,12 @@ def test_migrating_again_changes_nothing(connection):
     assert schema.version(connection) == schema.MIGRATIONS[-1].version
 
 
+@pytest.mark.every_server
 def test_nothing_but_the_record_is_left_behind(connection):
     assert run_query(connection, "MATCH (n) WHERE NOT n:SchemaMigration RETURN n").rows == []
 
 
+@pytest.mark.every_server
 @pytest.mark.dialect
 def test_many_may_migrate_at_once(bare, open_connection):
     connections = [open_connection() for _ in range(4)]
@@ -139,6 +141,7 @@ def test_a_migration_that_was_cut_off_is_finished(bare):
     assert recorded(bare) == [migration.version for migration in schema.MIGRATIONS]
 
 
+@pytest.mark.every_server
 def test_a_newer_archive_is_refused(bare):
     schema.migrate(bare)
     newer = schema.MIGRATIONS[-1].version + 1
@@ -147,6 +150,7 @@ def test_a_newer_archive_is_refused(bare):
         schema.migrate(bare)
 
 
+@pytest.mark.every_server
 def test_an_archive_of_a_development_version_is_refused(bare):
     run_query(bare, "CREATE (:SchemaMigration {version: 3, name: 'earlier'})", write=True)
     with pytest.raises(SchemaVersionError, match=f"version 3.*begin with {schema.MIGRATIONS[0].version}: dump it"):
@@ -154,6 +158,7 @@ def test_an_archive_of_a_development_version_is_refused(bare):
     assert recorded(bare) == [3]
 
 
+@pytest.mark.every_server
 def test_each_release_applies_what_is_new_in_it(toys):
     toys(1)
     assert (recorded(toys.connection), toys.indexes()) == ([11], ["id", "label"])

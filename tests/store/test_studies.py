@@ -13,8 +13,6 @@ from archive.store.records import Result, State
 from archive.store.studies import Studies
 from tests.support.stores import Forgetful, cells, count, evaluate, everywhere, propose, study
 
-pytestmark = pytest.mark.every_server
-
 
 def test_a_study_comes_back_as_it_was_made(archive):
     made = study("one", config={"agent": "nasbot", "depth": [1, 2]}, space_config={"max": 3}, seed=7, budget=20)
@@ -26,6 +24,7 @@ def test_a_study_comes_back_as_it_was_made(archive):
     assert stored.seed == 7
 
 
+@pytest.mark.every_server
 def test_the_graph_says_task_and_space(archive):
     archive.studies.create(study("one"))
     archive.studies.create(study("two"))
@@ -43,6 +42,7 @@ def test_making_it_again_keeps_what_is_there(archive):
     assert archive.studies.get("study").budget == 50
 
 
+@pytest.mark.every_server
 @pytest.mark.parametrize(
     ("name", "other"),
     [
@@ -60,6 +60,7 @@ def test_the_same_name_for_something_else_is_a_conflict(archive, name, other):
     assert count(archive.connection, "(:Study)-[r]->()") == 2
 
 
+@pytest.mark.every_server
 def test_other_settings_of_the_space_are_a_conflict(archive):
     narrow = study(space="mlp", space_config={"max_layers": 8})
     stored = archive.studies.create(narrow)
@@ -106,6 +107,7 @@ def test_a_budget_is_not_set_to_a_negative_number(archive):
         archive.studies.set_budget("one", -1)
 
 
+@pytest.mark.every_server
 def test_many_makers_make_one_study(open_connection, connection):
     makers = [Studies(open_connection(), None) for _ in range(8)]
     found = everywhere(lambda i: makers[i].create(study(seed=3)))
@@ -114,6 +116,7 @@ def test_many_makers_make_one_study(open_connection, connection):
     assert count(connection, "(:Study)-[:ON]->(:Task)") == count(connection, "(:Study)-[:IN]->(:Space)") == 1
 
 
+@pytest.mark.every_server
 def test_a_lost_acknowledgement_makes_no_second_study(connection):
     studies = Studies(Forgetful(connection), None)
     studies.create(study("one"))
@@ -181,6 +184,7 @@ def test_evaluations_of_all_studies_by_task_space_and_protocol(archive):
 
 
 class TestWarmStart:
+    @pytest.mark.every_server
     def test_the_history_has_the_study_first_and_then_its_sources(self, archive):
         evaluate(archive, [0.1, 0.2], "a")
         evaluate(archive, [0.3], "z")
@@ -206,6 +210,7 @@ class TestWarmStart:
             archive.studies.warm_start("one", ["two", source])
         assert archive.studies.sources("one") == []
 
+    @pytest.mark.every_server
     def test_again_adds_to_the_sources_and_doubles_none(self, archive):
         for name in ("one", "two", "three"):
             archive.studies.create(study(name))

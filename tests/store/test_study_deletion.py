@@ -12,8 +12,6 @@ from archive.store.records import Result, Study, Weights
 from archive.store.retention import Policy
 from tests.support.stores import answer, cells, count, evaluate, propose, study, suggest
 
-pytestmark = pytest.mark.every_server
-
 
 def fill(archive, name, values=(0.5, 0.75, 0.25)):
     archive.studies.create(study(name))
@@ -24,6 +22,7 @@ def fill(archive, name, values=(0.5, 0.75, 0.25)):
     answer(archive, name, agent, answered, after=0)
 
 
+@pytest.mark.every_server
 def test_a_deleted_study_is_gone_and_its_name_is_free(archive):
     fill(archive, "one")
     fill(archive, "two", [0.1, 0.2])
@@ -75,6 +74,7 @@ class Meddling:
         return done
 
 
+@pytest.mark.every_server
 def test_a_search_that_goes_on_meanwhile_cannot_keep_it(archive):
     fill(archive, "one")
     agent = archive.proposals.register_agent("random", {}, "1")

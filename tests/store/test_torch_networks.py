@@ -13,8 +13,6 @@ from tests.conftest import wipe
 from tests.support import strategies, torch_nets
 from tests.support.torch_nets import chain, layer, residual
 
-pytestmark = pytest.mark.every_server
-
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(networks=st.lists(st.one_of(torch_nets.networks(), strategies.cells()), min_size=1, max_size=4))
@@ -24,6 +22,7 @@ def test_a_network_is_read_back_in_canonical_form(connection, networks):
     assert found == {network.key: network.canonical for network in networks}
 
 
+@pytest.mark.every_server
 def test_attributes_and_arguments_can_be_asked_for(archive):
     archive.architectures.add([residual()])
     rows = archive.query(
@@ -39,6 +38,7 @@ def test_attributes_and_arguments_can_be_asked_for(archive):
     assert free == ([],)
 
 
+@pytest.mark.every_server
 def test_a_motif_is_found(archive):
     """What a skip around a convolution is in this space: its output and its input meet in a sum."""
     archive.architectures.add([residual(), chain(layer("relu"), layer("gelu"))])
@@ -50,6 +50,7 @@ def test_a_motif_is_found(archive):
     assert rows == [(residual().key, "relu")]
 
 
+@pytest.mark.every_server
 def test_attributes_named_like_properties_of_all_layers_keep_apart(archive):
     archive.architectures.add(
         [chain(layer("select", dim=1, index=2), layer("avg_pool2d", kernel_size=2, stride=[2, 1]))]
@@ -70,6 +71,7 @@ def test_a_dump_has_everything(archive, connection, tmp_path):
     assert found == {network.key: network.canonical for network in networks}
 
 
+@pytest.mark.every_server
 def test_a_thousand_layers_are_stored_and_read(archive, connection):
     long = chain(*[layer("linear", weight=[8, 8], bias=[8]), layer("relu")] * 600, given="8")
     archive.architectures.add([long])

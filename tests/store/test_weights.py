@@ -7,8 +7,6 @@ import pytest
 from archive.store.records import Result, Weights
 from tests.support.stores import cells, evaluate, propose
 
-pytestmark = pytest.mark.every_server
-
 
 def complete(archive, name, **settings):
     claim = archive.proposals.claim("w", study=name)
@@ -33,6 +31,7 @@ def test_an_evaluation_without_weights(archive):
     assert archive.weights.of_evaluation("study#00077") is None
 
 
+@pytest.mark.every_server
 def test_two_evaluations_may_share_one_file(archive):
     shared = Weights("file:///same", "cd" * 32, 10)
     evaluations = []

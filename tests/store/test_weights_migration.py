@@ -116,7 +116,6 @@ def test_an_interrupted_migration_goes_on(former, connection, monkeypatch):
     check_migrated(connection, before)
 
 
-@pytest.mark.every_server
 def test_a_killed_migration_goes_on(former, connection, store_settings):
     before = graph(connection, "Checkpoint")
     environment = {**os.environ, **settings.environment(store_settings)}

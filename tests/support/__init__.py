@@ -15,6 +15,13 @@ import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+WHOLE = os.environ.get("ARCHIVE_TEST_WHOLE") == "1"
+"""Whether every test runs, on every server and in full size."""
+
+
+def whole(*parameters: Any) -> Any:
+    """Parameters of a test that run with the whole matrix only."""
+    return pytest.param(*parameters, marks=pytest.mark.whole)
 
 
 def data_dir() -> Path:

@@ -144,7 +144,6 @@ def test_what_is_enqueued_may_be_written_as_on_the_command_line(archive, study):
     assert len(archive.proposals.list("mine")) == 3
 
 
-@pytest.mark.every_server
 def test_a_lost_lease_is_asked_for_again_and_loses_no_result(archive, study):
     (first,) = study.ask("random", lease_seconds=0.001)
     (again,) = study.ask("random")

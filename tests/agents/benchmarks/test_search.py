@@ -324,6 +324,7 @@ def test_ranges_are_short():
     assert provenance.ranges([4, 2, 3, 7, 0, 1]) == "0-4,7"
 
 
+@pytest.mark.whole
 def test_a_plot_is_drawn_the_same_twice(problem, job, tmp_path):
     plot = pytest.importorskip("archive.agents.benchmarks.search.plot")
     pytest.importorskip("matplotlib")

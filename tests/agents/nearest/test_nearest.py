@@ -62,7 +62,6 @@ def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
     assert similar(filled, key[:12], 3) == similar(filled, cells(1)[0], 3)
 
 
-@pytest.mark.every_server
 def test_what_is_added_is_found(filled):
     search = Nearest(filled)
     stranger = cells(41)[40]

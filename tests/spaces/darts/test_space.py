@@ -16,7 +16,7 @@ from archive.architecture.genotypes.operations import DARTS_PRIMITIVES
 from archive.architecture.graph import Architecture, Layer
 from archive.errors import InvalidArchitectureError, SettingsError, UnknownNameError
 from archive.spaces.darts.published import PUBLISHED
-from tests.support import examples
+from tests.support import examples, whole
 from tests.support.genotypes import genotypes, identity
 from tests.support.strategies import generators, space_of
 
@@ -73,7 +73,7 @@ def test_mutations_reach_both_cells_and_both_kinds():
     assert len(kinds) == 4 and min(kinds.values()) > 30
 
 
-@both
+@pytest.mark.parametrize("name", ["darts", whole("nasnet")])
 @given(data=st.data())
 @examples(0.05)
 def test_neighbours_are_all_that_differ_in_one_choice(name, data):

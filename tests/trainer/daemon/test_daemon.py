@@ -519,6 +519,7 @@ def test_daemon_stops_with_its_parent(archive, trainer):
     assert not thread.is_alive()
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(21)
 def test_killed_daemons_lose_nothing(archive, start):
     serve.know(serve.SLOW)

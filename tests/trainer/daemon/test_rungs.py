@@ -88,6 +88,7 @@ def test_promoted_trials_resume_from_their_rung(archive, run, tmp_path):
     assert archive.studies.snapshot("study").incumbent.id == top
 
 
+@pytest.mark.whole
 def test_killed_worker_loses_and_doubles_no_rung(archive, run, start):
     propose(archive, NETS)
     daemons = {daemon.pid: daemon for daemon in (start(checkpoint_seconds=0.05) for _ in range(2))}

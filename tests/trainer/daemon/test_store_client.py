@@ -13,8 +13,6 @@ from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.daemon.store_client import StoreClient
 from tests.support.stores import cells, propose
 
-pytestmark = pytest.mark.every_server
-
 
 @pytest.fixture
 def happened():
@@ -309,6 +307,7 @@ def test_empty_queue_is_polled_less_and_less_often(archive, make):
     assert not asked
 
 
+@pytest.mark.every_server
 def test_repeated_failures_back_off(archive, own, monkeypatch):
     now = [1000.0]
     monkeypatch.setattr(store_client.time, "monotonic", lambda: now[0])

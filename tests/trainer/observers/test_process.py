@@ -115,6 +115,7 @@ while True:
 """
 
 
+@pytest.mark.whole
 def test_an_observer_ends_with_a_killed_trainer(tmp_path):
     trainer = subprocess.Popen([sys.executable, "-c", ORPHAN, str(tmp_path)], cwd=ROOT, env={**os.environ})
     calls = tmp_path / "calls"

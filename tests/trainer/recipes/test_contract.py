@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-import os
 import sys
 
 import numpy as np
@@ -67,8 +66,7 @@ def same(one: Outcome, other: Outcome) -> bool:
 
 
 def case(name: str):
-    left_out = name in FRAMEWORKS and os.environ.get("ARCHIVE_TEST_WHOLE") != "1"
-    return pytest.param(name, marks=pytest.mark.skipif(left_out, reason="runs with ARCHIVE_TEST_WHOLE=1"))
+    return pytest.param(name, marks=pytest.mark.whole) if name in FRAMEWORKS else name
 
 
 every_recipe = pytest.mark.parametrize("name", [case(name) for name in SOURCES])

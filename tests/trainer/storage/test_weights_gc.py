@@ -15,8 +15,6 @@ from archive.trainer.storage import weights_store
 from archive.trainer.storage.weights_gc import collect
 from tests.support.stores import cells, known, propose
 
-pytestmark = pytest.mark.every_server
-
 EVERYTHING = Policy(keep_best=0, grace_seconds=0)
 
 
@@ -112,6 +110,7 @@ def test_killed_collection_leaves_an_orphan_without_a_record(archive, root, monk
     assert collect(archive, root, EVERYTHING, orphans=True).orphans == {kept.uri: kept.bytes}
 
 
+@pytest.mark.every_server
 def test_age_of_a_file_is_its_modification_time(archive, tmp_path):
     stray = weights_store.write(tmp_path, b"left behind")
     path = weights_store.local_folder(stray.uri)

@@ -19,8 +19,6 @@ from archive.trainer.tasks import registry
 from tests.support import data_dir
 from tests.support.stores import suggest
 
-pytestmark = pytest.mark.every_server
-
 CELLS = spaces.get("nasbench201").members()
 
 

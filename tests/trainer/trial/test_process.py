@@ -24,7 +24,7 @@ from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished
 from archive.trainer.trial.process import TrialProcess, resolve_device
 from archive.trainer.trial.spec import TrialSpec
-from tests.support import ROOT, faulty, wait_until
+from tests.support import ROOT, faulty, wait_until, whole
 from tests.support.nets import TINY_CNN, TINY_MLP
 
 
@@ -135,6 +135,7 @@ def test_a_trial_ends_when_its_daemon_is_killed(tmp_path):
     wait_until(lambda: not trial.is_running() or trial.status() == psutil.STATUS_ZOMBIE, 60, "the end of the trial")
 
 
+@pytest.mark.whole
 def test_a_trial_does_not_run_the_main_module_again(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -195,7 +196,7 @@ LOGIN = {
 }
 
 
-@pytest.mark.parametrize("started", ["by the daemon", "by others, before"])
+@pytest.mark.parametrize("started", ["by the daemon", whole("by others, before")])
 def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
     """In a process of its own, whose fork server has this environment or not."""
     code = f"""

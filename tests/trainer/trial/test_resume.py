@@ -17,7 +17,7 @@ from archive.trainer.trial import log as triallog
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
-from tests.support import faulty, repeatable, wait_until
+from tests.support import faulty, repeatable, wait_until, whole
 from tests.support.nets import TINY_CNN, TINY_MLP
 from tests.trainer.fit.test_train import short
 from tests.trainer.trial.test_process import told
@@ -64,7 +64,7 @@ def without_seconds(result):
     ("task", "architecture", "protocol", "hyperparameters"),
     [
         ("diabetes", TINY_MLP, short("diabetes", epochs=15), {"dropout": 0.1}),
-        ("digits", TINY_CNN, short("digits", epochs=6, augmentation="shift"), {}),
+        whole("digits", TINY_CNN, short("digits", epochs=6, augmentation="shift"), {}),
     ],
 )
 def test_repeatedly_killed_trial_has_the_same_result(tmp_path, task, architecture, protocol, hyperparameters):
