@@ -72,7 +72,7 @@ def throughput(ctx: click.Context, workers: tuple[int, ...], as_json: bool) -> N
 
 
 @click.command(short_help="Measure trials beside a plain training loop.")
-@click.option("--turns", type=Count(1), default=8, help="Number of trainings by each loop.")
+@click.option("--turns", type=Count(1), default=10, help="Number of trainings by each loop.")
 @click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda …; auto: a GPU if there is one.")
 @json_option
 def trainer(turns: int, device: str, as_json: bool) -> None:

@@ -1,36 +1,80 @@
-"""Batches of a data set on a device: shuffled, cut, and augmented as the protocol says."""
+"""Batches of a data set on a device: shuffled, cut, and augmented as the protocol says.
+
+    draws of many batches, on the CPU ── one copy ──> rows and moves on the device ──> gather, decode, move ──> batch
+
+The random numbers of an epoch, or of `DRAWN` inputs of a long one, are drawn and copied to the device at once: a copy
+for each batch would make the processor wait for a GPU in each step. Their stream is that of draws batch by batch: the
+order of the rows of a pass, then for each batch its shifts down, its shifts to the right and its mirrorings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from archive.trainer.datasets.splits import DataPart
+from archive.trainer.fit import image_bytes
 from archive.trainer.protocols.base import TrainingProtocol
 
 SHIFT = 4
 """Largest shift of an augmented image in pixels, as is usual for CIFAR-10."""
 
+DRAWN = 1 << 18
+"""Number of inputs that are drawn at once at most, in whole passes; one pass where the data have more."""
+
+
+class Draws(NamedTuple):
+    """The random numbers of some batches.
+
+    Attributes:
+        rows: (m,) int64 rows of the inputs, batch after batch.
+        moves: (m, 3) uint8: shift down and to the right, less `SHIFT`, and whether the image is mirrored; None without
+            augmentation.
+        sizes: Number of rows of each batch.
+    """
+
+    rows: Tensor
+    moves: Tensor | None
+    sizes: list[int]
+
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """One part of a data set as tensors on the device, so that a batch costs no transfer."""
+    """One part of a data set as tensors on the device, so that a batch costs no transfer.
+
+    Attributes:
+        inputs: (n, …) float32; or (n, height, width, channels) uint8 with `levels`.
+        targets: (n,) int64 classes, or float32 values.
+        levels: Values that the bytes of `inputs` stand for (`archive.trainer.fit.image_bytes`); None for float32.
+    """
 
     inputs: Tensor
     targets: Tensor
+    levels: Tensor | None = None
 
     @classmethod
-    def of(cls, part: DataPart, device: torch.device) -> Batches:
-        """Copy a part to the device."""
+    def of(cls, part: DataPart, device: torch.device, *, compact: bool | None = None) -> Batches:
+        """Copy a part to the device.
+
+        Args:
+            part: The part.
+            device: The device.
+            compact: Whether to keep images of few values as bytes, at a quarter of the memory; None: on a GPU.
+        """
+        targets = torch.from_numpy(part.targets).to(device)
         inputs = torch.from_numpy(part.inputs)
         if inputs.ndim == 4:
+            if device.type == "cuda" if compact is None else compact:
+                encoded = image_bytes.encode(inputs, device)
+                if encoded is not None:
+                    return cls(encoded.codes, targets, encoded.levels)
             inputs = inputs.contiguous(memory_format=torch.channels_last)
-        return cls(inputs.to(device), torch.from_numpy(part.targets).to(device))
+        return cls(inputs.to(device), targets)
 
     def __len__(self) -> int:
         """Return the number of inputs."""
@@ -40,44 +84,80 @@ class Batches:
         """Return the number of steps in one epoch of a protocol."""
         return protocol.epoch_steps or -(-len(self) // protocol.batch)
 
-    def epoch(self, protocol: TrainingProtocol, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
+    def epoch(
+        self, protocol: TrainingProtocol, generator: torch.Generator, first: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield the batches of one epoch of training under a protocol.
 
         All randomness comes from the generator, which is on the CPU: its state between two epochs, and the protocol,
         determine the next epoch.
+
+        Args:
+            protocol: Protocol with the largest batch, the number of steps and the augmentation.
+            generator: Generator of the draws.
+            first: Number of batches to leave out; they are drawn, and neither gathered nor augmented.
         """
-        left = self.steps(protocol)
+        device = self.targets.device
+        for drawn in self.draws(protocol, generator):
+            skipped = min(first, len(drawn.sizes))
+            first -= skipped
+            rows = torch.split(drawn.rows.to(device), drawn.sizes)
+            moves = [None] * len(rows) if drawn.moves is None else torch.split(drawn.moves.to(device), drawn.sizes)
+            for chosen, moved in zip(rows[skipped:], moves[skipped:], strict=True):
+                inputs = self._floats(self.inputs[chosen])
+                yield inputs if moved is None else augmented(inputs, moved), self.targets[chosen]
+
+    def draws(self, protocol: TrainingProtocol, generator: torch.Generator) -> Iterator[Draws]:
+        """Yield the random numbers of one epoch, on the CPU: `DRAWN` inputs at a time.
+
+        Every pass takes each input once, in batches of equal size (within one): equal batches never leave a last batch
+        of one input, on which batch normalisation fails.
+        """
+        left, most = self.steps(protocol), max(1, DRAWN // len(self))
         while left > 0:
-            for inputs, targets in islice(self.shuffled(protocol.batch, generator), left):
-                yield augmented(inputs, protocol.augmentation, generator), targets
-                left -= 1
+            rows, moves = list[Tensor](), list[Tensor]()
+            for _ in range(most):
+                order = torch.randperm(len(self), generator=generator)
+                batches = order.tensor_split(-(-len(self) // protocol.batch))[:left]
+                left -= len(batches)
+                rows += batches
+                if protocol.augmentation != "none":
+                    moves += [_moves(len(chosen), protocol.augmentation, generator) for chosen in batches]
+                if not left:
+                    break
+            yield Draws(torch.cat(rows), torch.cat(moves) if moves else None, [len(chosen) for chosen in rows])
 
-    def shuffled(self, batch: int, generator: torch.Generator) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield every input once, in random order, in batches of equal size (within one) of at most `batch`.
+    def parts(self, size: int) -> Iterator[Tensor]:
+        """Yield all inputs in their order as float32, so many at a time."""
+        for inputs in torch.split(self.inputs, size):
+            yield self._floats(inputs)
 
-        Equal batches never leave a last batch of one input, on which batch normalisation fails.
-        """
-        order = torch.randperm(len(self), generator=generator).to(self.targets.device)
-        for chosen in order.tensor_split(-(-len(self) // batch)):
-            yield self.inputs[chosen], self.targets[chosen]
+    def _floats(self, inputs: Tensor) -> Tensor:
+        return inputs if self.levels is None else image_bytes.decode(inputs, self.levels)
 
 
-def augmented(images: Tensor, rule: str, generator: torch.Generator) -> Tensor:
-    """Return training images (n, channels, height, width), augmented by a protocol's rule.
+def _moves(n: int, rule: str, generator: torch.Generator) -> Tensor:
+    """Draw the moves of n images by a protocol's rule; every rule draws the same numbers."""
+    down, right, mirrored = (
+        torch.randint(0, most, (n,), generator=generator, dtype=torch.int64)
+        for most in (2 * SHIFT + 1, 2 * SHIFT + 1, 2)
+    )
+    return torch.stack((down, right, mirrored * (rule == "shift-flip")), dim=1).to(torch.uint8)
 
-    A shift moves an image by up to `SHIFT` pixels a side, and fills the gap with zero, the mean.
+
+def augmented(images: Tensor, moves: Tensor) -> Tensor:
+    """Return training images (n, channels, height, width), each moved, and the gap filled with zero, the mean.
+
+    Args:
+        images: The images.
+        moves: (n, 3), on their device, as in `Draws`.
     """
-    if rule == "none":
-        return images
     n, _, height, width = images.shape
     device = images.device
-    down, right, mirrored = (
-        torch.randint(0, most, (n, 1, 1), generator=generator).to(device) for most in (2 * SHIFT + 1, 2 * SHIFT + 1, 2)
-    )
+    down, right, mirrored = moves.long()[:, :, None, None].unbind(1)
     rows = torch.arange(height, device=device)[None, :, None] + down
     columns = torch.arange(width, device=device)[None, None, :]
-    if rule == "shift-flip":
-        columns = torch.where(mirrored.bool(), width - 1 - columns, columns)
+    columns = torch.where(mirrored.bool(), width - 1 - columns, columns)
     padded = F.pad(images, (SHIFT, SHIFT, SHIFT, SHIFT))
     at = torch.arange(n, device=device)[:, None, None]
     # The indexing gives (n, height, width, channels); networks take a view with the channels first.

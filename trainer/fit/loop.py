@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
 import torch
@@ -133,11 +132,11 @@ class Training:
         None if the trial was interrupted; the state is then saved.
         """
         self._order_before = self._order.get_state()
-        batches = self.parts["train"].epoch(self.protocol, self._order)
+        # The batches before a resumption are drawn again, which brings the generator to where it was.
+        batches = self.parts["train"].epoch(self.protocol, self._order, first=len(self._losses))
         self.network.train()
         trial = self.trial
-        # The batches before a resumption are drawn again, which brings the generator to where it was.
-        for inputs, targets in islice(batches, len(self._losses), None):
+        for inputs, targets in batches:
             self._losses.append(self.steps.take(inputs, targets))
             self._inputs += len(targets)
             if trial.checkpoint.due():

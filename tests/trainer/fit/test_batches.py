@@ -1,12 +1,15 @@
-"""Batches of an epoch: as a protocol wants them, and nothing random but by the generator."""
+"""Batches of an epoch: order and augmentation by the protocol, random numbers by the generator alone, bytes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from archive.trainer.datasets.splits import DataPart
+from archive.trainer.fit import batches, image_bytes
 from archive.trainer.fit.batches import SHIFT, Batches, augmented
 from archive.trainer.tasks import registry
 
@@ -22,11 +25,43 @@ def seeded(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def test_an_epoch_is_one_pass_unless_the_protocol_counts_steps(part):
-    epoch = list(part.epoch(PROTOCOL, seeded()))
-    same = list(part.shuffled(10, seeded()))
-    assert len(epoch) == part.steps(PROTOCOL) == 5
-    assert all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(epoch, same, strict=True))
+def drawn_by_batch(part, protocol, generator):
+    """The slow oracle: each batch is drawn, moved and yielded before the next one."""
+    left = part.steps(protocol)
+    while left > 0:
+        order = torch.randperm(len(part), generator=generator)
+        for chosen in order.tensor_split(-(-len(part) // protocol.batch))[:left]:
+            images, left = part.inputs[chosen], left - 1
+            if protocol.augmentation != "none":
+                down, right = (torch.randint(0, 2 * SHIFT + 1, (len(chosen), 1, 1), generator=generator) for _ in "dr")
+                mirrored = torch.randint(0, 2, (len(chosen), 1, 1), generator=generator).bool()
+                mirrored &= torch.tensor(protocol.augmentation == "shift-flip")
+                each = zip(images, down, right, mirrored, strict=True)
+                images = torch.stack([moved(image, int(d), int(r), bool(m)) for image, d, r, m in each])
+            yield images, part.targets[chosen]
+
+
+@pytest.mark.parametrize("rule", ["none", "shift", "shift-flip"])
+@pytest.mark.parametrize(("steps", "drawn"), [(None, 1000), (7, 1000), (12, 1), (17, 90)])
+def test_batches_drawn_at_once_have_the_stream_of_draws_by_batch(monkeypatch, rule, steps, drawn):
+    monkeypatch.setattr(batches, "DRAWN", drawn)
+    images = Batches(torch.rand(45, 2, 5, 4, generator=seeded(1)), torch.arange(45))
+    protocol, ours, theirs = replace(PROTOCOL, augmentation=rule, epoch_steps=steps), seeded(), seeded()
+    for _ in range(2):
+        expected = list(drawn_by_batch(images, protocol, theirs))
+        epoch = list(images.epoch(protocol, ours))
+        assert len(epoch) == images.steps(protocol)
+        assert all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(epoch, expected, strict=True))
+        assert torch.equal(ours.get_state(), theirs.get_state())
+
+
+@pytest.mark.parametrize("first", [3, 5, 8])
+def test_resumed_epoch_has_the_rest_of_the_batches(monkeypatch, part, first):
+    monkeypatch.setattr(batches, "DRAWN", 1)
+    protocol = replace(PROTOCOL, epoch_steps=12)
+    whole, rest = list(part.epoch(protocol, seeded())), list(part.epoch(protocol, seeded(), first=first))
+    assert len(whole) == 12
+    assert all(torch.equal(a, c) and torch.equal(b, d) for (a, b), (c, d) in zip(whole[first:], rest, strict=True))
 
 
 @pytest.mark.parametrize("steps", [1, 3, 5, 12])
@@ -57,14 +92,41 @@ def moved(image, down, right, mirrored):
     return out
 
 
-@pytest.mark.parametrize("rule", ["shift", "shift-flip"])
-def test_augmented_images_are_shifted_and_mirrored(rule):
+def test_augmented_images_are_shifted_and_mirrored():
     images = torch.rand(4, 3, 9, 7, generator=seeded(1)) + 1
-    found = augmented(images, rule, seeded())
-    generator = seeded()
-    down, right = (torch.randint(0, 2 * SHIFT + 1, (4, 1, 1), generator=generator).flatten() for _ in range(2))
-    mirrored = torch.randint(0, 2, (4, 1, 1), generator=generator).flatten() * (rule == "shift-flip")
-    for k in range(4):
-        assert torch.equal(found[k], moved(images[k], int(down[k]), int(right[k]), bool(mirrored[k])))
-    assert found.is_contiguous(memory_format=torch.channels_last)
-    assert augmented(images, "none", seeded()) is images
+    moves = torch.tensor([[0, 8, 0], [8, 0, 1], [4, 4, 1], [2, 5, 0]], dtype=torch.uint8)
+    batch = augmented(images, moves)
+    for k, (down, right, mirrored) in enumerate(moves.tolist()):
+        assert torch.equal(batch[k], moved(images[k], down, right, mirrored))
+    assert batch.is_contiguous(memory_format=torch.channels_last)
+
+
+def photographs(n=100, values=256):
+    """Standardised images of bytes, as `archive.trainer.datasets.layout` makes them."""
+    rng = np.random.default_rng(0)
+    raw = rng.integers(0, values, (n, 6, 5, 3), dtype=np.uint8)
+    mean, deviation = raw.mean(axis=(0, 1, 2)), raw.std(axis=(0, 1, 2))
+    return DataPart(np.moveaxis(((raw - mean) / deviation).astype(np.float32), -1, 1), rng.integers(0, 10, n))
+
+
+@pytest.mark.parametrize("chunk", [7, 4096])
+def test_images_kept_as_bytes_are_equal_to_the_last_bit(monkeypatch, chunk):
+    monkeypatch.setattr(image_bytes, "_CHUNK", chunk)
+    part, device = photographs(), torch.device("cpu")
+    floats, coded = (Batches.of(part, device, compact=compact) for compact in (False, True))
+    assert (coded.inputs.dtype, coded.inputs.nbytes * 4) == (torch.uint8, floats.inputs.nbytes)
+    assert torch.equal(torch.cat(list(coded.parts(16))), floats.inputs)
+    protocol = replace(PROTOCOL, augmentation="shift-flip")
+    for (a, b), (c, d) in zip(*(each.epoch(protocol, seeded()) for each in (floats, coded)), strict=True):
+        assert torch.equal(a, c) and torch.equal(b, d)
+        assert c.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_images_that_bytes_cannot_hold_stay_floats():
+    part, device = photographs(), torch.device("cpu")
+    for value in (np.float32(0.123), np.float32("nan")):
+        inputs = part.inputs.copy()
+        inputs[0, 0, 0, 0] = value
+        kept = Batches.of(DataPart(inputs, part.targets), device, compact=True)
+        assert (kept.levels, kept.inputs.dtype) == (None, torch.float32)
+    assert Batches.of(part, device).levels is None
