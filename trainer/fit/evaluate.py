@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -11,8 +12,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from archive.trainer.fit.batches import Batches
+from archive.trainer.fit.memory import out_of_memory
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks.base import Task
+
+log = logging.getLogger("archive.trainer")
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -33,16 +37,31 @@ def evaluate(
         network: Network of `archive.trainer.nn.base`; left in evaluation mode.
         part: Inputs and targets.
         task: Task with the metric.
-        batch: Number of inputs in one forward pass.
+        batch: Number of inputs in one forward pass, halved where memory runs out.
         autocast: Context of the forward pass (`archive.trainer.fit.precision`).
     """
     network.eval()
     with autocast:
-        outputs = torch.cat([network(inputs) for inputs in torch.split(part.inputs, batch)])
-        loss = float(loss_of(outputs, part.targets, task))
-    if task.metric == "accuracy":
-        return loss, float((outputs.argmax(dim=1) == part.targets).double().mean())
-    return loss, loss
+        outputs = _outputs(network, part, batch)
+        loss = loss_of(outputs, part.targets, task).double()
+    metric = (outputs.argmax(dim=1) == part.targets).double().mean() if task.metric == "accuracy" else loss
+    # Both at once: each number that is read makes the processor wait for a GPU.
+    values: list[float] = torch.stack((loss, metric)).tolist()
+    return values[0], values[1]
+
+
+def _outputs(network: nn.Module, part: Batches, batch: int) -> Tensor:
+    """Return all outputs; where memory runs out, in smaller forward passes."""
+    while True:
+        try:
+            return torch.cat([network(inputs) for inputs in part.parts(batch)])
+        except RuntimeError as error:
+            if out_of_memory(error) is None or batch == 1:
+                raise
+        batch = -(-min(batch, len(part)) // 2)
+        log.warning("evaluation is out of memory, continues with batches of %d", batch)
+        if part.targets.device.type == "cuda":
+            torch.cuda.empty_cache()
 
 
 def loss_of(outputs: Tensor, targets: Tensor, task: Task) -> Tensor:

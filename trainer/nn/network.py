@@ -11,7 +11,7 @@ the mean over the decision layers: of their probabilities in a classification, o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,9 @@ from archive.trainer.protocols.networks import NetworkForm
 
 DECISION_GAIN = 0.1
 """Small initial weights of decision layers: the first predictions of any network are near the mean, or undecided."""
+
+_FREED = torch.empty(0)
+"""Stands for an output that no later layer needs."""
 
 LayerBuilder = Callable[[Shape, Layer, Operation, bool, torch.Generator], nn.Module]
 
@@ -51,6 +54,7 @@ class Network(nn.Module):
         self.parents = architecture.parents
         self.layers = nn.ModuleList()
         first = form.input_shape if words.images else (math.prod(form.input_shape),)
+        self._last_uses = _last_uses(architecture.parents)
         self.flattens = not words.images
         shapes: list[Shape] = []
         for parents, layer in zip(architecture.parents, architecture.layers, strict=True):
@@ -71,9 +75,15 @@ class Network(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map (n, *input_shape) to logits (n, classes), or to predictions (n, 1) in a regression."""
         values: list[Tensor] = [x.flatten(1) if self.flattens else x]
-        for parents, layer in zip(self.parents[1:-1], self.layers[1:-1], strict=False):
+        for parents, layer, unused in zip(self.parents[1:-1], self.layers[1:-1], self._last_uses[1:-1], strict=True):
             incoming = [values[p] for p in parents]
-            values.append(layer(incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)))
+            joined = incoming[0] if len(incoming) == 1 else torch.cat(incoming, dim=1)
+            # An evaluation holds only the outputs that later layers need.
+            del incoming
+            for position in unused:
+                values[position] = _FREED
+            values.append(layer(joined))
+            del joined
         if len(self.parents[-1]) == 1:
             return values[self.parents[-1][0]]
         decisions = torch.stack([values[p] for p in self.parents[-1]])
@@ -81,6 +91,12 @@ class Network(nn.Module):
             return decisions.mean(dim=0)
         # Log of the mean of probabilities, computed in log space: no probability underflows.
         return torch.logsumexp(decisions.log_softmax(dim=2), dim=0) - math.log(len(decisions))
+
+
+def _last_uses(parents: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return for each layer the layers whose outputs it is the last to use."""
+    last = {parent: at for at, own in enumerate(parents) for parent in own}
+    return [[parent for parent, user in last.items() if user == at] for at in range(len(parents))]
 
 
 def _concatenated(shapes: list[Shape]) -> Shape:
