@@ -36,8 +36,8 @@ class ParameterGroup(ABC):
         self.parameters, self.decay = parameters, decay
 
     @abstractmethod
-    def step(self, gradients: list[Tensor], rate: float) -> None:
-        """Update the parameters and the state."""
+    def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
+        """Update the parameters and the state; the rate is a number, or () float32 on the parameters' device."""
 
     @abstractmethod
     def state(self) -> dict[str, list[Tensor]]:
@@ -61,7 +61,7 @@ class AdamW(ParameterGroup):
         self.squares = [torch.zeros_like(p) for p in parameters]
         self.steps = [torch.zeros((), dtype=torch.float32, device=p.device) for p in parameters]
 
-    def step(self, gradients: list[Tensor], rate: float) -> None:
+    def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
         """Decay, then divide the mean by the root of the mean square, both corrected for their start at zero."""
         torch._foreach_add_(self.steps, 1)
         torch._fused_adamw_(
@@ -100,7 +100,7 @@ class SGD(ParameterGroup):
         self.momentum = momentum
         self.momenta: list[Tensor] = []
 
-    def step(self, gradients: list[Tensor], rate: float) -> None:
+    def step(self, gradients: list[Tensor], rate: float | Tensor) -> None:
         """Take a step with the gradient and the momentum that follows it."""
         first = self.momentum > 0 and not self.momenta
         if first:
@@ -141,7 +141,7 @@ class Optimiser:
         )
         self.groups = [_group(members, decay, protocol) for members, decay in groups if members]
 
-    def step(self, rate: float) -> None:
+    def step(self, rate: float | Tensor) -> None:
         """Update all parameters, then clear their gradients.
 
         A parameter without a gradient is not connected to the loss at this step. Its gradient is zero, which keeps the

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
+from archive.trainer.fit import step_graphs
 from archive.trainer.fit.evaluate import training_loss
 from archive.trainer.fit.hyperparameters import Hyperparameters
 from archive.trainer.fit.optimiser import Optimiser
 from archive.trainer.fit.precision import autocast_context
+from archive.trainer.fit.step_graphs import StepGraphs
 from archive.trainer.nn.base import HasAuxiliaryHead, HasProgress, weighted_layers
 from archive.trainer.nn.dropout import InputDropout
 from archive.trainer.protocols.base import TrainingProtocol
@@ -33,6 +35,7 @@ class Steps:
 
     Attributes:
         dropout: Dropout of the layers' inputs, by the overrides.
+        graphs: Recorded steps, on a GPU without such dropout, for networks whose progress is in tensors; else None.
         done: Number of steps taken.
     """
 
@@ -58,23 +61,25 @@ class Steps:
             for parameter in layer.parameters()
             if parameter.ndim > 1 and bound < math.inf
         ]
-        self.autocast = autocast_context(precision, next(network.parameters()).device)
+        device = next(network.parameters()).device
+        self.autocast = autocast_context(precision, device)
+        # A graph would repeat the numbers of the dropout's generators.
+        recorded = device.type == "cuda" and not self.dropout and step_graphs.suit(network)
+        self.graphs = StepGraphs(self._step, self._clear, device) if recorded else None
         self.total = total
         self.done = 0
 
     def take(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Take one step; return the summed loss of its inputs before it, () on the device."""
+        progress = self.done / self.total
         if isinstance(self.network, HasProgress):
-            self.network.set_progress(self.done / self.total)
-        with self.autocast:
-            loss, total = self._losses(inputs, targets)
-        total.backward()  # type: ignore[no-untyped-call]
-        factor = factor_at(self.done / self.total, self.protocol)
-        for optimiser, rate in self.optimisers:
-            optimiser.step(rate * factor)
-        self._bound()
+            self.network.set_progress(progress)
+        factor = factor_at(progress, self.protocol)
+        rates = [rate * factor for _, rate in self.optimisers]
+        step = self._step if self.graphs is None else self.graphs.take
+        losses = step(inputs, targets, rates)
         self.done += 1
-        return loss.detach() * len(targets)
+        return losses
 
     def state(self) -> dict[str, Tensor]:
         """Return the optimisers' state by name; not copies."""
@@ -89,6 +94,19 @@ class Steps:
         self.done = done
         for at, (optimiser, _) in enumerate(self.optimisers):
             optimiser.resume(under(f"{at}.", state))
+
+    def _step(self, inputs: Tensor, targets: Tensor, rates: Sequence[float | Tensor]) -> Tensor:
+        with self.autocast:
+            loss, total = self._losses(inputs, targets)
+        total.backward()  # type: ignore[no-untyped-call]
+        for (optimiser, _), rate in zip(self.optimisers, rates, strict=True):
+            optimiser.step(rate)
+        self._bound()
+        return loss.detach() * len(targets)
+
+    def _clear(self) -> None:
+        for parameter in self.network.parameters():
+            parameter.grad = None
 
     def _losses(self, inputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Return the loss of the outputs, and the loss that is minimised: with that of an auxiliary head."""

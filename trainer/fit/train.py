@@ -172,4 +172,7 @@ def _result(training: Training, ended: str, precision: str) -> FitResult:
         "params": float(size.params),
         "flops": float(size.flops),
     }
-    return FitResult(metrics, best.weights, str(ended), {"precision": precision})
+    environment: dict[str, Any] = {"precision": precision}
+    if training.steps.graphs:
+        environment["cuda_graphs"] = len(training.steps.graphs)
+    return FitResult(metrics, best.weights, str(ended), environment)

@@ -94,7 +94,10 @@ class HasProgress(Protocol):
     """A module whose forward pass changes with the progress of its training."""
 
     def set_progress(self, share: float) -> None:
-        """Set the share of the training that is done, in [0, 1)."""
+        """Set the share of the training that is done, in [0, 1), in tensors of the module and in place.
+
+        A GPU replays recorded steps (`archive.trainer.fit.step_graphs`), which see tensors alone.
+        """
 
 
 @runtime_checkable

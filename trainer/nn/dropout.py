@@ -28,6 +28,10 @@ class InputDropout:
                 self._drops[str(at)] = drop = _Dropout(rate, seed + at)
                 layer.register_forward_pre_hook(drop)
 
+    def __len__(self) -> int:
+        """Return the number of layers with a rate above zero."""
+        return len(self._drops)
+
     def states(self) -> dict[str, Tensor]:
         """Return the states of the generators that were used, by the numbers of the layers from 1."""
         return {name: state for name, drop in self._drops.items() if (state := drop.state()) is not None}

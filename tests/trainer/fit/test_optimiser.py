@@ -98,3 +98,16 @@ def test_resumed_optimiser_takes_the_same_steps(rule, momentum, before):
         step(first, ours, k)
         step(second, theirs, k)
         assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+
+
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_rate_in_a_tensor_is_that_number(name):
+    ends = []
+    for rate in (0.25, torch.tensor(0.25)):
+        weights = nn.Parameter(torch.arange(6.0).reshape(2, 3))
+        optimiser = Optimiser([weights], protocol(name, 0.1))
+        for k in range(3):
+            (weights**2 * (k + 1)).sum().backward()
+            optimiser.step(rate)
+        ends.append(weights.detach())
+    assert torch.equal(*ends)

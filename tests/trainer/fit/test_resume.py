@@ -236,14 +236,3 @@ def test_training_without_a_checkpoint_file_can_be_cancelled():
     with pytest.raises(Cancelled) as left:
         leave(None, 20, TINY_MLP, DIABETES, PLAIN)
     assert (left.value.saved, left.value.epoch) == (False, 2)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
-def test_training_resumes_on_a_gpu(tmp_path):
-    path, protocol, dropout = tmp_path / "a.checkpoint", short("digits"), {"dropout": 0.1}
-    whole = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout)
-    with pytest.raises(Cancelled):
-        leave(path, 20, BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout)
-    resumed = train(BRANCHES, DIGITS, protocol, device="cuda", hyperparameters=dropout, checkpoint=path)
-    assert resumed.resumed == 1
-    assert resumed.curve["train_loss"] == pytest.approx(whole.curve["train_loss"], rel=0.02)
