@@ -42,7 +42,7 @@ from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.daemon.store_client import BATCH, StoreClient
 from archive.trainer.storage import weights_store
 from archive.trainer.tasks.tabular import TabularTask
-from archive.trainer.trial import failures, inheritance
+from archive.trainer.trial import failures, inheritance, spare
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
 from archive.trainer.trial.process import TrialProcess
 
@@ -123,6 +123,7 @@ class Trainer:
                     self._step()
             finally:
                 self._hand_back()
+                spare.discard()
                 self.paths.scratch.close()
                 self.client.depart()
         log.info("stopped worker=%s %s", self.worker, self.tally)

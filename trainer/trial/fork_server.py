@@ -43,7 +43,7 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
     # Waiting threads spin before they sleep, and take the time of other processes on the same core: on a busy machine
     # of two cores a trial took fifteen times as long. GNU's OpenMP reads this once.
     os.environ.setdefault("GOMP_SPINCOUNT", _SPINS)
-    content = _pickled(argument)
+    content = pickled(argument)
     ours, theirs = context.Pipe()
     process = context.Process(target=_enter, args=(target, content, theirs), daemon=True)
     try:
@@ -116,7 +116,12 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _pickled(argument: Any) -> bytes:
+def pickled(argument: Any) -> bytes:
+    """Return an argument as bytes.
+
+    Raises:
+        pickle.PicklingError: It cannot be pickled.
+    """
     buffer = io.BytesIO()
     _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump(argument)
     return buffer.getvalue()

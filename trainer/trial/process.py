@@ -6,8 +6,9 @@
     TrialProcess.interrupt() ───────────────────── pipe ───────────────> saves a checkpoint, then TrialInterrupted
 
 A crash, a signal or exhausted memory ends one trial and nothing else. The fork server imports torch once, so a trial
-starts in milliseconds; the daemon itself never loads it. A trial that ends without a terminal message was killed or
-crashed, and its exit status tells by what. A trial whose daemon is gone finds the pipe closed and ends at once.
+starts in milliseconds; the daemon itself never loads it. On a GPU, the next trial's process is connected already
+(`archive.trainer.trial.spare`). A trial that ends without a terminal message was killed or crashed, and its exit status
+tells by what. A trial whose daemon is gone finds the pipe closed and ends at once.
 Signals to the whole process group have no effect on trials: the daemon decides. With a trial end all processes that its
 recipe has started (`archive.trainer.trial.process_tree`). The daemon never waits for a trial, whatever that writes
 (`archive.trainer.trial.frames`) or leaves open.
@@ -26,7 +27,7 @@ from multiprocessing.connection import Connection
 import psutil
 
 from archive.errors import SettingsError
-from archive.trainer.trial import fork_server, log, process_tree
+from archive.trainer.trial import fork_server, log, process_tree, spare
 from archive.trainer.trial.frames import FrameReader, UnreadableFrameError
 from archive.trainer.trial.main import run
 from archive.trainer.trial.messages import EpochReport, Heartbeat, Message, TrialFailed
@@ -61,7 +62,7 @@ class TrialProcess:
             TrainingError: No process could be started.
         """
         self.spec = spec
-        self.connection, self._process = fork_server.start(run, spec)
+        self.connection, self._process = spare.take(spec) or fork_server.start(run, spec)
         os.set_blocking(self.connection.fileno(), False)
         self.last_seen = time.monotonic()
         self._over = self._interrupted = False
@@ -95,6 +96,8 @@ class TrialProcess:
                 message = replace(message, log_tail=log.tail(self.spec.log))
             arrived.append(message)
             self._over = not isinstance(message, EpochReport)
+            if not self._over:
+                spare.prepare_next(self.spec)
         return arrived
 
     def interrupt(self) -> None:
