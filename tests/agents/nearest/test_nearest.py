@@ -12,6 +12,7 @@ from archive.agents import similar
 from archive.agents.nearest.search import Nearest
 from archive.architecture import codec
 from archive.errors import UnknownNameError, UsageError
+from tests.support import torch_nets
 from tests.support.stores import cells, evaluate
 
 
@@ -60,6 +61,16 @@ def test_a_network_that_is_not_there_and_the_beginning_of_a_key(filled):
     assert len(filled.architectures.get_many([stranger.key])) == 0
     key = cells(1)[0].key
     assert similar(filled, key[:12], 3) == similar(filled, cells(1)[0], 3)
+
+
+@pytest.mark.every_server
+def test_imported_networks_have_neighbours(archive, home):
+    """Their layers have attributes, and their edges arguments, which the distance needs from the server."""
+    first, *others = torch_nets.classifiers()
+    archive.architectures.add([first, *others, *cells(3)])
+    near = similar(archive, first.key, 9)
+    assert shown(near) == by_hand(first, others)
+    assert (near.exact, near.among) == (True, len(others))
 
 
 def test_what_is_added_is_found(filled):
