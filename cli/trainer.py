@@ -15,8 +15,9 @@ from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
-from archive.cli.parameters import Count, Duration, Size, listed
+from archive.cli.parameters import Count, Duration, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
+from archive.cli.trial_limits import limit_options
 from archive.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -63,27 +64,7 @@ def trainer() -> None:
     default="60s",
     help="Time between two checkpoints of a running trial: the most training that a kill can lose.",
 )
-@click.option(
-    "--stall",
-    "stall_seconds",
-    type=Duration(open_minimum=True),
-    default="30min",
-    help="End a trial that has reported no progress for this long.",
-)
-@click.option(
-    "--trial-timeout",
-    "trial_seconds",
-    type=Duration(open_minimum=True),
-    show_default="none",
-    help="End a trial that takes longer than this; its proposal fails.",
-)
-@click.option(
-    "--scratch-limit",
-    "scratch_bytes",
-    type=Size(),
-    default="20GB",
-    help="End a trial whose temporary files take more than this; its proposal fails. A SIZE is 500MB, 20GB or 4GiB.",
-)
+@limit_options
 @click.option(
     "--scratch-folder",
     "scratch",

@@ -135,6 +135,16 @@ def fills_the_disk(trial: TrialContext) -> None:
             time.sleep(0.02)
 
 
+def hoards(trial: TrialContext) -> None:
+    """Take more and more memory, in a child process."""
+    pid = os.fork()
+    hoard: list[bytes] = []
+    while pid == 0 and len(hoard) < 100:
+        hoard.append(b"x" * (20 << 20))
+        time.sleep(0.05)
+    time.sleep(600)
+
+
 def works_in_processes(trial: TrialContext) -> dict[str, float]:
     """Start workers as the data loaders of torch do."""
     with multiprocessing.get_context("fork").Pool(2) as pool:

@@ -16,6 +16,7 @@ from archive.queue.updates import Completion, Failure, Report
 from archive.store.records import Claim, Result
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.scratch import ScratchFolder
+from archive.trainer.daemon.trial_memory import TrialMemory
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial.messages import Message, TrialFailed, TrialFinished, TrialInterrupted
 
@@ -128,6 +129,7 @@ class InFlight:
         renewed: Time of the last renewal of the lease, by `time.monotonic`.
         began: Time at which the work began here.
         scratch: Folder of its temporary files.
+        memory: Memory of its processes.
     """
 
     claim: Claim
@@ -137,6 +139,10 @@ class InFlight:
     renewed: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
     scratch: ScratchFolder | None = None
+    memory: TrialMemory = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.memory = TrialMemory(getattr(self.trial, "pid", None))
 
     @property
     def key(self) -> tuple[str, str]:
@@ -175,6 +181,9 @@ class InFlight:
         most = options.scratch_bytes
         if most is not None and self.scratch is not None and (used := self.scratch.measure()) > most:
             return f"the trial's temporary files took {used} bytes, more than its limit of {most} (--scratch-limit)"
+        most = options.memory_bytes
+        if most is not None and (used := self.memory.measure(most)) > most:
+            return f"the trial took {used} bytes of memory, more than its limit of {most} (--memory-limit)"
         return None
 
     def report(self, lease_seconds: float) -> Report:

@@ -25,6 +25,8 @@ class TrainerOptions:
         trial_seconds: Time after which a trial is killed, and its proposal fails; None for no limit.
         scratch_bytes: Space of temporary files after which a trial is killed, and its proposal fails; None for no
             limit.
+        memory_bytes: Memory of all processes of a trial, without that of GPUs, after which it is killed, and its
+            proposal fails; None for no limit.
         scratch: Folder of the temporary files of trials; None stands for the system's temporary folder.
         checkpoint_seconds: Time between two checkpoints of a trial: the most training that a kill loses.
         precision: Training precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
@@ -54,6 +56,7 @@ class TrainerOptions:
     stall_seconds: float = 1800.0
     trial_seconds: float | None = None
     scratch_bytes: int | None = SCRATCH_BYTES
+    memory_bytes: int | None = None
     scratch: str | os.PathLike[str] | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     precision: str = "auto"

@@ -128,6 +128,7 @@ class TrainerPaths:
             checkpoint_seconds=self._options.checkpoint_seconds,
             seconds=self._options.trial_seconds,
             scratch_bytes=self._options.scratch_bytes,
+            memory_bytes=self._options.memory_bytes,
             log=trial_log_path(self.home, claim.id),
             epochs=successive_halving.epochs_of(study, claim.proposal.rung),
             precision=self._options.precision,

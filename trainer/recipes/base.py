@@ -61,9 +61,11 @@ class Resources:
         threads: Number of CPU threads; None leaves it to OMP_NUM_THREADS.
         seconds: Time limit of the trial, after which it is killed; None for no limit.
         scratch_bytes: Limit of the files in the scratch folder; None for no limit.
+        memory_bytes: Limit of the memory of all processes of the trial, without that of GPUs; None for no limit.
     """
 
     devices: tuple[str, ...] = ("cpu",)
     threads: int | None = None
     seconds: float | None = None
     scratch_bytes: int | None = None
+    memory_bytes: int | None = None

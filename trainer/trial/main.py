@@ -83,6 +83,7 @@ def _separate(daemon: Connection) -> None:
     """Make this process and all that it will start independent of the terminal, and of other trials."""
     process_tree.lead_session()
     process_tree.adopt()
+    process_tree.offer_memory()
     # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides what becomes of its trials.
     # Functions, because a program that the recipe starts would inherit that the signals are ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -138,7 +139,7 @@ class _Attempt:
             direction=spec.direction,
             epochs=spec.epochs,
             precision=spec.precision,
-            resources=Resources((spec.device,), spec.threads, spec.seconds, spec.scratch_bytes),
+            resources=Resources((spec.device,), spec.threads, spec.seconds, spec.scratch_bytes, spec.memory_bytes),
             scratch=spec.scratch,
             initial=spec.initial,
             inherited=spec.inherited,

@@ -1,6 +1,7 @@
 """All processes of a trial: what a recipe starts ends with its trial, however it was started.
 
     trial ── lead_session, adopt ──> leader of a session of its own; orphans of its descendants become its children
+          ── offer_memory ─────────> where memory runs out, the kernel ends the largest trial rather than the daemon
     end_all ── stop, until nobody new appears ── kill ──> the trial, its descendants, the session, its late orphans
 
 A process may leave its parents by forking twice, and its session by `setsid`. On Linux, the kernel then gives it to the
@@ -45,6 +46,18 @@ def lead_session() -> None:
     """Make this process the leader of a session of its own."""
     with contextlib.suppress(OSError):  # It is one already.
         os.setsid()
+
+
+def offer_memory() -> None:
+    """Let the system end this process and all that it will start first where memory runs out, before any other."""
+    with contextlib.suppress(OSError):  # Not Linux.
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def members(trial: int) -> set[int]:
+    """Return the processes of a running trial: its own, the members of its session, and all their descendants."""
+    rows = list(_processes())
+    return _descendants(rows, _own(rows, trial, lives=True))
 
 
 def end_all(trial: int, lives: bool, server: int, living: Collection[int]) -> None:

@@ -51,6 +51,7 @@ class TrialSpec:
         seconds: Time limit, after which the trial is killed; None for no limit.
         scratch: Folder of temporary files, which is deleted after the trial; None creates one at first use.
         scratch_bytes: Limit of the files in it; None for no limit.
+        memory_bytes: Limit of the memory of all its processes; None for no limit.
         log: File of the trial's output (`archive.trainer.trial.log`); None leaves the output where the daemon's goes.
         precision: `auto`, `float32`, `bf16` or `tf32` (`archive.trainer.fit.precision`).
         latency: How the network's latency is measured after the training.
@@ -78,6 +79,7 @@ class TrialSpec:
     seconds: float | None = None
     scratch: Path | None = None
     scratch_bytes: int | None = None
+    memory_bytes: int | None = None
     log: Path | None = None
     precision: str = "auto"
     latency: LatencyOptions = field(default_factory=LatencyOptions)

@@ -236,6 +236,7 @@ def test_a_recipe_that_may_not_run_here_is_left_to_others(archive, trainer, tmp_
     [
         ("hangs_in_native_code", {"trial_seconds": 8.0}, "the trial took longer than its limit of 8 s"),
         ("fills_the_disk", {"scratch_bytes": 5 << 20}, "the trial's temporary files took"),
+        ("hoards", {"memory_bytes": 500 << 20}, "the trial took "),
     ],
 )
 def test_a_trial_beyond_its_limits_fails_alone(archive, trainer, tmp_path, target, limits, reason):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -71,6 +72,9 @@ def test_a_recipe_that_hangs_never_blocks_the_daemon_and_can_be_killed(start, re
     process = psutil.Process(trial.pid)
     wait_until(lambda: "attempt began" in trial.spec.log.read_text() if trial.spec.log.exists() else False)
     time.sleep(0.3)
+    if sys.platform == "linux":
+        # Where memory runs out, the kernel ends the trial rather than the daemon or the database.
+        assert Path(f"/proc/{trial.pid}/oom_score_adj").read_text() == "1000\n"
     began = time.process_time()
     for _ in range(20):
         assert not any(isinstance(message, TrialFailed) for message in trial.messages())
