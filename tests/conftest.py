@@ -86,6 +86,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let the collector see everything again: libraries report objects that outlive them."""
+    gc.unfreeze()
+
+
 def _sort_by_length(items: list[pytest.Item]) -> None:
     """Put the longest scopes first: one that begins late keeps a single worker busy after the others have ended."""
     seconds: Counter[str] = Counter()
