@@ -84,6 +84,12 @@ class Architecture:
         """Name the space, the size and the beginning of the key."""
         return f"<Architecture {self.space} {len(self.layers)} layers {len(self.edges)} edges {self.key[:8]}>"
 
+    def _repr_svg_(self) -> str:
+        """Return the picture that notebooks show."""
+        from archive.architecture.diagram import svg
+
+        return svg(self)
+
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle the constructor's arguments, without cached properties."""
         return (Architecture, (self.space, self.layers, self.connections))

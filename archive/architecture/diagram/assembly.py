@@ -1,0 +1,166 @@
+"""Diagrams of architectures: which boxes, junctions, frames and panels a network has.
+
+- Cells of a genotype are panels side by side. Their nodes, sums of two operations, are circles with the node's number,
+  as in the published pictures; the circles, and the output of each cell, are no layers.
+- In spaces without arguments, layers that are fed by the same several layers are fed through one junction.
+- Repeated parts are drawn once, in a frame with their number (`archive.architecture.diagram.folding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from archive.architecture.diagram.folding import folded, with_blocks
+from archive.architecture.diagram.labels import channels, node
+from archive.architecture.graph import Architecture
+from archive.architecture.layer import Edge
+from archive.architecture.operations import vocabulary
+from archive.drawing.diagram import Diagram, DiagramNode, Frame, Link, Panel
+
+_NO_NOTES: Mapping[int, str] = {}
+
+
+def diagram(
+    architecture: Architecture, *, fold: bool = True, notes: Mapping[int, str] = _NO_NOTES, heading: Sequence[str] = ()
+) -> Diagram:
+    """Return an architecture as a diagram, the same for all of its relabellings.
+
+    Layers are numbered in canonical order, which is that of stored networks.
+
+    Args:
+        architecture: The network.
+        fold: Whether repeated parts are drawn once.
+        notes: Second line of a layer's box, by the position of the layer in `architecture`: image sizes, parameters.
+        heading: Lines of text above the picture.
+    """
+    notes = {at: notes[u] for at, u in enumerate(architecture.canonical_order) if u in notes}
+    architecture = architecture.canonical
+    if len(vocabulary(architecture.space).parts) > 1:
+        drawn = _cells(architecture, notes)
+    else:
+        drawn = _one_graph(architecture, fold, notes)
+    return Diagram(
+        tuple(drawn.nodes),
+        tuple(drawn.links),
+        tuple(drawn.frames),
+        tuple(drawn.panels),
+        title=_title(architecture),
+        heading=tuple(heading),
+    )
+
+
+@dataclass
+class _Parts:
+    nodes: list[DiagramNode] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    frames: list[Frame] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+
+
+def _title(architecture: Architecture) -> str:
+    return f"{architecture.space} network of {len(architecture.layers)} layers, {architecture.key[:8]}"
+
+
+def _one_graph(architecture: Architecture, fold: bool, notes: Mapping[int, str]) -> _Parts:
+    words = vocabulary(architecture.space)
+    # Parts of a cell with dead ends are not defined, and a cell has few layers.
+    graph = folded(architecture) if fold and not words.dead_ends else with_blocks(architecture)
+    width = channels(architecture)
+    feeds = _with_junctions(graph.edges, not words.arguments)
+    items = _in_order(graph.layers, feeds)
+    drawn = _Parts()
+    at: dict[int | tuple[int, ...], int] = {}
+    for item in items:
+        at[item] = len(drawn.nodes)
+        if isinstance(item, tuple):
+            drawn.nodes.append(DiagramNode("", "join", junction=True))
+        else:
+            drawn.nodes.append(node(architecture, item, width[item], notes.get(item, "")))
+    drawn.links = [Link(at[tail], at[head]) for tail, head in feeds]
+    for times, inside in graph.repeats:
+        members = {at[item] for item in items if _inside(item, inside)}
+        drawn.frames.append(Frame(f"× {times}", frozenset(members)))
+    return drawn
+
+
+Item = int | tuple[int, ...]
+"""A layer, or a junction: the layers that feed it."""
+
+
+def _inside(item: Item, layers: frozenset[int]) -> bool:
+    return set(item) <= layers if isinstance(item, tuple) else item in layers
+
+
+def _with_junctions(edges: Sequence[Edge], joins: bool) -> list[tuple[Item, Item]]:
+    """Return edges between layers and junctions; several layers with the same several parents share a junction."""
+    parents: dict[int, list[int]] = {}
+    for tail, head in edges:
+        parents.setdefault(head, []).append(tail)
+    of: dict[int, tuple[int, ...]] = {head: tuple(sorted(tails)) for head, tails in parents.items()}
+    shared = [feeders for feeders in of.values() if len(feeders) > 1]
+    junctions = {feeders for feeders in shared if joins and shared.count(feeders) > 1}
+    feeds: list[tuple[Item, Item]] = []
+    for feeders in sorted(junctions):
+        feeds += [(tail, feeders) for tail in feeders]
+    for head in sorted(of):
+        tails = of[head]
+        feeds += [(tails, head)] if tails in junctions else [(tail, head) for tail in tails]
+    return feeds
+
+
+def _in_order(layers: Sequence[int], feeds: Sequence[tuple[Item, Item]]) -> list[Item]:
+    """Return layers and junctions in topological order: a junction behind the last layer that feeds it."""
+    behind: dict[int, list[Item]] = {}
+    for junction in dict.fromkeys(head for _, head in feeds if isinstance(head, tuple)):
+        behind.setdefault(max(junction), []).append(junction)
+    return [item for u in layers for item in (u, *behind.get(u, ()))]
+
+
+def _cells(architecture: Architecture, notes: Mapping[int, str]) -> _Parts:
+    words = vocabulary(architecture.space)
+    drawn = _Parts()
+    for part in words.parts:
+        own = [u for u, layer in enumerate(architecture.layers) if words[layer.op].part == part]
+        if own:
+            first = len(drawn.nodes)
+            _cell(architecture, part, own, notes, drawn)
+            drawn.panels.append(Panel(f"{part} cell", frozenset(range(first, len(drawn.nodes)))))
+    return drawn
+
+
+def _cell(architecture: Architecture, part: str, own: list[int], notes: Mapping[int, str], drawn: _Parts) -> None:
+    """Add a cell: entries and operations as boxes, sums as circles, the output of the cell."""
+    words = vocabulary(architecture.space)
+    groups = {u: words[architecture.layers[u].op].group for u in own}
+    labels = list(words.operations)
+    entries = sorted((u for u in own if groups[u] == "entry"), key=lambda u: labels.index(architecture.layers[u].op))
+    own = [*entries, *(u for u in own if groups[u] != "entry")]
+    sums = {architecture.parents[u]: u for u in own if groups[u] == "exit"}
+    for u in own:
+        feeders = architecture.parents[u]
+        if groups[u] == "cell" and len(feeders) > 1:
+            sums.setdefault(feeders, -1)
+    at: dict[int, int] = {}
+    places: dict[tuple[int, ...], int] = {}
+    number = 0
+    for u in own:
+        if groups[u] != "exit":
+            at[u] = len(drawn.nodes)
+            feeders = architecture.parents[u]
+            tails = [places[feeders]] if feeders in places else [at[p] for p in feeders if p in at]
+            drawn.links += [Link(tail, at[u]) for tail in tails]
+            drawn.nodes.append(node(architecture, u, None, notes.get(u, "")))
+        for feeders, layer in sums.items():
+            if feeders not in places and all(p in at for p in feeders):
+                places[feeders] = len(drawn.nodes)
+                drawn.links += [Link(at[p], len(drawn.nodes)) for p in feeders]
+                tip = f"node {number}: the sum of its operations"
+                drawn.nodes.append(
+                    DiagramNode(str(number), "join", tip=tip, layer=layer if layer >= 0 else None, junction=True)
+                )
+                number += 1
+    concatenated = [places[feeders] for feeders, layer in sums.items() if layer >= 0 and feeders in places]
+    if concatenated:
+        drawn.links += [Link(tail, len(drawn.nodes)) for tail in sorted(concatenated)]
+        drawn.nodes.append(DiagramNode("c_k", "ends", tip=f"output of the {part} cell: its nodes, concatenated"))

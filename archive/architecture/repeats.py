@@ -1,0 +1,178 @@
+"""Repeated parts of a network: equal parts in a row.
+
+| symbol   | meaning                                                                                        |
+|----------|------------------------------------------------------------------------------------------------|
+| cut      | layer that every path from input to output passes                                              |
+| part     | layers behind one cut, up to and including the next, with the sources that feed these alone    |
+| p, k     | period and number of a repeat: k times the same p parts in a row                               |
+
+Parts are equal if they are isomorphic. The repeat that saves most layers is taken first, then those before, behind and
+within it. A part with a source that another part uses as well (a shared weight) equals no other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from archive.architecture import canonical
+from archive.architecture.layer import Layer
+from archive.architecture.operations import INPUT, OUTPUT
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture, Connection
+
+# A block has two layers more than its parts.
+_ENDS = 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a network.
+
+    Attributes:
+        key: Equal for isomorphic parts.
+        begin: The cut before it.
+        end: The cut at its end, the last of its layers.
+        layers: Its layers, ascending.
+    """
+
+    key: str
+    begin: int
+    end: int
+    layers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A repeat.
+
+    Attributes:
+        times: Number of copies.
+        begin: The cut before it.
+        end: The cut at its end.
+        items: Parts and repeats that its first copy consists of.
+        copies: Layers of the other copies.
+    """
+
+    times: int
+    begin: int
+    end: int
+    items: tuple[Part | Repeat, ...]
+    copies: tuple[int, ...]
+
+    @property
+    def first_end(self) -> int:
+        """The cut at the end of the first copy."""
+        return self.items[-1].end
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The layers of the first copy."""
+        layers: list[int] = []
+        for item in self.items:
+            layers += item.layers if isinstance(item, Part) else (*item.first, *item.copies)
+        return tuple(layers)
+
+    @property
+    def inside(self) -> tuple[Repeat, ...]:
+        """The repeats within the first copy."""
+        return tuple(item for item in self.items if isinstance(item, Repeat))
+
+
+def repeated(architecture: Architecture) -> list[Repeat]:
+    """Return the repeats of a network from input to output, those within others as their items.
+
+    Args:
+        architecture: A network each layer of which leads to the output.
+    """
+    return [item for item in folded_parts(parts(architecture)[0]) if isinstance(item, Repeat)]
+
+
+def parts(architecture: Architecture) -> tuple[list[Part], list[int]]:
+    """Return the parts in order, and the sources that several of them use."""
+    n = len(architecture.layers)
+    used = [_values(architecture, u) for u in range(n)]
+    main = [True] + [False] * (n - 1)
+    for u in range(1, n):
+        main[u] = any(main[p] for p in used[u])
+    cuts, reach = [], 0
+    for u in filter(main.__getitem__, range(n)):
+        if reach <= u:
+            cuts.append(u)
+        # Order edges of the input lead to sources, which are not on the way.
+        reach = max([reach, *(head for head in architecture.children[u] if main[head])])
+    place: list[set[int]] = [set() for _ in range(n)]
+    at = len(cuts) - 2
+    for u in reversed(range(1, n)):
+        if main[u]:
+            at -= u <= cuts[at]
+            place[u] = {at}
+        else:
+            place[u] = set().union(*(place[child] for child in architecture.children[u]))
+    inside: list[list[int]] = [[] for _ in cuts[1:]]
+    alone = [True] * len(inside)
+    free = []
+    for u in range(1, n):
+        if len(place[u]) == 1:
+            inside[min(place[u])].append(u)
+        else:
+            free.append(u)
+            for shared in place[u]:
+                alone[shared] = False
+    if alone:
+        # The part of the output, which is no layer to repeat.
+        alone[-1] = False
+    return [
+        Part(_key(architecture, begin, layers, end) if by_itself else str(end), begin, end, tuple(layers))
+        for (begin, end), layers, by_itself in zip(pairwise(cuts), inside, alone, strict=True)
+    ], free
+
+
+def folded_parts(chain: Sequence[Part]) -> list[Part | Repeat]:
+    """Return parts with repeats in the place of repeated ones, the one that saves most layers chosen first."""
+    best = max(_repeats(chain), default=(0, 0, 0, 0))
+    saved, period, first, times = best[0], -best[1], -best[2], best[3]
+    if saved <= 0:
+        return list(chain)
+    behind = first + period * times
+    inside = folded_parts(chain[first : first + period])
+    copies = tuple(u for part in chain[first + period : behind] for u in part.layers)
+    whole = Repeat(times, chain[first].begin, chain[behind - 1].end, tuple(inside), copies)
+    return [*folded_parts(chain[:first]), whole, *folded_parts(chain[behind:])]
+
+
+def _values(architecture: Architecture, u: int) -> list[int]:
+    """Return the layers whose outputs a layer uses."""
+    if not architecture.arguments:
+        return list(architecture.parents[u])
+    return [p for p in architecture.parents[u] if architecture.argument_of[p, u]]
+
+
+def _key(architecture: Architecture, begin: int, inside: Sequence[int], end: int) -> str:
+    position = {begin: 0, 0: 0} | {u: at for at, u in enumerate(inside, 1)}
+    edges: list[Connection] = [
+        (position[tail], position[head], *architecture.argument_of.get((tail, head), ()))
+        for head in inside
+        for tail in architecture.parents[head]
+    ]
+    layers = [Layer(INPUT), *(architecture.layers[u] for u in inside), Layer(OUTPUT)]
+    final = (position[end], len(inside) + 1)
+    return canonical.key(architecture.space, layers, [*edges, (*final, 0) if architecture.arguments else final])
+
+
+def _repeats(chain: Sequence[Part]) -> list[tuple[int, int, int, int]]:
+    """Return all repeats as (layers saved, -period, -first part, times): the best is the largest."""
+    found = []
+    keys = [part.key for part in chain]
+    for period in range(1, len(chain) // 2 + 1):
+        equal = 0
+        for first in reversed(range(len(chain) - period)):
+            equal = equal + 1 if keys[first] == keys[first + period] else 0
+            times = equal // period + 1
+            if times > 1:
+                size = sum(len(part.layers) for part in chain[first : first + period])
+                found.append(((times - 1) * size - _ENDS, -period, -first, times))
+    return found

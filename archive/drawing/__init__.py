@@ -1,0 +1,25 @@
+"""Pictures of labelled graphs: layered layout, SVG, PNG and text. Knows no architectures.
+
+`Diagram` is what is drawn: boxes with a kind and a width, links, frames around repeated parts, panels side by side.
+`archive.architecture.diagram` makes one of an architecture. Equal diagrams give equal bytes. Imports errors only.
+"""
+
+from archive.drawing.diagram import Diagram, DiagramNode, Flow, Frame, Link, Panel, Theme
+from archive.drawing.raster import png
+from archive.drawing.svg import stylesheet, svg
+from archive.drawing.text import TextLine, text
+
+__all__ = [
+    "Diagram",
+    "DiagramNode",
+    "Flow",
+    "Frame",
+    "Link",
+    "Panel",
+    "TextLine",
+    "Theme",
+    "png",
+    "stylesheet",
+    "svg",
+    "text",
+]

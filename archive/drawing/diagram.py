@@ -1,0 +1,138 @@
+"""Diagrams: what is drawn, without positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Theme = Literal["auto", "light", "dark", "page"]
+"""Colours of a picture: those that the reader's system prefers, light, dark, or those of the page around it."""
+
+Status = Literal["", "matched", "changed", "inserted", "removed"]
+"""What a comparison found about a node or a link; empty outside of comparisons."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiagramNode:
+    """A box, or a junction where lines meet.
+
+    Attributes:
+        label: First words on the box.
+        kind: Kind of operation (`archive.drawing.palette.KINDS`), which decides the colour.
+        detail: Words after the label, in a lighter colour.
+        note: Second line, empty for none.
+        tip: Text that a browser shows under the pointer.
+        channels: Number that decides the width of the box; None for the width of its words.
+        status: Result of a comparison.
+        layer: Number that the box carries as `data-layer`; None for none.
+        junction: Whether it is a small circle, whose label is one sign or empty.
+    """
+
+    label: str
+    kind: str = "other"
+    detail: str = ""
+    note: str = ""
+    tip: str = ""
+    channels: int | None = None
+    status: Status = ""
+    layer: int | None = None
+    junction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A directed line between two nodes.
+
+    Attributes:
+        tail: Position of the node that it begins at.
+        head: Position of the node that it ends at.
+        status: Result of a comparison.
+    """
+
+    tail: int
+    head: int
+    status: Status = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A border with a label around some nodes, such as a part that is repeated.
+
+    Attributes:
+        label: Text at its upper edge.
+        nodes: Positions of the nodes inside, those of frames within it included.
+    """
+
+    label: str
+    nodes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of the diagram with a layout of its own, beside the other panels.
+
+    Attributes:
+        title: Text above it.
+        nodes: Positions of its nodes.
+    """
+
+    title: str
+    nodes: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A line from a node of one panel to a node of another.
+
+    Attributes:
+        tail: Position of the node that it begins at.
+        head: Position of the node that it ends at.
+        share: Its strength in [0, 1].
+        status: Result of a comparison.
+        tip: Text that a browser shows under the pointer.
+    """
+
+    tail: int
+    head: int
+    share: float = 1.0
+    status: Status = ""
+    tip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagram:
+    """A directed acyclic graph to draw.
+
+    Attributes:
+        nodes: Nodes in topological order, the first one on top.
+        links: Lines between nodes; with panels, between nodes of one panel.
+        frames: Borders, an outer one before those within it.
+        panels: Parts side by side; empty, or all nodes are in one of them each.
+        flows: Lines between panels.
+        title: Description for readers who do not see the picture.
+        heading: Lines of text above the picture.
+        legend: Whether the statuses are explained below the picture.
+    """
+
+    nodes: tuple[DiagramNode, ...]
+    links: tuple[Link, ...]
+    frames: tuple[Frame, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    flows: tuple[Flow, ...] = ()
+    title: str = ""
+    heading: tuple[str, ...] = ()
+    legend: bool = False
+
+    def parts(self) -> Iterator[tuple[Panel, Diagram, tuple[int, ...]]]:
+        """Yield each panel, its nodes as a diagram, and their positions; one untitled panel where there are none."""
+        for panel in self.panels or (Panel("", frozenset(range(len(self.nodes)))),):
+            chosen = tuple(sorted(panel.nodes))
+            at = {old: new for new, old in enumerate(chosen)}
+            links = [Link(at[k.tail], at[k.head], k.status) for k in self.links if k.tail in at and k.head in at]
+            frames = [
+                Frame(frame.label, frozenset(at[u] for u in frame.nodes if u in at))
+                for frame in self.frames
+                if not frame.nodes.isdisjoint(at)
+            ]
+            yield panel, Diagram(tuple(self.nodes[u] for u in chosen), tuple(links), tuple(frames)), chosen

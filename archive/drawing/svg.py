@@ -1,0 +1,200 @@
+"""SVG of a diagram: one text, the same for the same diagram, that needs nothing from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from archive.drawing.diagram import Diagram, DiagramNode, Flow, Theme
+from archive.drawing.layout import MARGIN, Box, Placed, Route, Station, placed
+from archive.drawing.measures import DETAIL, LABEL, box_size, shortened, text_width
+from archive.drawing.palette import KINDS, SIGNS, STATUSES, css
+
+HEADING_LINE = 18
+_ARROW = 4
+_LEGEND = 30
+
+# Characters that XML does not have; marks that change the direction of writing would change what a name looks like.
+_FOREIGN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
+
+
+def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
+    """Return a diagram as SVG.
+
+    Names in the diagram may come from anywhere: they are escaped, and shortened where they are long.
+
+    Args:
+        diagram: What is drawn.
+        theme: `auto` follows the reader's system, and an attribute `data-theme` of an element around the picture.
+            `light` and `dark` are fixed. `page` is `auto` without its style sheet, for pages that have `stylesheet()`.
+    """
+    at = placed(diagram)
+    heading = [shortened(line, 120) for line in diagram.heading]
+    legend = _legend(diagram) if diagram.legend else []
+    words = max([text_width(line, DETAIL) for line in heading], default=0.0)
+    width = max(at.width, words, _legend_width(legend)) + 2 * MARGIN
+    down = MARGIN + HEADING_LINE * len(heading) + (6 if heading else 0)
+    right = (width - at.width) / 2
+    height = down + at.height + MARGIN + (_LEGEND if legend else 0)
+    body = [
+        f'<rect class="aa-ground" width="{_n(width)}" height="{_n(height)}" rx="6"/>',
+        *_heading(heading),
+        f'<g transform="translate({_n(right)} {_n(down)})">',
+        *_panels(at),
+        *_frames(at),
+        *(_edge(route) for route in at.routes),
+        *(_node(node, box) for node, box in zip(diagram.nodes, at.boxes, strict=True)),
+        *_flows(diagram.flows, at),
+        "</g>",
+        *_legend_row(legend, MARGIN, down + at.height + 14),
+    ]
+    title = escaped(diagram.title or "diagram")
+    size = f'width="{_n(width)}" height="{_n(height)}" viewBox="0 0 {_n(width)} {_n(height)}"'
+    style = "" if theme == "page" else f"<style>{css(theme, _names(diagram))}</style>"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="aa aa-{theme}" {size} role="img" aria-label="{title}">'
+        f"<title>{title}</title>{style}{''.join(body)}</svg>"
+    )
+
+
+def stylesheet() -> str:
+    """Return the style sheet of pictures of the theme `page`, for a page that shows some."""
+    return css("auto")
+
+
+def escaped(text: str) -> str:
+    """Return a text for XML, in contents and in attributes; characters that XML does not have are replaced."""
+    plain = _FOREIGN.sub("\ufffd", text)
+    return "".join(_ENTITIES.get(letter, letter) for letter in plain)
+
+
+def _heading(lines: Iterable[str]) -> Iterator[str]:
+    for number, words in enumerate(lines):
+        style = ' class="aa-faint"' if number else ' font-weight="bold"'
+        down = _n(MARGIN + 11 + HEADING_LINE * number)
+        yield f'<text{style} x="{MARGIN}" y="{down}" font-size="{DETAIL}">{escaped(words)}</text>'
+
+
+def _names(diagram: Diagram) -> set[str]:
+    return {*(_class_of(node) for node in diagram.nodes), *(link.status for link in diagram.links)} & {
+        *KINDS,
+        *STATUSES,
+    } | {flow.status or "matched" for flow in diagram.flows}
+
+
+def _class_of(node: DiagramNode) -> str:
+    return node.status or (node.kind if node.kind in KINDS else "other")
+
+
+def _panels(at: Placed) -> Iterator[str]:
+    for panel, box in at.panels:
+        yield f'<rect class="aa-panel" {_place(box)} rx="8"/>'
+        yield (
+            f'<text x="{_n(box.left + box.width / 2)}" y="{_n(box.top + 20)}" font-size="{LABEL}" '
+            f'text-anchor="middle" font-weight="bold">{escaped(shortened(panel.title, 80))}</text>'
+        )
+
+
+def _frames(at: Placed) -> Iterator[str]:
+    for frame, box in at.frames:
+        yield f'<rect class="aa-frame" {_place(box)} rx="8"/>'
+        yield (
+            f'<text class="aa-faint" x="{_n(box.left + 8)}" y="{_n(box.top + 15)}" font-size="{LABEL}" '
+            f'font-weight="bold">{escaped(shortened(frame.label, 40))}</text>'
+        )
+
+
+def _edge(route: Route) -> str:
+    status = f" aa-{route.link.status}" if route.link.status else ""
+    x, _, y = route.stations[-1]
+    # The tip of the arrow touches the box.
+    head = f"M{_n(x - _ARROW)} {_n(y - _ARROW - 1)}L{_n(x)} {_n(y)}L{_n(x + _ARROW)} {_n(y - _ARROW - 1)}"
+    return f'<path class="aa-edge{status}" d="{_curve(route.stations)}{head}"/>'
+
+
+def _curve(stations: Iterable[Station]) -> str:
+    """Return the path of a line: one vertical stroke where it does not move aside."""
+    parts: list[str] = []
+    x = y = drawn = 0.0
+    for at, (place, top, bottom) in enumerate(stations):
+        if not at:
+            parts.append(f"M{_n(place)} {_n(top)}")
+            drawn = top
+        elif abs(place - x) >= 0.05:
+            if y > drawn:
+                parts.append(f"V{_n(y)}")
+            middle = (y + top) / 2
+            parts.append(f"C{_n(x)} {_n(middle)} {_n(place)} {_n(middle)} {_n(place)} {_n(top)}")
+            drawn = top
+        x, y = place, bottom
+    if y > drawn:
+        parts.append(f"V{_n(y)}")
+    return "".join(parts)
+
+
+def _node(node: DiagramNode, box: Box) -> str:
+    layer = "" if node.layer is None else f' data-layer="{node.layer}"'
+    tip = f"<title>{escaped(node.tip)}</title>" if node.tip else ""
+    middle = box.left + box.width / 2
+    start = f'<g class="aa-node aa-{_class_of(node)}"{layer}>{tip}'
+    if node.junction:
+        centre = box.top + box.height / 2
+        circle = f'<circle class="aa-box" cx="{_n(middle)}" cy="{_n(centre)}" r="{_n(box.width / 2)}"/>'
+        sign = _text(node.label[:2], middle, centre + 4, LABEL) if node.label else ""
+        return f"{start}{circle}{sign}</g>"
+    detail = f'<tspan class="aa-faint" font-size="{DETAIL}" dx="5">{escaped(shortened(node.detail))}</tspan>'
+    words = escaped(shortened(node.label)) + (detail if node.detail else "")
+    parts = [f'<rect class="aa-box" {_place(box)} rx="5"/>', _text(words, middle, box.top + 16, LABEL, raw=True)]
+    if node.note:
+        parts.append(_text(shortened(node.note), middle, box.top + 31, DETAIL, "aa-faint"))
+    if node.status and node.status != "matched":
+        parts.append(_text(SIGNS[node.status], box.left + 9, box.top + 16, LABEL + 1, "aa-sign"))
+    return start + "".join(parts) + "</g>"
+
+
+def _text(words: str, x: float, y: float, size: int, style: str = "", *, raw: bool = False) -> str:
+    named = f' class="{style}"' if style else ""
+    shown = words if raw else escaped(words)
+    return f'<text{named} x="{_n(x)}" y="{_n(y)}" font-size="{size}" text-anchor="middle">{shown}</text>'
+
+
+def _flows(flows: Iterable[Flow], at: Placed) -> Iterator[str]:
+    for flow in flows:
+        tail, head = at.boxes[flow.tail], at.boxes[flow.head]
+        left, right = (tail, head) if tail.left <= head.left else (head, tail)
+        x, y, to_x, to_y = left.right, left.top + left.height / 2, right.left, right.top + right.height / 2
+        middle = (x + to_x) / 2
+        tip = f"<title>{escaped(flow.tip)}</title>" if flow.tip else ""
+        yield (
+            f'<path class="aa-flow aa-{flow.status or "matched"}" stroke-width="{_n(1 + 5 * flow.share)}" '
+            f'd="M{_n(x)} {_n(y)}C{_n(middle)} {_n(y)} {_n(middle)} {_n(to_y)} {_n(to_x)} {_n(to_y)}">{tip}</path>'
+        )
+
+
+def _legend(diagram: Diagram) -> list[DiagramNode]:
+    found = {node.status for node in diagram.nodes} - {""}
+    return [DiagramNode(status, status=status) for status in SIGNS if status in found]
+
+
+def _legend_width(nodes: list[DiagramNode]) -> float:
+    return sum(box_size(node)[0] + 10 for node in nodes)
+
+
+def _legend_row(nodes: list[DiagramNode], left: float, top: float) -> Iterator[str]:
+    for node in nodes:
+        width, height = box_size(node)
+        yield _node(node, Box(left, top, width, height))
+        left += width + 10
+
+
+def _place(box: Box) -> str:
+    return f'x="{_n(box.left)}" y="{_n(box.top)}" width="{_n(box.width)}" height="{_n(box.height)}"'
+
+
+def _n(value: float) -> str:
+    """Return a number with at most one decimal."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text

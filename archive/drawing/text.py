@@ -1,0 +1,175 @@
+"""Diagrams as text: a line for each node, and rails that show what feeds what, as in the log of a version control.
+
+    ●      ip
+    ●─╮    conv3 64        a fork: the output is used here and further below
+    ●─┼─╮  conv3 64
+    ●─╯ │  add             a join
+
+A rail carries the output of one node, until the last node that it feeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from archive.drawing.diagram import Diagram, Frame, Status
+from archive.drawing.measures import shortened
+from archive.drawing.palette import SIGNS
+
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_LINES = {
+    0: " ",
+    _UP: "│",
+    _DOWN: "│",
+    _UP | _DOWN: "│",
+    _LEFT: "─",
+    _RIGHT: "─",
+    _LEFT | _RIGHT: "─",
+    _UP | _LEFT: "╯",
+    _UP | _RIGHT: "╰",
+    _DOWN | _LEFT: "╮",
+    _DOWN | _RIGHT: "╭",
+    _UP | _DOWN | _LEFT: "┤",
+    _UP | _DOWN | _RIGHT: "├",
+    _UP | _LEFT | _RIGHT: "┴",
+    _DOWN | _LEFT | _RIGHT: "┬",
+    _UP | _DOWN | _LEFT | _RIGHT: "┼",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A line of a diagram as text.
+
+    Attributes:
+        rails: Lines between nodes, and the mark of the node.
+        words: Label of the node, or of a panel or a frame.
+        detail: Words after the label.
+        kind: Kind of the node's operation; empty for another line than a node's.
+        status: Result of a comparison.
+    """
+
+    rails: str
+    words: str
+    detail: str = ""
+    kind: str = ""
+    status: Status = ""
+
+    def __str__(self) -> str:
+        """Return the line without trailing spaces."""
+        return " ".join(part for part in (self.rails, self.words, self.detail) if part).rstrip()
+
+
+def text(diagram: Diagram) -> list[TextLine]:
+    """Return a diagram as lines of text, panels one after another."""
+    lines = [TextLine("", line) for line in diagram.heading]
+    for panel, part, _ in diagram.parts():
+        if panel.title:
+            lines += [*([TextLine("", "")] if lines else []), TextLine("", panel.title)]
+        lines += _lines(part)
+    return lines
+
+
+def _lines(diagram: Diagram) -> list[TextLine]:
+    rows = list(_Rails(diagram).rows())
+    width = max((len(row) for row in rows), default=0)
+    signs = any(node.status for node in diagram.nodes)
+    lines = []
+    for u, (node, row) in enumerate(zip(diagram.nodes, rows, strict=True)):
+        inside = [frame for frame in diagram.frames if u in frame.nodes]
+        for depth, frame in enumerate(inside):
+            if u == min(frame.nodes):
+                lines.append(TextLine(_through(row, width), f"{'│ ' * depth}┌ {shortened(frame.label)}"))
+        sign = f"{SIGNS[node.status] if node.status else ' '} " if signs else ""
+        words = f"{sign}{'│ ' * len(inside)}{shortened(node.label)}"
+        detail = "  ".join(part for part in (shortened(node.detail), shortened(node.note)) if part)
+        lines.append(TextLine(row.ljust(width), words, detail, node.kind, node.status))
+        lines += _ends(u, row, width, inside)
+    return lines
+
+
+def _ends(u: int, row: str, width: int, inside: Sequence[Frame]) -> Iterator[TextLine]:
+    for depth in reversed(range(len(inside))):
+        if u == max(inside[depth].nodes):
+            yield TextLine(_below(row, width), f"{'│ ' * depth}└")
+
+
+def _through(row: str, width: int) -> str:
+    """Return the rails above a row."""
+    return "".join("│" if letter in "│┼┤├┴╯╰●○" else " " for letter in row).ljust(width)
+
+
+def _below(row: str, width: int) -> str:
+    """Return the rails below a row."""
+    return "".join("│" if letter in "│┼┤├┬╮╭●○" else " " for letter in row).ljust(width)
+
+
+@dataclass
+class _Rail:
+    """The output of a node on its way down: the nodes that still use it."""
+
+    tail: int
+    heads: set[int]
+
+
+class _Rails:
+    """Places the rails in columns, two characters each."""
+
+    def __init__(self, diagram: Diagram) -> None:
+        self.diagram = diagram
+        self.heads: list[set[int]] = [set() for _ in diagram.nodes]
+        for link in diagram.links:
+            self.heads[link.tail].add(link.head)
+        self.columns: list[_Rail | None] = []
+
+    def rows(self) -> Iterator[str]:
+        """Yield the rails of each node's line."""
+        for u, node in enumerate(self.diagram.nodes):
+            yield self._row(u, "○" if node.junction else "●")
+
+    def _row(self, u: int, mark: str) -> str:
+        arriving = [at for at, rail in enumerate(self.columns) if rail and u in rail.heads]
+        above = [rail is not None for rail in self.columns]
+        for at in arriving:
+            rail = self.columns[at]
+            assert rail is not None
+            rail.heads.discard(u)
+            if not rail.heads:
+                self.columns[at] = None
+        ended = [at for at in arriving if self.columns[at] is None]
+        own = ended[0] if ended else self._free()
+        joined = {own, *arriving, *self._leave(u, own)}
+        while self.columns and self.columns[-1] is None and len(self.columns) > max(joined) + 1:
+            self.columns.pop()
+        return self._drawn(own, joined, above, mark)
+
+    def _leave(self, u: int, own: int) -> list[int]:
+        """Put the output of a node on rails: its own column for the next node, another one for those below it."""
+        heads = sorted(self.heads[u])
+        self.columns[own] = _Rail(u, set(heads[:1])) if heads else None
+        if len(heads) < 2:
+            return []
+        aside = self._free()
+        self.columns[aside] = _Rail(u, set(heads[1:]))
+        return [aside]
+
+    def _free(self) -> int:
+        for at, rail in enumerate(self.columns):
+            if rail is None:
+                return at
+        self.columns.append(None)
+        return len(self.columns) - 1
+
+    def _drawn(self, own: int, joined: set[int], above: list[bool], mark: str) -> str:
+        first, last = min(joined), max(joined)
+        letters = []
+        for at in range(max(len(self.columns), len(above))):
+            bits = (at < len(above) and above[at]) * _UP
+            bits |= (at < len(self.columns) and self.columns[at] is not None) * _DOWN
+            crossed = first < at < last and at not in joined
+            if at in joined or crossed:
+                bits |= (at > first) * _LEFT | (at < last) * _RIGHT
+            letters.append(mark if at == own else _LINES[bits])
+            letters.append("─" if first <= at < last else " ")
+        return "".join(letters).rstrip()
