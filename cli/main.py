@@ -27,7 +27,11 @@ COMMANDS = {
     "study": ("archive.cli.study.command", "study", "List, show, watch, export and delete studies; follow their logs."),
     "proposal": ("archive.cli.proposal.command", "proposal", "Show, cancel and retry proposals."),
     "weights": ("archive.cli.weights", "weights", "Export trained networks as files for other programs."),
-    "arch": ("archive.cli.architecture.command", "arch", "Show architectures, their distances and neighbours."),
+    "arch": (
+        "archive.cli.architecture.command",
+        "arch",
+        "Show, draw and compare architectures.",
+    ),
     "agents": ("archive.cli.catalogues.agents", "agents", "List the search agents, and when to choose which."),
     "tasks": ("archive.cli.catalogues.tasks", "tasks", "List the tasks."),
     "protocols": ("archive.cli.catalogues.tasks", "protocols", "List the training protocols of the tasks."),

@@ -1,9 +1,10 @@
 """Diagrams as text: a line for each node, and rails that show what feeds what, as in the log of a version control.
 
-    ●      ip
+    ◆      ip              a node without inputs
     ●─╮    conv3 64        a fork: the output is used here and further below
-    ●─┼─╮  conv3 64
-    ●─╯ │  add             a join
+    ●─│─╮  conv3 64        a crossing
+    ●─┤ │  add             a join; the rail goes on
+    ●─╯ │  add             a join at the end of a rail
 
 A rail carries the output of one node, until the last node that it feeds.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from archive.drawing.diagram import Diagram, Frame, Status
+from archive.drawing.diagram import Diagram, Frame, Link, Status
 from archive.drawing.measures import shortened
 from archive.drawing.palette import SIGNS
 
@@ -67,32 +68,60 @@ def text(diagram: Diagram) -> list[TextLine]:
     for panel, part, _ in diagram.parts():
         if panel.title:
             lines += [*([TextLine("", "")] if lines else []), TextLine("", panel.title)]
-        lines += _lines(part)
+        lines += _lines(_in_reading_order(part))
     return lines
+
+
+def _in_reading_order(diagram: Diagram) -> Diagram:
+    """Return a diagram with its nodes branch by branch: each stands right before what it feeds, where that can be."""
+    parents: list[list[int]] = [[] for _ in diagram.nodes]
+    feeds = [False] * len(diagram.nodes)
+    depth = [0] * len(diagram.nodes)
+    for link in sorted(diagram.links, key=lambda link: link.head):
+        parents[link.head].append(link.tail)
+        feeds[link.tail] = True
+        depth[link.head] = max(depth[link.head], depth[link.tail] + 1)
+    order: dict[int, int] = {}
+    stack = [u for u in reversed(range(len(feeds))) if not feeds[u]]
+    while stack:
+        u = stack[-1]
+        # The longest branch first, so that a node without inputs stands right before its use.
+        waiting = [p for p in sorted(parents[u], key=lambda p: (depth[p], -p)) if p not in order]
+        if waiting:
+            stack.append(waiting[-1])
+            continue
+        stack.pop()
+        order.setdefault(u, len(order))
+    return Diagram(
+        tuple(diagram.nodes[u] for u in order),
+        tuple(Link(order[link.tail], order[link.head], link.status) for link in diagram.links),
+        tuple(Frame(frame.label, frozenset(order[u] for u in frame.nodes)) for frame in diagram.frames),
+    )
 
 
 def _lines(diagram: Diagram) -> list[TextLine]:
     rows = list(_Rails(diagram).rows())
     width = max((len(row) for row in rows), default=0)
     signs = any(node.status for node in diagram.nodes)
+    blank = "  " * signs
     lines = []
     for u, (node, row) in enumerate(zip(diagram.nodes, rows, strict=True)):
         inside = [frame for frame in diagram.frames if u in frame.nodes]
         for depth, frame in enumerate(inside):
             if u == min(frame.nodes):
-                lines.append(TextLine(_through(row, width), f"{'│ ' * depth}┌ {shortened(frame.label)}"))
+                lines.append(TextLine(_through(row, width), f"{blank}{'│ ' * depth}┌ {shortened(frame.label)}"))
         sign = f"{SIGNS[node.status] if node.status else ' '} " if signs else ""
         words = f"{sign}{'│ ' * len(inside)}{shortened(node.label)}"
         detail = "  ".join(part for part in (shortened(node.detail), shortened(node.note)) if part)
         lines.append(TextLine(row.ljust(width), words, detail, node.kind, node.status))
-        lines += _ends(u, row, width, inside)
+        lines += _ends(u, row, width, inside, blank)
     return lines
 
 
-def _ends(u: int, row: str, width: int, inside: Sequence[Frame]) -> Iterator[TextLine]:
+def _ends(u: int, row: str, width: int, inside: Sequence[Frame], blank: str) -> Iterator[TextLine]:
     for depth in reversed(range(len(inside))):
         if u == max(inside[depth].nodes):
-            yield TextLine(_below(row, width), f"{'│ ' * depth}└")
+            yield TextLine(_below(row, width), f"{blank}{'│ ' * depth}└")
 
 
 def _through(row: str, width: int) -> str:
@@ -102,7 +131,7 @@ def _through(row: str, width: int) -> str:
 
 def _below(row: str, width: int) -> str:
     """Return the rails below a row."""
-    return "".join("│" if letter in "│┼┤├┬╮╭●○" else " " for letter in row).ljust(width)
+    return "".join("│" if letter in "│┼┤├┬╮╭●○◆" else " " for letter in row).ljust(width)
 
 
 @dataclass
@@ -122,11 +151,15 @@ class _Rails:
         for link in diagram.links:
             self.heads[link.tail].add(link.head)
         self.columns: list[_Rail | None] = []
+        # Column of a node of the last row that feeds nothing: a mark right below it would look like its head.
+        self.ended: list[int] = []
 
     def rows(self) -> Iterator[str]:
         """Yield the rails of each node's line."""
+        fed = {link.head for link in self.diagram.links}
         for u, node in enumerate(self.diagram.nodes):
-            yield self._row(u, "○" if node.junction else "●")
+            # A node without inputs may stand below the end of another rail.
+            yield self._row(u, "◆" if u not in fed else "○" if node.junction else "●")
 
     def _row(self, u: int, mark: str) -> str:
         arriving = [at for at, rail in enumerate(self.columns) if rail and u in rail.heads]
@@ -138,25 +171,27 @@ class _Rails:
             if not rail.heads:
                 self.columns[at] = None
         ended = [at for at in arriving if self.columns[at] is None]
-        own = ended[0] if ended else self._free()
-        joined = {own, *arriving, *self._leave(u, own)}
+        own = ended[0] if ended else self._free(self.ended)
+        self.ended = [] if self.heads[u] else [own]
+        joined = {own, *arriving, *self._leave(u, own, arriving)}
         while self.columns and self.columns[-1] is None and len(self.columns) > max(joined) + 1:
             self.columns.pop()
         return self._drawn(own, joined, above, mark)
 
-    def _leave(self, u: int, own: int) -> list[int]:
+    def _leave(self, u: int, own: int, arriving: Sequence[int]) -> list[int]:
         """Put the output of a node on rails: its own column for the next node, another one for those below it."""
         heads = sorted(self.heads[u])
         self.columns[own] = _Rail(u, set(heads[:1])) if heads else None
         if len(heads) < 2:
             return []
-        aside = self._free()
+        # In the column of a rail that ends here, the new one would look like its continuation.
+        aside = self._free(arriving)
         self.columns[aside] = _Rail(u, set(heads[1:]))
         return [aside]
 
-    def _free(self) -> int:
+    def _free(self, taken: Sequence[int]) -> int:
         for at, rail in enumerate(self.columns):
-            if rail is None:
+            if rail is None and at not in taken:
                 return at
         self.columns.append(None)
         return len(self.columns) - 1
@@ -167,8 +202,7 @@ class _Rails:
         for at in range(max(len(self.columns), len(above))):
             bits = (at < len(above) and above[at]) * _UP
             bits |= (at < len(self.columns) and self.columns[at] is not None) * _DOWN
-            crossed = first < at < last and at not in joined
-            if at in joined or crossed:
+            if at in joined or (not bits and first < at < last):
                 bits |= (at > first) * _LEFT | (at < last) * _RIGHT
             letters.append(mark if at == own else _LINES[bits])
             letters.append("─" if first <= at < last else " ")

@@ -8,6 +8,7 @@ import click
 
 from archive.assignments import assignments
 from archive.cli.architecture.argument import architecture_of, is_key
+from archive.cli.architecture.draw import draw
 from archive.cli.names import KERNEL, STUDY
 from archive.cli.parameters import AliasedOption, Count
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message, print_table
@@ -34,7 +35,10 @@ setting_option = click.option(
 
 @click.group()
 def arch() -> None:
-    """Show architectures, their distances and neighbours."""
+    """Show, draw and compare architectures; find neighbours."""
+
+
+arch.add_command(draw)
 
 
 @arch.command(short_help="Show an architecture and its evaluations.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from archive.cli.documents.base import Document, JsonObject
 
@@ -119,3 +119,21 @@ class NeighbourList(Document):
     certain: int
     compared: int
     among: int
+
+
+class ArchitecturePicture(Document):
+    """A picture of an architecture.
+
+    Attributes:
+        key: Key of the architecture.
+        file: The file; null where none was written.
+        format: `svg`, `png` or `text`.
+        bytes: Size of the file.
+        lines: The picture as text.
+    """
+
+    key: str
+    file: str | None
+    format: Literal["svg", "png", "text"]
+    bytes: int | None
+    lines: list[str]

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from archive.cli.documents.architectures import ArchitectureDocument, DistanceList, NeighbourList
+from archive.cli.documents.architectures import (
+    ArchitectureDocument,
+    ArchitecturePicture,
+    DistanceList,
+    NeighbourList,
+)
 from archive.cli.documents.base import Figures
 from archive.cli.documents.benchmarks import GainComparison, SearchComparison, TransferComparison
 from archive.cli.documents.catalogues import (
@@ -56,6 +61,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "proposal retry": (ChangedList,),
     "weights export": (ExportedModel,),
     "arch show": (ArchitectureDocument,),
+    "arch draw": (ArchitecturePicture,),
     "arch distance": (DistanceList,),
     "arch nearest": (NeighbourList,),
     "agents": (AgentList,),

@@ -73,7 +73,15 @@ def parameters(architecture: Architecture) -> int:
     """Return the number of trained numbers of a network of the space `torch`."""
     from archive.architecture.aten.blocks import repeats
 
-    return sum(times * _trained(layer) for layer, times in zip(architecture.layers, repeats(architecture), strict=True))
+    return sum(times * trained(layer) for layer, times in zip(architecture.layers, repeats(architecture), strict=True))
+
+
+def trained(layer: Layer) -> int:
+    """Return the number of trained numbers that a layer owns."""
+    if layer.op == "parameter":
+        return math.prod(shape(layer, "shape"))
+    owned = [name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes]
+    return sum(math.prod(shape(layer, name)) for name in owned)
 
 
 def computations(architecture: Architecture, groups: list[str]) -> list[float]:
@@ -103,13 +111,6 @@ def computations(architecture: Architecture, groups: list[str]) -> list[float]:
             emitted.append(channels)
             found.append(float(times * channels) if group in _PASSES else 0.0)
     return found
-
-
-def _trained(layer: Layer) -> int:
-    if layer.op == "parameter":
-        return math.prod(shape(layer, "shape"))
-    owned = [name for name in OWNED.get(layer.op, ()) if name not in BUFFERS and name in layer.attributes]
-    return sum(math.prod(shape(layer, name)) for name in owned)
 
 
 def _whole(layer: Layer, name: str) -> int:

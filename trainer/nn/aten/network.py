@@ -62,6 +62,44 @@ def rebuilt(architecture: Architecture, seed: int = 0) -> fx.GraphModule:
     return _filled(whole, _module(whole), seed)
 
 
+def output_shapes(architecture: Architecture) -> list[tuple[int, ...]]:
+    """Return the shape of each layer's output for a batch of one, without the batch; takes no memory for weights.
+
+    The last layer, the output, is left out; a layer with several outputs has an empty shape.
+
+    Args:
+        architecture: A network of the space in canonical order, without blocks.
+
+    Raises:
+        InvalidArchitectureError: It is no member of the space, or its tensors do not fit.
+    """
+    spaces.get(NAME).validate(architecture)
+    try:
+        graph = _Graph(architecture, 1)
+        shapes = _Shapes(graph.module())
+        shapes.run(
+            *(torch.empty((1, *given.shape), dtype=getattr(torch, given.dtype), device="meta") for given in graph.given)
+        )
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidArchitectureError(f"PyTorch cannot build the network: {_first_line(error)}") from error
+    return [shapes.of.get(graph.value[u].name, ()) for u in range(len(architecture.layers) - 1)]
+
+
+class _Shapes(fx.Interpreter):
+    """Runs a module and keeps the shape of each value, without the batch."""
+
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module.eval())
+        self.of: dict[str, tuple[int, ...]] = {}
+
+    def run_node(self, n: fx.Node) -> object:
+        """Run a node, and keep the shape of its value."""
+        value = super().run_node(n)
+        if isinstance(value, Tensor):
+            self.of[n.name] = tuple(value.shape[1:])
+        return value
+
+
 def tensor_name(layer: Layer, at: int, attribute: str) -> str:
     """Return the name of a tensor in the module's state.
 
@@ -114,7 +152,8 @@ class _Graph:
     def __init__(self, architecture: Architecture, channels: int) -> None:
         self.architecture = architecture
         self.graph, self.root = fx.Graph(), nn.Module()
-        self.inputs = [self.graph.placeholder(f"x{at}") for at, _ in enumerate(wiring.inputs(architecture))]
+        self.given = wiring.inputs(architecture)
+        self.inputs = [self.graph.placeholder(f"x{at}") for at, _ in enumerate(self.given)]
         self.calls = OperationArguments(self.graph, self.inputs[0])
         # The output of each layer, and all its outputs where it has several.
         self.value: dict[int, fx.Node] = {0: self.inputs[0]}

@@ -1,0 +1,98 @@
+"""Diagrams of architectures: boxes, folding, junctions, cells."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive import spaces
+from archive.architecture.aten.folding import fold
+from archive.architecture.codec import from_nasbench201
+from archive.architecture.diagram import diagram, svg
+from archive.architecture.graph import Architecture
+from archive.spaces.darts.published import PUBLISHED
+from tests.architecture.test_folding import residual_chain
+from tests.support import examples
+from tests.support.nets import net
+from tests.support.strategies import members, relabelled
+from tests.support.torch_nets import networks
+
+SPACES = [name for name in spaces.names() if name != "torch"]
+
+
+@examples(0.5)
+@given(st.sampled_from(SPACES).flatmap(members) | networks(), st.integers(0, 99))
+def test_equal_networks_have_equal_pictures(architecture: Architecture, seed: int) -> None:
+    assert svg(relabelled(architecture, seed)) == svg(architecture) == architecture._repr_svg_()
+
+
+@examples(0.5)
+@given(st.sampled_from(["cnn", "mlp"]).flatmap(members))
+def test_an_unfolded_picture_has_every_layer_and_reaches_what_the_network_reaches(architecture: Architecture) -> None:
+    drawn = diagram(architecture, fold=False)
+    canonical = architecture.canonical
+    boxes = {at: node.layer for at, node in enumerate(drawn.nodes) if node.layer is not None}
+    assert sorted(boxes.values()) == list(range(len(canonical.layers)))
+    assert all(canonical.layers[u].op in drawn.nodes[at].tip for at, u in boxes.items())
+    # Through a junction, each of its inputs feeds each of its outputs.
+    below: dict[int, list[int]] = {}
+    for link in drawn.links:
+        below.setdefault(link.tail, []).append(link.head)
+    edges = {
+        (boxes[tail], boxes[head])
+        for tail in boxes
+        for near in below.get(tail, ())
+        for head in (below[near] if near not in boxes else [near])
+    }
+    assert edges == set(canonical.edges)
+
+
+def test_repeated_parts_are_drawn_once_whether_the_network_tells_or_not() -> None:
+    chain = residual_chain(5)
+    drawn, blocks = diagram(chain), diagram(fold(chain))
+    assert sorted(node.label for node in drawn.nodes) == ["add", "input", "mul", "output", "parameter", "relu"]
+    assert sorted(node.label for node in blocks.nodes) == sorted(node.label for node in drawn.nodes)
+    for each in (drawn, blocks):
+        (frame,) = each.frames
+        assert frame.label == "× 5"
+        assert sorted(each.nodes[u].label for u in frame.nodes) == ["add", "mul", "parameter", "relu"]
+        labels = [(each.nodes[link.tail].label, each.nodes[link.head].label) for link in each.links]
+        assert ("add", "output") in labels and ("input", "relu") in labels and len(labels) == 6
+    assert len(diagram(chain, fold=False).nodes) == 22
+
+    plain = diagram(net("mlp", "tanh/8 relu/16 relu/16 relu/16 relu/16 linear"))
+    assert [node.label for node in plain.nodes] == ["input", "tanh", "relu", "linear", "output"]
+    assert [frame.label for frame in plain.frames] == ["× 4"]
+
+
+def test_a_genotype_has_two_cells_with_numbered_nodes() -> None:
+    drawn = diagram(PUBLISHED["DARTS_V2"].architecture)
+    assert [panel.title for panel in drawn.panels] == ["normal cell", "reduce cell"]
+    for panel in drawn.panels:
+        circles = [node.label for u, node in enumerate(drawn.nodes) if node.junction and u in panel.nodes]
+        assert sorted(circles) == ["0", "1", "2", "3"]
+        for u in panel.nodes:
+            inputs = sum(link.head == u for link in drawn.links)
+            # Each node sums two operations, and the output of the cell is made of four nodes.
+            expected = 2 if drawn.nodes[u].junction else {"c_k": 4, "c_k-1": 0, "c_k-2": 0}.get(drawn.nodes[u].label, 1)
+            assert inputs == expected
+
+
+def test_layers_with_the_same_inputs_share_a_junction() -> None:
+    drawn = diagram(from_nasbench201("|nor_conv_3x3~0|+|none~0|none~1|+|none~0|nor_conv_1x1~1|none~2|"))
+    assert not any(node.junction for node in drawn.nodes)
+    shared = net(
+        "mlp",
+        "relu/8 tanh/8 elu/8 elu/9 linear",
+        [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (2, 4), (3, 5), (4, 5), (5, 6)],
+    )
+    assert sum(node.junction for node in diagram(shared).nodes) == 1
+
+
+@pytest.mark.parametrize("text", ["conv3/64", "conv3/8s2", "res7/64", "max-pool"])
+def test_the_words_of_a_layer(text: str) -> None:
+    node = diagram(net("cnn", f"{text} fc/8 softmax")).nodes[1]
+    words = {"conv3/64": "conv3 64", "conv3/8s2": "conv3 8 /2", "res7/64": "res7 64", "max-pool": "max-pool /2"}
+    assert f"{node.label} {node.detail}".strip() == words[text]
+    assert node.kind == ("pool" if text == "max-pool" else "conv")
