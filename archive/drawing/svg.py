@@ -46,8 +46,8 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
         *_panels(at),
         *_frames(at),
         *(_edge(route) for route in at.routes),
-        *(_node(node, box) for node, box in zip(diagram.nodes, at.boxes, strict=True)),
         *_flows(diagram.flows, at),
+        *(_node(node, box) for node, box in zip(diagram.nodes, at.boxes, strict=True)),
         "</g>",
         *_legend_row(legend, MARGIN, down + at.height + 14),
     ]
@@ -175,7 +175,7 @@ def _flows(flows: Iterable[Flow], at: Placed) -> Iterator[str]:
 
 
 def _legend(diagram: Diagram) -> list[DiagramNode]:
-    found = {node.status for node in diagram.nodes} - {""}
+    found = {node.status for node in diagram.nodes} | {link.status for link in diagram.links}
     return [DiagramNode(status, status=status) for status in SIGNS if status in found]
 
 

@@ -8,6 +8,7 @@ import click
 
 from archive.assignments import assignments
 from archive.cli.architecture.argument import architecture_of, is_key
+from archive.cli.architecture.diff import diff
 from archive.cli.architecture.draw import draw
 from archive.cli.names import KERNEL, STUDY
 from archive.cli.parameters import AliasedOption, Count
@@ -38,6 +39,7 @@ def arch() -> None:
     """Show, draw and compare architectures; find neighbours."""
 
 
+arch.add_command(diff)
 arch.add_command(draw)
 
 

@@ -26,6 +26,7 @@ from archive.cli.documents.catalogues import (
     SpaceList,
     TaskList,
 )
+from archive.cli.documents.differences import DifferenceDocument
 from archive.cli.documents.exports import ExportDocument, ExportLine, StudyExport
 from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, ModelImport, StudyImport
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
@@ -62,6 +63,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "weights export": (ExportedModel,),
     "arch show": (ArchitectureDocument,),
     "arch draw": (ArchitecturePicture,),
+    "arch diff": (DifferenceDocument,),
     "arch distance": (DistanceList,),
     "arch nearest": (NeighbourList,),
     "agents": (AgentList,),

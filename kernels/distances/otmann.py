@@ -126,22 +126,21 @@ class OTMANN(PairDistance[LayersWithMass]):
 
     def lower_bound(self, space: str) -> TransportBound:
         """Return equation (1) of `archive.kernels.search.lower_bounds`."""
-        table = self._penalties(space)
+        table = self.penalties_of(space)
         return TransportBound("masses", table.matrix, table.family, 1.0)
 
     def prepare(self, architecture: Architecture) -> LayersWithMass:
         """Compute masses and path lengths, and sort by family; layers without mass cost nothing and are left out."""
         from archive.kernels.distances.path_lengths import path_lengths
 
-        table = self._penalties(architecture.space)
+        table = self.penalties_of(architecture.space)
         labels = table.rows(architecture.layers)
         masses = np.array(layer_masses(architecture, **MASSES[self.variant]))
         if not np.isfinite(masses).all():
             raise InvalidArchitectureError("the mass of a layer is not finite", int(np.argmin(np.isfinite(masses))))
         counted = table.counted[labels]
         places = np.hstack(path_lengths(architecture, counted)) / (6 * counted.shape[1])
-        order = np.argsort(table.family[labels], kind="stable")
-        order = order[masses[order] > 0]
+        order = _by_family(table.family[labels], masses)
         blocks = np.searchsorted(table.family[labels[order]], np.append(np.unique(table.family), len(table.family)))
         return LayersWithMass(
             architecture.key,
@@ -153,6 +152,12 @@ class OTMANN(PairDistance[LayersWithMass]):
             float(masses.sum()),
         )
 
+    def order(self, architecture: Architecture) -> Integers:
+        """Return the positions of the layers with mass, in the order of `LayersWithMass`."""
+        table = self.penalties_of(architecture.space)
+        masses = np.array(layer_masses(architecture, **MASSES[self.variant]))
+        return _by_family(table.family[table.rows(architecture.layers)], masses)
+
     def pairs(self, networks: Sequence[LayersWithMass], pairs: Integers) -> Floats:
         """Solve the pairs in compiled batches, on several threads for many pairs."""
         k, q = len(self.nu_str), len(pairs)
@@ -163,7 +168,7 @@ class OTMANN(PairDistance[LayersWithMass]):
         keys = np.array([network.key for network in networks])
         pairs = np.where((keys[pairs[:, 0]] > keys[pairs[:, 1]])[:, None], pairs[:, ::-1], pairs)
         ascending = np.argsort(self.nu_str, kind="stable")
-        batch = OtmannBatch(networks, self._penalties(networks[0].space), np.array(self.nu_str)[ascending])
+        batch = OtmannBatch(networks, self.penalties_of(networks[0].space), np.array(self.nu_str)[ascending])
         unnormalised = np.empty((k, q))
         unnormalised[ascending] = self._solve(batch, pairs)
         totals = np.array([network.total for network in networks])
@@ -180,7 +185,8 @@ class OTMANN(PairDistance[LayersWithMass]):
         with ThreadPoolExecutor(self.threads) as pool:
             return np.concatenate(list(pool.map(batch.solve, parts)), axis=1)
 
-    def _penalties(self, space: str) -> Penalties:
+    def penalties_of(self, space: str) -> Penalties:
+        """Return the label penalties of a space."""
         return penalties(vocabulary(space), released_code=self.variant == "code", groups=self.variant != "main_text")
 
 
@@ -200,3 +206,9 @@ class OtmannBatch:
         from archive.kernels.distances.transport_batch import solve
 
         return solve(pairs, self.masses, self.labels, self.places, self.blocks, self.penalties, self.nu_str)
+
+
+def _by_family(families: Integers, masses: Floats) -> Integers:
+    """Return the positions of the layers with mass, families in a row."""
+    order = np.argsort(families, kind="stable")
+    return order[masses[order] > 0]

@@ -1,4 +1,4 @@
-"""Pictures of architectures: `diagram` makes one, `svg` draws it.
+"""Pictures of architectures: `diagram` makes one, `svg` draws it; `merged` and `beside` compare two networks.
 
 `archive.drawing` draws diagrams, which know no architectures.
 """
@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from archive.architecture.diagram.assembly import diagram
+from archive.architecture.diagram.comparison import beside, merged
 from archive.drawing import svg as drawn
 
 if TYPE_CHECKING:
     from archive.architecture.graph import Architecture
     from archive.drawing import Theme
 
-__all__ = ["diagram", "svg"]
+__all__ = ["beside", "diagram", "merged", "svg"]
 
 
 def svg(

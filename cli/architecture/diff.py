@@ -1,0 +1,119 @@
+"""`archive arch diff`: what two networks have in common, and what each difference costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.assignments import assignments
+from archive.cli.architecture.argument import architecture_of
+from archive.cli.architecture.picture import PictureTheme, check_suffix, picture_options, print_text, write_picture
+from archive.cli.render import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
+    from archive.kernels.differences import Difference, DifferencePart
+
+TOTAL_COLUMNS = ("part", "change", "number", "cost")
+PART_COLUMNS = ("part", "change", "A", "B", "cost", "reason")
+
+
+@click.command(short_help="Show what differs between two architectures, and what it costs.")
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option(
+    "--kernel",
+    type=click.Choice(["edit", "otmann"]),
+    default="edit",
+    help="Distance that matches the layers. edit: by its script; otmann: by the transport plan.",
+)
+@click.option("--component", metavar="NAME", show_default="the first", help="Component of the kernel (otmann:0.4).")
+@click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help="Setting of the kernel. May be repeated.")
+@picture_options
+@json_option
+@click.pass_context
+def diff(
+    ctx: click.Context,
+    first: str,
+    second: str,
+    kernel: str,
+    component: str | None,
+    assigned: tuple[str, ...],
+    path: Path | None,
+    theme: PictureTheme,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Show what turns architecture A into B: layers matched, changed, inserted and removed.
+
+    The costs of the parts sum up to the distance of archive arch distance. A and B are keys of the archive or their
+    prefixes, files, NAS-Bench-201 strings, or genotypes of DARTS. With -o, the picture goes to a file: networks over
+    each other for the edit distance, side by side for otmann.
+    """
+    from archive.kernels.differences import difference
+    from archive.kernels.differences.picture import pictured
+
+    check_suffix(path)
+    settings = assignments(assigned, "a setting")
+    # Layers are numbered as `archive arch show` lists them.
+    pair = (architecture_of(ctx, first).canonical, architecture_of(ctx, second).canonical)
+    found = difference(*pair, kernel, component, **settings)
+    drawn = pictured(found)
+    about = {"file": None, "format": "text", "bytes": None}
+    if path is not None:
+        about = write_picture(drawn, path, theme, force=force)
+    if as_json:
+        print_json({**_described(found), **about})
+        return
+    if path is None:
+        print_text(drawn)
+    totals = [*found.totals(), ("all", "", len(found.parts), found.distance)]
+    print_table(TOTAL_COLUMNS, totals, title=found.component)
+    costly = [_row(found, part) for part in found.parts if part.cost]
+    if costly:
+        print_table(PART_COLUMNS, costly, title="what costs something")
+
+
+def _described(found: Difference) -> dict[str, Any]:
+    return {
+        "first": found.first.key,
+        "second": found.second.key,
+        "kernel": found.kernel,
+        "component": found.component,
+        "distance": found.distance,
+        "totals": [
+            {"subject": subject, "change": change, "parts": number, "cost": cost}
+            for subject, change, number, cost in found.totals()
+        ],
+        "parts": [
+            {
+                "subject": part.subject,
+                "change": part.change,
+                "first": list(part.first),
+                "second": list(part.second),
+                "cost": part.cost,
+                "amount": part.amount,
+                "reason": part.reason,
+            }
+            for part in found.parts
+        ],
+        "layers": [
+            {"first": first, "second": second, "change": found.change((first, second))}
+            for first, second in found.layers
+        ],
+    }
+
+
+def _row(found: Difference, part: DifferencePart) -> tuple[str, str, str, str, float, str]:
+    first, second = _ends(found.first, part.first), _ends(found.second, part.second)
+    return (part.subject, part.change, first, second, part.cost, part.reason)
+
+
+def _ends(network: Architecture, ends: tuple[int, ...]) -> str:
+    from archive.kernels.differences.base import words
+
+    if len(ends) == 1:
+        return f"{ends[0]} {words(network.layers[ends[0]])}"
+    return "→".join(map(str, ends))

@@ -1,0 +1,88 @@
+"""A distance of two networks in parts: what is matched, changed, inserted and removed, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from archive.architecture.graph import Architecture
+from archive.architecture.layer import Layer
+
+Change = Literal["matched", "changed", "inserted", "removed"]
+CHANGES: tuple[Change, ...] = ("matched", "changed", "inserted", "removed")
+
+
+@dataclass(frozen=True, slots=True)
+class DifferencePart:
+    """A part of a distance.
+
+    Attributes:
+        subject: What it is about: `layer`, `skip`, `break` or `mass` (the edit distance's and the transport's words).
+        change: What happens to it on the way from the first network to the second.
+        first: Positions in the first network: of a layer, or of the two ends of a skip; empty for what is inserted.
+        second: The same in the second network; empty for what is removed.
+        cost: Its share of the distance, >= 0.
+        reason: Where the cost comes from; empty where it is 0.
+        amount: Mass that is moved; 1 for a layer or a skip.
+    """
+
+    subject: Literal["layer", "skip", "break", "mass"]
+    change: Change
+    first: tuple[int, ...]
+    second: tuple[int, ...]
+    cost: float
+    reason: str = ""
+    amount: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A distance in parts.
+
+    Attributes:
+        kernel: Name of the kernel.
+        component: Name of the distance among the kernel's components.
+        first: The first network.
+        second: The second network.
+        parts: All parts.
+        layers: The pairs of matched layers and the layers without a partner, (position, None) or (None, position), in
+            an order in which a picture can list them.
+    """
+
+    kernel: str
+    component: str
+    first: Architecture
+    second: Architecture
+    parts: tuple[DifferencePart, ...]
+    layers: tuple[tuple[int | None, int | None], ...]
+
+    @property
+    def distance(self) -> float:
+        """The sum of the costs."""
+        return math.fsum(part.cost for part in self.parts)
+
+    def change(self, pair: tuple[int | None, int | None]) -> Change:
+        """Return what happens to a pair of `layers`."""
+        first, second = pair
+        if first is None:
+            return "inserted"
+        if second is None:
+            return "removed"
+        return "matched" if self.first.layers[first] == self.second.layers[second] else "changed"
+
+    def totals(self) -> list[tuple[str, Change, int, float]]:
+        """Return subject, change, number of parts and cost of each kind of part, in a fixed order."""
+        found: list[tuple[str, Change, int, float]] = []
+        for subject in dict.fromkeys(part.subject for part in self.parts):
+            for change in CHANGES:
+                parts = [part for part in self.parts if (part.subject, part.change) == (subject, change)]
+                if parts:
+                    found.append((subject, change, len(parts), math.fsum(part.cost for part in parts)))
+        return found
+
+
+def words(layer: Layer) -> str:
+    """Return a layer as a word: `conv3 64 /2`."""
+    parts = [layer.op, "" if layer.units is None else str(layer.units), f"/{layer.stride}" if layer.stride > 1 else ""]
+    return " ".join(part for part in parts if part)

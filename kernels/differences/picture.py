@@ -1,0 +1,52 @@
+"""A difference as a diagram: the edit script as one network, the transport plan as two networks side by side."""
+
+from __future__ import annotations
+
+from archive.architecture.diagram import beside, merged
+from archive.drawing import Diagram
+from archive.kernels.differences.base import Change, Difference
+
+
+def pictured(difference: Difference) -> Diagram:
+    """Return the diagram of a difference; its heading has the distance and the sums of its parts."""
+    first, second = difference.first, difference.second
+    if difference.kernel == "otmann":
+        most = max((part.amount for part in difference.parts), default=1.0)
+        flows = [
+            (part.first[0], part.second[0], part.amount / most, _flow_words(part.amount, part.cost, part.reason))
+            for part in difference.parts
+            if part.first and part.second
+        ]
+        return beside(first, second, (_fates(difference, 0), _fates(difference, 1)), flows, heading(difference))
+    notes: dict[tuple[int | None, int | None], str] = {}
+    for part in difference.parts:
+        if part.subject == "layer" and part.change == "changed":
+            notes[part.first[0], part.second[0]] = f"costs {part.cost:.3g}"
+    return merged(first, second, difference.layers, notes, heading(difference))
+
+
+def _fates(difference: Difference, which: int) -> list[Change]:
+    """Return what happens to most of the mass of each layer of a network; a layer without mass counts as matched."""
+    network = (difference.first, difference.second)[which]
+    amounts: list[dict[Change, float]] = [{"matched": 0.0} for _ in network.layers]
+    for part in difference.parts:
+        for u in (part.first, part.second)[which]:
+            amounts[u][part.change] = amounts[u].get(part.change, 0.0) + part.amount
+    return [max(each, key=each.__getitem__) for each in amounts]
+
+
+def heading(difference: Difference) -> tuple[str, ...]:
+    """Return the distance, and the sum of each kind of its parts that costs something."""
+    sums = [
+        f"{subject}s {change}: {cost:.4g}" if subject != "mass" else f"mass {change}: {cost:.4g}"
+        for subject, change, _, cost in difference.totals()
+        if cost
+    ]
+    return (
+        f"{difference.first.key[:8]} → {difference.second.key[:8]}: {difference.component} {difference.distance:.6g}",
+        *([" + ".join(sums)] if sums else []),
+    )
+
+
+def _flow_words(amount: float, cost: float, reason: str) -> str:
+    return f"mass {amount:.6g}, costs {cost:.4g}" + (f": {reason}" if reason else "")

@@ -1,0 +1,143 @@
+"""The plan of OTMANN: which layers' computation is matched with which, and what that costs.
+
+Notation as in `archive.kernels.distances.otmann`: an optimal Z, read from the tree of the solver, splits the distance
+into <Z, M>, the label penalties, nu_str <Z, C_str>, the structural costs, and the mass that is left unmatched.
+
+A pair of layers belongs together in a picture if the plan moves more mass between them than between either of them and
+any layer that is still free, largest amounts first. Equal layers without mass are paired in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.architecture.graph import Architecture
+from archive.errors import NumericalError
+from archive.kernels.differences.base import Change, Difference, DifferencePart, words
+from archive.kernels.distances.otmann import OTMANN, LayersWithMass, OtmannBatch
+
+Floats = NDArray[np.float64]
+
+# Mass below this share of both networks is rounding.
+_NOTHING = 1e-12
+
+
+def transport_difference(first: Architecture, second: Architecture, distance: OTMANN, component: str) -> Difference:
+    """Return the transport plan of two networks of one space.
+
+    Args:
+        first: A network.
+        second: The network that it is compared with.
+        distance: OTMANN with any settings.
+        component: Its unnormalised component.
+
+    Raises:
+        NumericalError: The solver did not converge.
+    """
+    nu = distance.nu_str[distance.components.index(component)]
+    networks = (distance.prepare(first), distance.prepare(second))
+    places = [distance.order(network) for network in (first, second)]
+    parts = []
+    least = _NOTHING * sum(network.total for network in networks)
+    for i, j, amount, label, structure in _flows(networks, distance, nu):
+        if amount <= least:
+            continue
+        u = None if i is None else int(places[0][i])
+        v = None if j is None else int(places[1][j])
+        parts.append(_part(first, second, u, v, amount, label, nu * structure))
+    parts.sort(key=lambda part: (part.first or (len(first.layers),), part.second))
+    return Difference("otmann", component, first, second, tuple(parts), _pairs(first, second, parts))
+
+
+def _flows(
+    networks: tuple[LayersWithMass, LayersWithMass], distance: OTMANN, nu: float
+) -> Iterator[tuple[int | None, int | None, float, float, float]]:
+    """Yield the arcs of the plan: row, column, mass, label penalty and structural cost of a unit of mass.
+
+    Rows and columns are positions among the layers with mass; None for mass that is left unmatched.
+    """
+    from archive.kernels.distances import transport
+    from archive.kernels.distances.transport_batch import slopes_of, workspace
+
+    batch = OtmannBatch(networks, distance.penalties_of(networks[0].space), np.array([nu]))
+    widest = int(np.diff(batch.blocks, axis=1).max())
+    arcs, tree = workspace(widest, widest)
+    slopes = slopes_of(batch.places)
+    offset = len(networks[0].masses)
+    for block in range(batch.blocks.shape[1] - 1):
+        start, stop = (int(end) for end in batch.blocks[0, block : block + 2])
+        begin, end = (int(end) for end in batch.blocks[1, block : block + 2])
+        rows, columns = stop - start, end - begin
+        count = transport._list_arcs(
+            start, stop, begin, end, batch.labels, batch.places, slopes, batch.penalties, nu, arcs
+        )
+        transport._plant_star(batch.masses, start, stop, begin, end, tree)
+        if count and not transport._optimise(rows, columns, count, nu, arcs, tree):
+            raise NumericalError("the transport of the two networks did not converge")
+        for x in range(rows + columns):
+            arc, mass = int(tree.arc[x]), float(tree.flow[x])
+            if arc < 0 and x < rows:
+                yield start + x, None, mass, 1.0, 0.0
+            elif arc < 0:
+                yield None, begin + x - rows - offset, mass, 1.0, 0.0
+            else:
+                row, column = start + int(arcs.tail[arc]), begin + int(arcs.head[arc]) - rows - offset
+                yield row, column, mass, float(arcs.label[arc]), float(arcs.structure[arc])
+
+
+def _part(
+    first: Architecture, second: Architecture, u: int | None, v: int | None, amount: float, label: float, place: float
+) -> DifferencePart:
+    if u is None or v is None:
+        first_end, second_end = (() if u is None else (u,)), (() if v is None else (v,))
+        change: Change = "inserted" if u is None else "removed"
+        return DifferencePart("mass", change, first_end, second_end, amount, "unmatched mass costs 1", amount)
+    reasons = []
+    if label:
+        reasons.append(f"{words(first.layers[u])} → {words(second.layers[v])}: penalty {label:.3g}")
+    if place:
+        reasons.append(f"another place: {place:.3g}")
+    same = first.layers[u] == second.layers[v]
+    return DifferencePart(
+        "mass",
+        "matched" if same else "changed",
+        (u,),
+        (v,),
+        amount * (label + place),
+        ", ".join(reasons) + (" a unit of mass" if reasons else ""),
+        amount,
+    )
+
+
+def _pairs(
+    first: Architecture, second: Architecture, parts: list[DifferencePart]
+) -> tuple[tuple[int | None, int | None], ...]:
+    """Return the pairs of layers, the those of the largest amounts of mass matched first."""
+    partner: dict[int, int] = {0: 0, len(first.layers) - 1: len(second.layers) - 1}
+    taken = set(partner.values())
+    matched = [part for part in parts if part.first and part.second]
+    for part in sorted(matched, key=lambda part: (-part.amount, part.first, part.second)):
+        (u,), (v,) = part.first, part.second
+        if u not in partner and v not in taken:
+            partner[u] = v
+            taken.add(v)
+    _pair_the_weightless(first, second, parts, partner, taken)
+    pairs: list[tuple[int | None, int | None]] = [(u, partner.get(u)) for u in range(len(first.layers))]
+    return (*pairs, *((None, v) for v in range(len(second.layers)) if v not in taken))
+
+
+def _pair_the_weightless(
+    first: Architecture, second: Architecture, parts: list[DifferencePart], partner: dict[int, int], taken: set[int]
+) -> None:
+    """Pair layers without mass with equal ones, in their order: the plan says nothing about them."""
+    moved = {u for part in parts for u in part.first}
+    waiting = [v for v in range(len(second.layers)) if v not in taken and not any(v in part.second for part in parts)]
+    for u, layer in enumerate(first.layers):
+        equal = next((v for v in waiting if second.layers[v] == layer), None)
+        if u not in moved and u not in partner and equal is not None:
+            partner[u] = equal
+            taken.add(equal)
+            waiting.remove(equal)
