@@ -15,19 +15,21 @@ from archive.drawing.ranks import RankedGraph
 Rows = list[list[int]]
 
 _SWEEPS = 12
+# Sweeps without an improvement, one of each direction and one more, after which there are no more.
+_PATIENCE = 3
 
 
 def ordered(graph: RankedGraph) -> Rows:
     """Return the vertices of each rank from left to right."""
     rows = _first_order(graph)
-    best, fewest = [list(row) for row in rows], _crossings(graph, rows)
+    best, fewest, improved = [list(row) for row in rows], _crossings(graph, rows), 0
     for sweep in range(_SWEEPS):
-        if not fewest:
+        if not fewest or sweep - improved > _PATIENCE:
             break
         _sweep(graph, rows, down=sweep % 2 == 0)
         crossings = _crossings(graph, rows)
         if crossings < fewest:
-            best, fewest = [list(row) for row in rows], crossings
+            best, fewest, improved = [list(row) for row in rows], crossings, sweep
     return best
 
 
@@ -58,8 +60,10 @@ def _spine_in_middle(children: list[int], spine: set[int]) -> list[int]:
 def _sweep(graph: RankedGraph, rows: Rows, *, down: bool) -> None:
     neighbours = graph.above if down else graph.below
     for rank in range(1, len(rows)) if down else reversed(range(len(rows) - 1)):
-        fixed = {vertex: place for place, vertex in enumerate(rows[rank - 1 if down else rank + 1])}
         row = rows[rank]
+        if len(row) < 2:
+            continue
+        fixed = {vertex: place for place, vertex in enumerate(rows[rank - 1 if down else rank + 1])}
         key = {}
         for place, vertex in enumerate(row):
             near = neighbours[vertex]
@@ -71,6 +75,8 @@ def _sweep(graph: RankedGraph, rows: Rows, *, down: bool) -> None:
 def _crossings(graph: RankedGraph, rows: Rows) -> int:
     total = 0
     for upper, lower in pairwise(rows):
+        if len(upper) < 2 or len(lower) < 2:
+            continue
         place = {vertex: at for at, vertex in enumerate(lower)}
         ends: list[int] = []
         for vertex in upper:

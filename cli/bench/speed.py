@@ -1,4 +1,4 @@
-"""`archive bench store|throughput|trainer|morphism|kernels|surrogates|agents`: speed and exactness of the parts.
+"""`archive bench SUBJECT`: speed and exactness of the parts: store, trainer, kernels, surrogates, agents and others.
 
 Parses and renders only.
 """
@@ -186,6 +186,15 @@ def agents(as_json: bool) -> None:
     from archive.benchmarks.spaces import measure as measure_spaces
 
     _print({"spaces": measure_spaces(), "agents": measure()}, as_json)
+
+
+@click.command(short_help="Measure pictures of networks.")
+@json_option
+def drawing(as_json: bool) -> None:
+    """Measure the time of pictures of networks of 200 layers."""
+    from archive.benchmarks.drawing import measure
+
+    _print({"drawing": measure()}, as_json)
 
 
 def _measured(subjects: Mapping[str, Any]) -> dict[str, Sequence[Any]]:

@@ -84,7 +84,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "import onnx": (ModelImport,),
     **{
         f"bench {subject}": (Figures,)
-        for subject in ("store", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents")
+        for subject in ("store", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents", "drawing")
     },
     "bench first": (GainComparison,),
     "bench search": (SearchComparison,),
