@@ -6,6 +6,9 @@ from archive.architecture.diagram import beside, merged
 from archive.drawing import Diagram
 from archive.kernels.differences.base import Change, Difference
 
+# Share of a layer's mass that is too little for a partner.
+_LITTLE = 0.01
+
 
 def pictured(difference: Difference) -> Diagram:
     """Return the diagram of a difference; its heading has the distance and the sums of its parts."""
@@ -26,13 +29,24 @@ def pictured(difference: Difference) -> Diagram:
 
 
 def _fates(difference: Difference, which: int) -> list[Change]:
-    """Return what happens to most of the mass of each layer of a network; a layer without mass counts as matched."""
+    """Return what happens to the layers of a network.
+
+    A layer is inserted or removed if next to nothing of its mass has a partner; otherwise most of its matched mass
+    decides. A layer without mass counts as matched.
+    """
     network = (difference.first, difference.second)[which]
     amounts: list[dict[Change, float]] = [{"matched": 0.0} for _ in network.layers]
     for part in difference.parts:
         for u in (part.first, part.second)[which]:
             amounts[u][part.change] = amounts[u].get(part.change, 0.0) + part.amount
-    return [max(each, key=each.__getitem__) for each in amounts]
+    return [_fate(each) for each in amounts]
+
+
+def _fate(amounts: dict[Change, float]) -> Change:
+    matched, changed = amounts["matched"], amounts.get("changed", 0.0)
+    if matched + changed < _LITTLE * sum(amounts.values()):
+        return "removed" if "removed" in amounts else "inserted"
+    return "matched" if matched >= changed else "changed"
 
 
 def heading(difference: Difference) -> tuple[str, ...]:

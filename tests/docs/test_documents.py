@@ -51,6 +51,13 @@ def test_the_results_are_those_on_file():
     assert all(len(row["mean"]) == regret.BUDGET for row in found["rows"])
 
 
+def test_the_pictures_of_networks_are_up_to_date():
+    pictures = script("pictures")
+    for name, text in pictures.pictures().items():
+        drawn = (pictures.FOLDER / name).read_text(encoding="utf-8")
+        assert text == drawn, "run: python docs/scripts/pictures.py"
+
+
 def test_every_dependency_is_named_with_its_reason():
     text = page("dependencies.md")
     extras = [each for named in PROJECT["project"]["optional-dependencies"].values() for each in named]
