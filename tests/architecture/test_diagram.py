@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +12,12 @@ from archive import spaces
 from archive.architecture.aten.folding import fold
 from archive.architecture.codec import from_nasbench201
 from archive.architecture.diagram import diagram, svg
+from archive.architecture.diagram.gathering import gathered
 from archive.architecture.graph import Architecture
+from archive.drawing import Diagram
 from archive.spaces.darts.published import PUBLISHED
 from tests.architecture.test_folding import residual_chain
+from tests.drawing.test_layout import graphs
 from tests.support import examples
 from tests.support.nets import net
 from tests.support.strategies import members, relabelled
@@ -88,6 +93,23 @@ def test_layers_with_the_same_inputs_share_a_junction() -> None:
         [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4), (2, 4), (3, 5), (4, 5), (5, 6)],
     )
     assert sum(node.junction for node in diagram(shared).nodes) == 1
+
+
+@given(graphs(), st.lists(st.sampled_from(["", "inserted", "removed"]), min_size=42, max_size=42))
+def test_gathered_lines_lead_where_they_led(plain: Diagram, statuses: list[str]) -> None:
+    links = [replace(link, status=status) for link, status in zip(plain.links, statuses, strict=False)]
+    nodes = [replace(node, junction=False) for node in plain.nodes]
+    drawn = gathered(Diagram(tuple(nodes), tuple(links)))
+    assert all(link.tail < link.head for link in drawn.links)
+    assert len(drawn.links) <= len(links)
+    found = set()
+    for link in drawn.links:
+        tail, head = drawn.nodes[link.tail], drawn.nodes[link.head]
+        below = [k for k in drawn.links if k.tail == link.head] if head.junction else [link]
+        assert all(k.status == link.status for k in below)
+        if not tail.junction:
+            found |= {(tail.label, drawn.nodes[k.head].label, k.status) for k in below}
+    assert found == {(nodes[k.tail].label, nodes[k.head].label, k.status) for k in links}
 
 
 @pytest.mark.parametrize("text", ["conv3/64", "conv3/8s2", "res7/64", "max-pool"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from archive.architecture.diagram.gathering import gathered
 from archive.architecture.diagram.labels import channels, node
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
@@ -35,24 +36,30 @@ def merged(
         heading: Lines of text above the picture.
     """
     own = (_nodes(first), _nodes(second))
+    parts = _parts(first, second, pairs)
+    drawn = [pair for pair in pairs if not parts or parts[pair]]
     at: tuple[dict[int, int], dict[int, int]] = ({}, {})
     nodes = []
-    for place, pair in enumerate(pairs):
-        u, v = pair
-        before = None if u is None else own[0][u]
-        after = None if v is None else own[1][v]
-        nodes.append(replace(_both(first, second, pair, before, after), note=notes.get(pair, "")))
-        if u is not None:
-            at[0][u] = place
-        if v is not None:
-            at[1][v] = place
+    for place, pair in enumerate(drawn):
+        box = _both(first, second, pair, own)
+        nodes.append(replace(box, note=notes.get(pair, "")))
+        for which, u in enumerate(pair):
+            if u is not None:
+                at[which][u] = place
     old, new = (
-        {(places[tail], places[head]) for tail, head in network.edges}
+        {(places[tail], places[head]) for tail, head in network.edges if tail in places and head in places}
         for network, places in zip((first, second), at, strict=True)
     )
     links = [Link(*edge, _link_status(edge in old, edge in new)) for edge in sorted(old | new)]
+    panels = [
+        Panel(f"{part} cell", frozenset(place for place, pair in enumerate(drawn) if parts[pair] == part))
+        for part in sorted({part for part in parts.values() if part})
+    ]
     title = f"difference of {first.key[:8]} and {second.key[:8]}"
-    return Diagram(tuple(nodes), tuple(links), title=title, heading=tuple(heading), legend=True)
+    whole = Diagram(tuple(nodes), tuple(links), (), tuple(panels), (), title, tuple(heading), legend=True)
+    if vocabulary(first.space).arguments:
+        return whole
+    return gathered(whole, [place for place, node in enumerate(nodes) if node.junction])
 
 
 def beside(
@@ -93,33 +100,42 @@ def beside(
 
 
 def _nodes(architecture: Architecture) -> list[DiagramNode]:
-    """Return the boxes of a network. A label says which cell it is in, where there are several."""
+    """Return the nodes of a network: boxes, and circles for the sums in the output of a cell."""
     words = vocabulary(architecture.space)
     widths = channels(architecture)
     nodes = []
     for u, layer in enumerate(architecture.layers):
         box = node(architecture, u, widths[u])
-        part = words[layer.op].part
-        nodes.append(replace(box, label=f"{part} {box.label}") if part else box)
+        nodes.append(replace(box, label="Σ", junction=True) if words[layer.op].group == "exit" else box)
     return nodes
 
 
+def _parts(first: Architecture, second: Architecture, pairs: Sequence[Pair]) -> dict[Pair, str]:
+    """Return the cell of each pair, empty for input and output; no pairs where there is one cell, or a pair is of two.
+
+    The input feeds every cell, and every cell feeds the output: these two are not drawn with panels.
+    """
+    words = vocabulary(first.space)
+    parts: dict[Pair, str] = {}
+    for u, v in pairs:
+        own = {words[first.layers[u].op].part} if u is not None else set()
+        own |= {words[second.layers[v].op].part} if v is not None else set()
+        if len(own) > 1:
+            return {}
+        (parts[u, v],) = own
+    return parts if any(parts.values()) else {}
+
+
 def _both(
-    first: Architecture, second: Architecture, pair: Pair, before: DiagramNode | None, after: DiagramNode | None
+    first: Architecture, second: Architecture, pair: Pair, nodes: tuple[list[DiagramNode], list[DiagramNode]]
 ) -> DiagramNode:
+    u, v = pair
     status = _status(first, second, pair)
-    if before is None or after is None or before == after:
-        present = after or before
-        assert present is not None
-        return replace(present, status=status)
-    tip = after.tip if status == "matched" else f"{before.tip}\n→\n{after.tip}"
-    return replace(
-        after,
-        label=_arrow(before.label, after.label),
-        detail=_arrow(before.detail, after.detail),
-        tip=tip,
-        status=status,
-    )
+    before = nodes[0][u] if u is not None else nodes[1][v or 0]
+    after = nodes[1][v] if v is not None else before
+    tip = after.tip if before.tip == after.tip else f"{before.tip}\n→\n{after.tip}"
+    label, detail = _arrow(before.label, after.label), _arrow(before.detail, after.detail)
+    return replace(after, label=label, detail=detail, tip=tip, status=status)
 
 
 def _arrow(before: str, after: str) -> str:

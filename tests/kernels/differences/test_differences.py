@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archive import kernels, spaces
+from archive.architecture.diagram import merged
 from archive.architecture.graph import Architecture
 from archive.drawing import svg
 from archive.errors import InvalidArchitectureError, UsageError
 from archive.kernels.differences import difference, explained
 from archive.kernels.differences.picture import pictured
+from archive.spaces.darts.published import PUBLISHED
 from tests.support import examples
 from tests.support.nets import net
 from tests.support.strategies import members
@@ -21,6 +23,7 @@ SPACES = [name for name in spaces.names() if name != "torch"]
 PAIRS = st.sampled_from(SPACES).flatmap(lambda name: st.tuples(members(name), members(name))) | st.tuples(
     networks(), networks()
 )
+ENTRIES = ("normal.c_k-1", "reduce.c_k-1")
 CASES = {
     "edit": [{}, {"lam": 0.25, "layers": "attributes"}],
     "otmann": [{}, {"variant": "code", "nu_str": [0.7, 0.3]}],
@@ -47,7 +50,8 @@ def test_the_parts_sum_up_to_the_distance(pair: tuple[Architecture, Architecture
         if name == "edit":
             place = {u: at for at, u in enumerate(own)}
             assert all(place[tail] < place[head] for tail, head in network.edges)
-    assert svg(pictured(found)).count('class="aa-node') >= len(found.layers)
+    # Where cells are drawn beside each other, the input and the output are not drawn.
+    assert svg(pictured(found)).count('class="aa-node') >= len(found.layers) - 2
 
 
 @given(st.sampled_from(SPACES).flatmap(members), st.sampled_from(explained()))
@@ -92,6 +96,22 @@ def test_an_edit_script_by_hand() -> None:
         **dict.fromkeys([(2, 4), (4, 5), (5, 6)], "removed"),
     }
     assert drawn.heading[0].endswith("edit 2.5")
+
+
+def test_the_cells_of_two_genotypes_are_compared_side_by_side() -> None:
+    first, second = (PUBLISHED[name].architecture.canonical for name in ("DARTS_V1", "DARTS_V2"))
+    drawn = pictured(difference(first, second))
+    assert [panel.title for panel in drawn.panels] == ["normal cell", "reduce cell"]
+    assert all(node.label not in ("input", "output") for node in drawn.nodes)
+    assert sum(len(panel.nodes) for panel in drawn.panels) == len(drawn.nodes)
+    assert sum(node.label == "Σ" for node in drawn.nodes) == 8
+    changed = [node for node in drawn.nodes if node.status == "changed"]
+    assert sorted(node.label for node in changed) == ["avg_pool_3x3 → max_pool_3x3", "skip_connect → dil_conv_3x3"]
+    # Where a layer of one cell becomes one of the other, both cells are one graph.
+    pairs: list[tuple[int, int]] = [(u, u) for u in range(len(first.layers))]
+    normal, reduced = (next(u for u, each in enumerate(first.layers) if each.op == op) for op in ENTRIES)
+    pairs[normal], pairs[reduced] = (normal, reduced), (reduced, normal)
+    assert merged(first, first, pairs, {}).panels == ()
 
 
 def test_a_transport_plan_by_hand() -> None:
