@@ -6,7 +6,10 @@ import re
 import pytest
 
 from archive import agents
+from archive.agents.ask_tell import enqueueing
+from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.agents.distance_sync import DistanceSync
+from archive.queries import data_model
 from archive.store.properties import METRIC
 from tests.support import ROOT
 from tests.support.commands import Shell, serving, table
@@ -56,6 +59,7 @@ def fill(archive, shell, folder):
     for retry in (True, False):
         (last,) = first.ask("nasbot", 1)
         archive.proposals.fail(last.id, last.token, "out of memory", log="the end of the log", retry=retry)
+    enqueueing.add(archive, "first", first.space, _idea(first), enqueueing.LANGUAGE_MODEL)
     (waiting,) = first.ask("nasbot", 1)
     first.report(waiting, 1, {"loss": 1.0})
     shell.types("import", "table", table(folder))
@@ -63,6 +67,15 @@ def fill(archive, shell, folder):
     rungs = ("--rungs", "1,2", "--reduction", "2", "--budget", "4")
     with serving(archive):
         shell.types(*search, "--warm-start", "first", *rungs, "--trainers", "0")
+
+
+def _idea(study):
+    """A network that the study has not, with all that a language model may say about it."""
+    known = study.best().architecture
+    evaluated = {each.architecture.functional_key for each in study.evaluations()}
+    ideas = (mutation.child for mutation in study.space.neighbours(known))
+    new = next(idea for idea in ideas if idea.functional_key not in evaluated)
+    return EnqueuedArchitecture(new, 0.0, "one layer more", (known.key,), known, ("layer added",))
 
 
 @pytest.fixture
@@ -94,3 +107,13 @@ def test_every_property_of_the_page_is_one_of_the_code():
 
 def test_the_table_of_constraints_is_up_to_date():
     assert MODEL.replaced(PAGE) == PAGE, "run: python docs/scripts/data_model.py"
+
+
+def test_the_packaged_data_model_is_that_of_the_page():
+    assert MODEL.PACKAGED.read_text(encoding="utf-8") == MODEL.packaged(PAGE), "run: python docs/scripts/data_model.py"
+    packaged = data_model.read()
+    parts = {**packaged["labels"], **packaged["relationships"]}
+    for name, part in parts.items():
+        assert {each: about["type"] for each, about in part["properties"].items()} == DOCUMENTED[name]
+    assert parts.keys() >= {name for name in DOCUMENTED if DOCUMENTED[name]}
+    assert len(packaged["patterns"]) == len(MODEL.relationships(PAGE))
