@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from archive import __version__
+from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.asker import Asker
 from archive.agents.ask_tell.types import Batch, EnqueuedArchitecture, LeasedProposal, lists, network, real
 from archive.agents.base import Agent
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS = 3600.0
 """Lease of a proposal in seconds, renewed by `report`; long enough for an epoch."""
-
-PERSON = "person"
-"""Kind of agent on record for enqueued and told architectures."""
 
 
 class AskTellStudy:
@@ -171,12 +168,15 @@ class AskTellStudy:
         self._curves.pop(asked.id, None)
         self.archive.proposals.fail(asked.id, asked.token, reason)
 
-    def enqueue(self, architecture: Architecture | str, priority: float = 1.0) -> Proposal:
+    def enqueue(
+        self, architecture: Architecture | str, priority: float = 1.0, *, motivation: str | None = None
+    ) -> Proposal:
         """Enqueue a network for evaluation by any worker; a waiting proposal of it gets the priority.
 
         Args:
             architecture: A member of the space, or its NAS-Bench-201 string, genotype, JSON text or key in the archive.
             priority: Larger comes first; proposals of agents have 0.
+            motivation: Reason for the proposal, stored with it if it is new.
 
         Returns:
             Its proposal, in any state where the study already has one.
@@ -186,9 +186,7 @@ class AskTellStudy:
             UsageError: It is not a network, the budget is spent, or the priority is not a finite number.
         """
         number = real(priority, "priority")
-        if not math.isfinite(number):
-            raise UsageError(f"priority must be a finite number, got {number}")
-        proposal = self._added(network(architecture, self.archive.architectures), number)
+        proposal = self._added(network(architecture, self.archive.architectures), number, motivation)
         if proposal is None:
             raise UsageError(f"the study {self.name!r} has spent its budget of {self.record.budget} evaluations")
         if proposal.state is State.WAITING and proposal.priority != number:
@@ -243,15 +241,10 @@ class AskTellStudy:
             raise UsageError(f"the proposal must be of the study {self.name!r}, got {proposal.id}")
         return proposal
 
-    def _added(self, architecture: Architecture, priority: float) -> Proposal | None:
+    def _added(self, architecture: Architecture, priority: float, motivation: str | None = None) -> Proposal | None:
         """Return the study's proposal of a network, created if there is none; None where the budget is spent."""
-        self.space.validate(architecture)
-        agent = self.archive.proposals.register_agent(PERSON, {}, __version__)
-        made = self.archive.proposals.create(self.name, agent, [EnqueuedArchitecture(architecture, priority)])
-        if made:
-            return made[0]
-        key = architecture.functional_key
-        return next((each for each in self.archive.proposals.list(self.name) if each.functional_key == key), None)
+        enqueued = EnqueuedArchitecture(architecture, priority, motivation)
+        return enqueueing.add(self.archive, self.name, self.space, enqueued)[0]
 
     def _value(self, id_: str) -> float | None:
         rows = self.archive.query("MATCH (e:Evaluation {id: $id}) RETURN e.value", {"id": id_}).rows

@@ -60,10 +60,23 @@ class Batch(list[LeasedProposal]):
 
 @dataclass(frozen=True)
 class EnqueuedArchitecture:
-    """A network enqueued by a user; larger priorities come first."""
+    """A network enqueued by a user or a program.
+
+    Attributes:
+        architecture: The network.
+        priority: Larger priorities come first.
+        motivation: Reason for the proposal.
+        inspired_by: Keys of the networks that it goes back to.
+        parent: The network that it is a change of.
+        operations: Changes that make it of the parent.
+    """
 
     architecture: Architecture
     priority: float = 0.0
+    motivation: str | None = None
+    inspired_by: tuple[str, ...] = ()
+    parent: Architecture | None = None
+    operations: tuple[str, ...] = ()
 
 
 def network(text_or_network: Any, architectures: Architectures) -> Architecture:

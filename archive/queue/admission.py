@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 class SuggestionLike(Protocol):
     """Protocol of a suggestion: at least an architecture.
 
-    Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `parent` (an Architecture) and
-    `operations` (from the parent to this network) is stored if the suggestion has it.
+    Any of `acquisition`, `mean`, `std`, `priority`, `fidelity`, `hyperparameters`, `motivation`, `inspired_by` (keys),
+    `parent` (an Architecture) and `operations` (from the parent to this network) is stored if the suggestion has it.
     """
 
     @property
@@ -249,6 +249,9 @@ def _row(request: Request, number: int, at: int, based_on: str | None) -> dict[s
         "priority": float(optional("priority") or 0.0),
         **{name: _number(optional(name)) for name in ("acquisition", "mean", "std", "fidelity")},
         "hyperparameters": to_json(optional("hyperparameters") or {}),
+        "motivation": optional("motivation") or None,
+        # Without an element, a list has no type that both servers agree on.
+        "inspired_by": list(optional("inspired_by") or ()) or None,
         "attempts": 0,
         "request": request.token if request.tokens is None else request.tokens[at],
         "based_on": based_on,

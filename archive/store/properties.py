@@ -42,6 +42,18 @@ def proposal_id(study: str, number: int) -> str:
     return f"{study}#{number:05d}"
 
 
+def whole_id(name: str) -> str:
+    """Return the id of a proposal, whose number may be written without its zeros.
+
+    Raises:
+        UsageError: The text is not of the form STUDY#NUMBER.
+    """
+    study, number = study_of(name), name.rpartition("#")[2]
+    if not study or not number.isdecimal():
+        raise UsageError(f"a proposal is named STUDY#NUMBER, got {name!r}")
+    return proposal_id(study, int(number))
+
+
 def study_of(id_: str) -> str:
     """Return the name of the study in the id of a proposal, which is also that of its evaluation."""
     return id_.rpartition("#")[0]
@@ -127,7 +139,7 @@ def study_from(row: Row) -> Study:
 
 _AS_STORED = (
     *("id", "study", "number", "functional_key", "agent", "acquisition", "mean", "std", "fidelity"),
-    *("worker", "lease_until", "reason", "created", "started", "finished", "seconds", "request"),
+    *("worker", "lease_until", "reason", "created", "started", "finished", "seconds", "request", "motivation"),
 )
 
 
@@ -140,6 +152,7 @@ def proposal_from(node: Row) -> Proposal:
         architecture_key=node["architecture"],
         priority=node.get("priority", 0.0),
         hyperparameters=from_json(node.get("hyperparameters")),
+        inspired_by=tuple(node.get("inspired_by") or ()),
         attempts=node.get("attempts", 0),
         rung=node.get("rung") or 0,
         curve=with_prefix(CURVE, node),

@@ -110,6 +110,8 @@ class Proposal:
         std: The surrogate's standard deviation of the score: half the width of the central 68 % of its prediction.
         fidelity: Fraction of the full training; None means all of it.
         hyperparameters: Training settings that belong to this proposal.
+        motivation: Reason for the proposal in words, if a person or a language model gave one.
+        inspired_by: Keys of the architectures that this reason goes back to.
         attempts: Number of attempts that workers have lost.
         rung: Index of the rung that it has reached, or is training to (`archive.queue.successive_halving`).
         worker: Id of the worker that holds it, or held it last.
@@ -138,6 +140,8 @@ class Proposal:
     std: float | None = None
     fidelity: float | None = None
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    motivation: str | None = None
+    inspired_by: tuple[str, ...] = ()
     attempts: int = 0
     rung: int = 0
     worker: str | None = None

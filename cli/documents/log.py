@@ -98,6 +98,8 @@ class ProposalDocument(Document, ProposalItem):
         priority: Larger is claimed first.
         fidelity: Fraction of the full training that is asked for.
         hyperparameters: Training settings that belong to it.
+        motivation: Reason for it in words, where there is one.
+        inspired_by: Keys of the architectures that the motivation goes back to.
         based_on: Evaluations and proposals that the agent knew.
         created: When it was proposed.
         weights: Where its trained weights are, if they were kept.
@@ -108,6 +110,8 @@ class ProposalDocument(Document, ProposalItem):
     priority: float
     fidelity: float | None
     hyperparameters: dict[str, Any]
+    motivation: str | None
+    inspired_by: list[str]
     based_on: dict[str, Any]
     created: str | None
     weights: str | None

@@ -9,7 +9,6 @@ import click
 
 from archive.cli.render import json_option, open_archive, print_fields, print_json, print_message
 from archive.cli.study.items import proposal_item, timestamp
-from archive.errors import UsageError
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -85,13 +84,9 @@ def _ids(names: Sequence[str]) -> list[str]:
 
 
 def _whole(name: str) -> str:
-    """Return the whole id of a proposal, whose number may be written without its zeros."""
-    from archive.store.properties import proposal_id, study_of
+    from archive.store.properties import whole_id
 
-    study, number = study_of(name), name.rpartition("#")[2]
-    if not study or not number.isdecimal():
-        raise UsageError(f"a proposal is named STUDY#NUMBER, got {name!r}")
-    return proposal_id(study, int(number))
+    return whole_id(name)
 
 
 def _described(archive: Archive, id_: str) -> dict[str, Any]:
@@ -106,6 +101,8 @@ def _described(archive: Archive, id_: str) -> dict[str, Any]:
         "priority": record.priority,
         "fidelity": record.fidelity,
         "hyperparameters": record.hyperparameters,
+        "motivation": record.motivation,
+        "inspired_by": list(record.inspired_by),
         "based_on": record.based_on,
         "created": timestamp(record.created),
         "weights": weights and weights.uri,

@@ -33,6 +33,7 @@ def filled(migrated_connection):
     store = Archive(migrated_connection)
     study = agents.study(store, "nasbot-cnn-digits", "cnn", task="digits")
     study.run(lambda network: float(network.depth), budget=12, agent="evolution")
+    agents.study(store, "ideas", "cnn").enqueue(study.best().architecture, motivation="the best one, trained longer")
     # Networks with branches, which the first ones of `cnn` have not.
     for space in ("nasbench201", "darts"):
         agents.study(store, f"cells of {space}", space).run(lambda cell: float(cell.depth), budget=3, agent="random")

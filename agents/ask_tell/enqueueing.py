@@ -1,0 +1,63 @@
+"""Addition of single networks to a study, by a person or a program that is no agent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from archive import __version__
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.agents.ask_tell.types import EnqueuedArchitecture
+    from archive.api import Archive
+    from archive.spaces.base import Space
+    from archive.store.records import Proposal
+
+PERSON = "person"
+"""Kind of agent on record for architectures that a person enqueued or told."""
+
+LANGUAGE_MODEL = "language-model"
+"""Kind of agent on record for architectures that a language model enqueued."""
+
+
+def add(
+    archive: Archive,
+    study: str,
+    space: Space,
+    enqueued: EnqueuedArchitecture,
+    kind: str = PERSON,
+    config: Mapping[str, Any] | None = None,
+    *,
+    reuse: bool = False,
+) -> tuple[Proposal | None, bool]:
+    """Return the study's proposal of a network, added unless the study has one, and whether this call added it.
+
+    Args:
+        archive: The archive of the study.
+        study: Name of the study.
+        space: Space of the study.
+        enqueued: The network, with the reason for it.
+        kind: Kind of the agent on record.
+        config: Its settings on record.
+        reuse: Whether a known result of another study completes the proposal at once.
+
+    Returns:
+        None instead of a proposal where the budget is spent.
+
+    Raises:
+        InvalidArchitectureError: The network is not a member of the space.
+        UnknownNameError: There is no such study.
+        UsageError: The priority is not a finite number.
+    """
+    if not math.isfinite(enqueued.priority):
+        raise UsageError(f"priority must be a finite number, got {enqueued.priority}")
+    space.validate(enqueued.architecture)
+    known = archive.answers.known(archive.studies.get(study), [enqueued]) if reuse else None
+    agent = archive.proposals.register_agent(kind, config or {}, __version__)
+    made = archive.proposals.create(study, agent, [enqueued], outcomes=known)
+    if made:
+        return made[0], True
+    key = enqueued.architecture.functional_key
+    return next((each for each in archive.proposals.list(study) if each.functional_key == key), None), False
