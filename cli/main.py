@@ -47,6 +47,7 @@ COMMANDS = {
     "load": ("archive.cli.dump", "load", "Merge a dumped file into the archive."),
     "import": ("archive.cli.imports", "imports", "Import results and models: tables, Optuna studies, PyTorch."),
     "bench": ("archive.cli.bench.command", "bench", "Measure speed and search quality on this machine."),
+    "mcp": ("archive.cli.mcp", "mcp", "Serve the archive to a language model (MCP)."),
     "db": ("archive.cli.db.command", "db", "Start, stop and inspect the database server."),
     "doctor": ("archive.cli.doctor", "doctor", "Check the installation and the server, and suggest remedies."),
     "completion": ("archive.cli.completion", "completion", "Print the completion script of a shell."),

@@ -1,0 +1,44 @@
+"""The archive of a server of tools: opened by the first call that needs it, and again after a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+
+class ArchiveAccess:
+    """Lazy access to one archive, shared by threads.
+
+    A client starts its servers when it starts, and lists their tools at once. The archive is opened later: a database
+    that cannot be reached is then an error of one call, and the next call tries again.
+
+    Args:
+        connect: Opens the archive.
+    """
+
+    def __init__(self, connect: Callable[[], Archive]) -> None:
+        """Open nothing yet."""
+        self._connect, self._lock = connect, Lock()
+        self._archive: Archive | None = None
+
+    def archive(self) -> Archive:
+        """Return the archive.
+
+        Raises:
+            ArchiveError: It cannot be opened.
+        """
+        with self._lock:
+            if self._archive is None:
+                self._archive = self._connect()
+            return self._archive
+
+    def close(self) -> None:
+        """Close the archive if it was opened; the next call opens it again."""
+        with self._lock:
+            if self._archive is not None:
+                self._archive.close()
+            self._archive = None

@@ -1,0 +1,58 @@
+"""Limits of one answer: rows, bytes, seconds. A language model pays for every character that it reads."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from archive.errors import UsageError
+
+ROWS = 50
+"""Rows of an answer, unless the caller requests another number."""
+MOST_ROWS = 1000
+MOST_BYTES = 60_000
+"""Size of the rows of an answer as UTF-8 JSON: about 15,000 to 20,000 tokens."""
+MOST_TEXT = 4000
+"""Characters of one text in an answer; longer ones are cut."""
+QUERY_SECONDS = 30.0
+WAIT_SECONDS = 50.0
+"""Longest wait of one call: common clients give up on a tool after a minute."""
+
+
+def fitting(rows: Sequence[Any]) -> list[Any]:
+    """Return the first rows, as many as fit into the limit of bytes.
+
+    Raises:
+        UsageError: Not even the first row fits.
+    """
+    kept, size = [], 0
+    for row in rows:
+        size += len(compact(plain(row)).encode())
+        if size > MOST_BYTES:
+            break
+        kept.append(row)
+    if rows and not kept:
+        raise UsageError(f"the first row has {size} bytes, at most {MOST_BYTES} fit: return fewer properties")
+    return kept
+
+
+def compact(value: Any) -> str:
+    """Return a JSON value as text without spaces."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: NaN and infinities become null, and long texts are cut."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        # Half of a character cannot be sent.
+        whole = value.encode("utf-8", "replace").decode("utf-8")
+        return whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}… ({len(whole)} characters)"
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value

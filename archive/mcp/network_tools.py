@@ -1,0 +1,125 @@
+"""Tools about one network: its graph, and what the archive knows of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from archive import spaces
+from archive.agents.ask_tell.types import EnqueuedArchitecture
+from archive.api import Archive
+from archive.architecture import codec, texts
+from archive.architecture.graph import Architecture
+from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.mcp.arguments import NetworkArgument, network_of
+from archive.mcp.limits import fitting
+from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
+
+MOST_RESULTS = 200
+
+
+@dataclass(frozen=True)
+class NetworkGraph:
+    """A network; `architecture` is its JSON, as other tools accept it, or null where that is too long."""
+
+    key: str
+    functional_key: str
+    space: str
+    depth: int
+    layers: int
+    edges: int
+    text: str | None
+    architecture: dict[str, Any] | None
+    in_archive: bool
+    parents: list[str] = field(default_factory=list)
+    children: list[str] = field(default_factory=list)
+    truncated: bool = False
+
+
+@dataclass(frozen=True)
+class KnownNetwork:
+    """What the archive knows of a network.
+
+    `valid` says whether it is a network at all, `member` whether it is in the space of the study, or in its own space
+    with default settings; `reason` says why not. Results are those of all networks with the same `functional_key`:
+    these compute the same function.
+    """
+
+    valid: bool
+    member: bool
+    reason: str | None
+    key: str | None
+    functional_key: str | None
+    known: bool
+    results: list[StoredResult]
+    proposals: list[OpenProposal]
+    reusable: float | None
+    truncated: bool
+
+
+def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
+    """Show a network: layers and edges as JSON, its keys, size, parents and children."""
+    shown = network_of(archive, network).canonical
+    stored = bool(archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows)
+    details = archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
+    graph: dict[str, Any] | None = codec.to_dict(shown)
+    try:
+        fitting([graph])
+    except UsageError:
+        graph = None
+    parents, children = details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]
+    return NetworkGraph(
+        *(shown.key, shown.functional_key, shown.space, shown.depth, len(shown.layers), len(shown.edges)),
+        *(texts.to_text(shown), graph, stored, parents, children),
+        truncated=graph is None or (parents, children) != (details["parents"], details["children"]),
+    )
+
+
+def is_known(
+    archive: Archive,
+    network: NetworkArgument,
+    study: Annotated[
+        str | None, Field(description="A study: whether its space has the network, and a known result answers it.")
+    ] = None,
+) -> KnownNetwork:
+    """Look up a network before it is trained: every result that any study or import has, and proposals on their way.
+
+    An invalid network is answered with the reason. `reusable` is the value that a proposal in the study would get at
+    once, without a training.
+    """
+    try:
+        described = network_of(archive, network)
+    except (CodecError, InvalidArchitectureError, UnknownNameError) as error:
+        # An unknown name here is that of a space or an operation: an unknown key is another error.
+        return KnownNetwork(False, False, str(error), None, None, False, [], [], None, False)
+    fault = _fault(archive, described, study)
+    found = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
+    on_their_way = open_proposals(archive.connection, described.functional_key, MOST_RESULTS)
+    shown = found[: len(fitting([vars(result) for result in found[:MOST_RESULTS]]))]
+    return KnownNetwork(
+        *(True, fault is None, fault, described.key, described.functional_key, bool(found)),
+        *(shown, on_their_way, _reusable(archive, described, study), len(shown) < len(found)),
+    )
+
+
+def _fault(archive: Archive, network: Architecture, study: str | None) -> str | None:
+    """Return why a network is no member of a study's space, or of its own one; None if it is one."""
+    if study is None:
+        space = spaces.get(network.space)
+    else:
+        record = archive.studies.get(study)
+        space = spaces.get(record.space, **record.space_config)
+    try:
+        space.validate(network)
+    except InvalidArchitectureError as error:
+        return str(error)
+    return None
+
+
+def _reusable(archive: Archive, network: Architecture, study: str | None) -> float | None:
+    if study is None:
+        return None
+    (known,) = archive.answers.known(archive.studies.get(study), [EnqueuedArchitecture(network)])
+    return None if known is None else known.value

@@ -1,0 +1,121 @@
+"""Tools that write: a proposal with its motivation, and the wait for its result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import anyio
+from pydantic import Field
+
+from archive import spaces
+from archive.agents.ask_tell import enqueueing
+from archive.agents.ask_tell.types import EnqueuedArchitecture
+from archive.api import Archive
+from archive.errors import UsageError
+from archive.mcp.arguments import NetworkArgument, StudyName, network_of
+from archive.mcp.limits import WAIT_SECONDS
+from archive.store.properties import whole_id
+from archive.store.records import State
+from archive.store.snapshots import ProposalView, read_view
+
+POLL_SECONDS = 1.0
+ENDED = (State.COMPLETE, State.PRUNED, State.FAILED)
+
+
+@dataclass(frozen=True)
+class ProposalStatus:
+    """A proposal and its result.
+
+    `new` says whether this call added it: a study has one proposal of each network. `value` is the objective, in the
+    task's own unit; `epochs` are those trained so far.
+    """
+
+    proposal: str
+    architecture: str
+    state: str
+    new: bool
+    ended: bool
+    value: float | None
+    metrics: Mapping[str, float | None]
+    epochs: int
+    seconds: float | None
+    reason: str | None
+
+
+def propose(
+    archive: Archive,
+    study: StudyName,
+    network: NetworkArgument,
+    motivation: Annotated[
+        str,
+        Field(min_length=1, max_length=4000, description="Why this network should be good; kept with the proposal."),
+    ],
+    parent: Annotated[
+        str | None, Field(description="Key of the network that this one is a change of; kept as its lineage.")
+    ] = None,
+    operations: Annotated[
+        list[str] | None, Field(description="The changes that make the network of its parent, one a text.")
+    ] = None,
+    inspired_by: Annotated[
+        list[str] | None, Field(description="Keys of the networks that the motivation goes back to.")
+    ] = None,
+    model: Annotated[str | None, Field(max_length=200, description="Name of the model that proposes.")] = None,
+    retrain: Annotated[
+        bool, Field(description="Train even if the archive has a result of the study's task and protocol.")
+    ] = False,
+) -> ProposalStatus:
+    """Propose a network for training in a study, before the proposals of its agents.
+
+    Look it up with `is_known` and `nearest` first. A known result of the same task and protocol completes the proposal
+    at once, without a training. A network that the study has already is not added again: the answer is its proposal.
+    """
+    if operations and parent is None:
+        raise UsageError("operations need the parent that they change")
+    record, find = archive.studies.get(study), archive.architectures.find
+    enqueued = EnqueuedArchitecture(
+        network_of(archive, network),
+        1.0,
+        motivation,
+        tuple(map(find, inspired_by or ())),
+        None if parent is None else archive.architectures.get(find(parent)),
+        tuple(operations or ()),
+    )
+    space = spaces.get(record.space, **record.space_config)
+    config = {} if model is None else {"model": model}
+    proposal, new = enqueueing.add(
+        archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain
+    )
+    if proposal is None:
+        raise UsageError(f"the study {study!r} has spent its budget of {record.budget} evaluations")
+    return _status(read_view(archive.connection, proposal.id), new)
+
+
+async def wait(
+    archive: Archive,
+    proposal: Annotated[str, Field(description="Id of a proposal, STUDY#NUMBER.")],
+    seconds: Annotated[float, Field(ge=0, le=WAIT_SECONDS, description="Longest wait.")] = 30.0,
+) -> ProposalStatus:
+    """Wait until a proposal has ended, at most `seconds`, and return its state: value, metrics, reason of a failure.
+
+    Without a trainer at work (`study` tells their number) a proposal waits forever. Call again while `ended` is false.
+    """
+    id_ = whole_id(proposal)
+    deadline = time.monotonic() + seconds
+    while True:
+        view = await anyio.to_thread.run_sync(partial(read_view, archive.connection, id_))
+        left = deadline - time.monotonic()
+        if view.state in ENDED or left <= 0:
+            return _status(view, new=False)
+        await anyio.sleep(min(POLL_SECONDS, left))
+
+
+def _status(view: ProposalView, new: bool) -> ProposalStatus:
+    ended = view.state in ENDED
+    return ProposalStatus(
+        *(view.id, view.architecture_key, view.state.value, new, ended, view.value, view.metrics),
+        *(view.epochs, view.seconds, view.reason),
+    )

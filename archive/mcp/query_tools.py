@@ -1,0 +1,108 @@
+"""Tools that query: read-only Cypher, and the saved queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from archive.api import Archive
+from archive.database.user_query import QueryResult
+from archive.errors import ReadOnlyError
+from archive.mcp.arguments import RowCount
+from archive.mcp.limits import QUERY_SECONDS, ROWS, fitting, plain
+from archive.queries import catalogue, saved
+
+SkippedRows = Annotated[int, Field(ge=0, description="Rows to skip, for the next page; the query then needs ORDER BY.")]
+QueryParameters = Annotated[dict[str, Any] | None, Field(description="Values of the query's parameters by name.")]
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """Rows of a query, one list a row, in the order of `columns`."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+    truncated: bool
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryParameter:
+    """Parameter of a saved query; `default` holds unless it is required."""
+
+    name: str
+    meaning: str
+    required: bool
+    default: Any = None
+
+
+@dataclass(frozen=True)
+class SavedQueryEntry:
+    """A saved query."""
+
+    name: str
+    summary: str
+    parameters: list[QueryParameter] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class SavedQueryEntries:
+    """The saved queries."""
+
+    queries: list[SavedQueryEntry]
+
+
+def query(
+    archive: Archive,
+    cypher: Annotated[str, Field(description="One Cypher statement that only reads; `schema` describes the graph.")],
+    parameters: QueryParameters = None,
+    limit: RowCount = ROWS,
+    skip: SkippedRows = 0,
+) -> QueryAnswer:
+    """Run a read-only Cypher query; one that could write is refused.
+
+    Return single properties rather than whole nodes, and aggregate in Cypher: answers are cut at `limit` rows and at 60
+    kB. A query that takes longer than 30 seconds is ended.
+    """
+    try:
+        answer = archive.query(cypher, parameters, limit=limit, skip=skip, timeout=QUERY_SECONDS)
+    except ReadOnlyError as error:
+        # The rest of the message has the option of another command.
+        raise ReadOnlyError(f"{str(error).partition(';')[0]}; this tool only reads") from None
+    return _answer(answer, skip)
+
+
+def saved_queries(archive: Archive) -> SavedQueryEntries:
+    """List the saved queries with their parameters: frontier, lineage, calibration and others."""
+    return SavedQueryEntries([_item(catalogue.get(name)) for name in catalogue.names()])
+
+
+def run_saved_query(
+    archive: Archive,
+    name: Annotated[str, Field(description="Name of a saved query.")],
+    parameters: QueryParameters = None,
+    limit: RowCount = ROWS,
+    skip: SkippedRows = 0,
+) -> QueryAnswer:
+    """Run a saved query by its name; `saved_queries` lists them with their parameters."""
+    values = parameters or {}
+    answer = saved.run(archive.connection, name, values, limit=limit, skip=skip, timeout=QUERY_SECONDS)
+    why = saved.why_empty(archive.connection, name, values) if not answer.rows and not skip else None
+    return _answer(answer, skip, why)
+
+
+def _answer(answer: QueryResult, skip: int, why_empty: str | None = None) -> QueryAnswer:
+    rows: Sequence[Any] = fitting([[plain(value) for value in row] for row in answer.rows])
+    cut = answer.truncated or len(rows) < len(answer.rows)
+    note = None if rows else why_empty or "no rows"
+    if cut:
+        note = f"cut off after {len(rows)} rows: narrow the query, or continue with skip={skip + len(rows)}"
+    return QueryAnswer(answer.columns, list(rows), cut, note)
+
+
+def _item(query: catalogue.SavedQuery) -> SavedQueryEntry:
+    parameters = [QueryParameter(one.name, one.help, one.needed, one.default) for one in query.parameters.values()]
+    return SavedQueryEntry(query.name, query.summary, parameters)

@@ -1,0 +1,187 @@
+"""Tools about several networks: nearest ones, the difference of two, ancestors and descendants."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from archive import kernels, spaces
+from archive.agents.nearest.search import similar
+from archive.api import Archive
+from archive.architecture.graph import Architecture, Layer
+from archive.errors import InvalidArchitectureError
+from archive.mcp.arguments import NetworkArgument, network_of
+from archive.queries.results_of import MeanValue, means
+
+MOST_STEPS = 100
+
+TaskFilter = Annotated[str | None, Field(description="Name of a task, to leave out values of others.")]
+
+
+@dataclass(frozen=True)
+class NearNetwork:
+    """A network near another one, with the mean of its results under each protocol."""
+
+    architecture: str
+    distance: float
+    layers: int
+    edges: int
+    values: list[MeanValue]
+
+
+@dataclass(frozen=True)
+class NearNetworks:
+    """The nearest networks, nearest first; `certain` of them are proven nearest among `among` networks."""
+
+    kernel: str
+    networks: list[NearNetwork]
+    certain: int
+    among: int
+
+
+@dataclass(frozen=True)
+class KernelDistance:
+    """Distance of two networks by a kernel, the mean of its components; null where it is not defined.
+
+    `normalised` is in [0, 1], for kernels that have such components.
+    """
+
+    kernel: str
+    distance: float | None
+    normalised: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two networks: distances, and what differs.
+
+    `only_first` and `only_second` are layers (operation, units, stride) with their number; `slots` are the places of a
+    cell whose operations differ, first and second.
+    """
+
+    first: str
+    second: str
+    same: bool
+    same_function: bool
+    distances: list[KernelDistance]
+    only_first: dict[str, int]
+    only_second: dict[str, int]
+    slots: dict[str, list[str]]
+    first_values: list[MeanValue]
+    second_values: list[MeanValue]
+
+
+@dataclass(frozen=True)
+class LineageStep:
+    """One step of a lineage, with the operations that make the child of the parent."""
+
+    parent: str
+    child: str
+    operations: list[str]
+
+
+@dataclass(frozen=True)
+class LineageReport:
+    """Steps that led to a network, the last one first, its children, and the values of all of them."""
+
+    architecture: str
+    steps: list[LineageStep]
+    children: list[str]
+    values: dict[str, list[MeanValue]]
+    truncated: bool
+
+
+def nearest(
+    archive: Archive,
+    network: NetworkArgument,
+    k: Annotated[int, Field(ge=1, le=50, description="Number of neighbours.")] = 10,
+    kernel: Annotated[str, Field(description="Distance: otmann, edit, tree-wasserstein, path, hamming, …")] = "otmann",
+    study: Annotated[str | None, Field(description="Search only networks that this study evaluated.")] = None,
+    task: TaskFilter = None,
+) -> NearNetworks:
+    """Find the networks of the archive that are nearest to one, with their results: what is likely to be true of it.
+
+    The network need not be in the archive. All studies and imports of its space are searched, without itself.
+    """
+    found = similar(archive, network_of(archive, network), k, kernel, study=study)
+    values = means(archive.connection, [one.key for one in found.neighbours], task)
+    networks = [NearNetwork(one.key, one.distance, one.layers, one.edges, values[one.key]) for one in found.neighbours]
+    return NearNetworks(kernel, networks, found.certain, found.among)
+
+
+def compare(
+    archive: Archive,
+    first: NetworkArgument,
+    second: NetworkArgument,
+    names: Annotated[
+        list[str] | None, Field(description="Kernels whose distances to return; otmann and edit by default.")
+    ] = None,
+) -> Comparison:
+    """Compare two networks: distances between them, layers that only one has, and the results of both."""
+    pair = network_of(archive, first), network_of(archive, second)
+    layers = [Counter(map(_layer, network.layers)) for network in pair]
+    values = means(archive.connection, [network.key for network in pair])
+    return Comparison(
+        first=pair[0].key,
+        second=pair[1].key,
+        same=pair[0].key == pair[1].key,
+        same_function=pair[0].functional_key == pair[1].functional_key,
+        distances=[_distance(name, *pair) for name in names or ("otmann", "edit")],
+        only_first=dict(layers[0] - layers[1]),
+        only_second=dict(layers[1] - layers[0]),
+        slots=_slots(*pair),
+        first_values=values[pair[0].key],
+        second_values=values[pair[1].key],
+    )
+
+
+def lineage(
+    archive: Archive,
+    network: NetworkArgument,
+    generations: Annotated[int, Field(ge=1, le=40, description="Number of generations to go back.")] = 6,
+    task: TaskFilter = None,
+) -> LineageReport:
+    """Show how a network came about: its ancestors with the operations of each step, its children, and all values."""
+    key = network_of(archive, network).key
+    steps = archive.lineage.of(key, generations)
+    children = archive.architectures.details(key)["children"]
+    shown, listed = steps[:MOST_STEPS], children[:MOST_STEPS]
+    keys = dict.fromkeys([key, *(end for step in shown for end in (step.parent, step.child)), *listed])
+    return LineageReport(
+        key,
+        [LineageStep(step.parent, step.child, list(step.operations)) for step in shown],
+        listed,
+        means(archive.connection, list(keys), task),
+        len(shown) < len(steps) or len(listed) < len(children),
+    )
+
+
+def _distance(name: str, first: Architecture, second: Architecture) -> KernelDistance:
+    try:
+        components = kernels.get(name).distances([first], [second])
+    except InvalidArchitectureError as error:
+        return KernelDistance(name, None, None, str(error))
+    normalised = float(components.normalised.mean()) if components.normalised.size else None
+    return KernelDistance(name, float(components.unnormalised.mean()), normalised)
+
+
+def _slots(first: Architecture, second: Architecture) -> dict[str, list[str]]:
+    if first.space != second.space:
+        return {}
+    space = spaces.get(first.space)
+    try:
+        slots = space.slots(first), space.slots(second)
+    except InvalidArchitectureError:
+        return {}
+    if slots[0] is None or slots[1] is None:
+        return {}
+    return {name: [op, slots[1][name]] for name, op in slots[0].items() if slots[1].get(name, op) != op}
+
+
+def _layer(layer: Layer) -> str:
+    units = "" if layer.units is None else f" {layer.units}"
+    return f"{layer.op}{units}" + (f" stride {layer.stride}" if layer.stride != 1 else "")

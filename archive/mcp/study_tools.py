@@ -1,0 +1,201 @@
+"""Tools about studies: their list, one study, the best networks of a study or of a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from archive.api import Archive
+from archive.architecture import texts
+from archive.errors import UnknownNameError, UsageError
+from archive.mcp.arguments import ProtocolName, RowCount, StudyName
+from archive.mcp.limits import QUERY_SECONDS, fitting
+from archive.queue import workers
+from archive.store.records import State, Study
+from archive.store.snapshots import ProposalView
+
+MOST_STUDIES = 200
+SERVING = ("working", "idle")
+
+PROTOCOLS = """
+MATCH (t:Task)
+OPTIONAL MATCH (s:Study)-[:ON]->(t)
+RETURN t.name AS task, t.protocol AS protocol, t.direction AS direction, collect(DISTINCT s.direction) AS directions
+"""
+
+# Reused results repeat others, and partial ones are not comparable.
+BEST = """
+MATCH (t:Task {name: $task}) WHERE t.protocol = $protocol
+MATCH (t)<-[:ON]-(e:Evaluation)-[:OF]->(a:Architecture)
+WHERE e.answered_from IS NULL AND e.partial IS NULL AND NOT isNaN(e.value)
+WITH a, e, CASE WHEN $minimise THEN -e.value ELSE e.value END AS score
+ORDER BY score DESC, e.id LIMIT $k
+RETURN a.key AS architecture, e.value AS value, e.id AS evaluation, e.epochs AS epochs, e.seconds AS seconds
+"""
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """A study in a list; `best` is the best value so far."""
+
+    name: str
+    task: str
+    protocol: str
+    space: str
+    objective: str
+    direction: str
+    complete: int
+    budget: int
+    best: float | None
+
+
+@dataclass(frozen=True)
+class StudyEntries:
+    """Studies, the newest first."""
+
+    studies: list[StudyEntry]
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class RankedNetwork:
+    """A network with one of its results; `text` is its NAS-Bench-201 string or genotype, if it has one."""
+
+    architecture: str
+    text: str | None
+    value: float | None
+    evaluation: str
+    epochs: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    """A study and its progress; `trainers` is the number of trainers at work that serve it."""
+
+    name: str
+    task: str
+    protocol: str
+    space: str
+    space_config: dict[str, Any]
+    objective: str
+    direction: str
+    budget: int
+    seed: int
+    agent: str | None
+    waiting: int
+    running: int
+    complete: int
+    pruned: int
+    failed: int
+    warm_started_from: list[str]
+    trainers: int
+    best: RankedNetwork | None
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The best networks, the best first, with what their values mean."""
+
+    task: str
+    protocol: str
+    direction: Literal["maximise", "minimise"]
+    objective: str | None
+    networks: list[RankedNetwork]
+    truncated: bool
+
+
+def studies(archive: Archive) -> StudyEntries:
+    """List the studies of the archive, the newest first, with task, space, progress and best value."""
+    newest = archive.studies.list()[::-1]
+    entries = [
+        StudyEntry(
+            *(each.study.name, each.study.task, each.study.protocol, each.study.space, each.study.objective),
+            *(each.study.direction, each.counts.get(State.COMPLETE, 0), each.study.budget, each.best),
+        )
+        for each in newest[:MOST_STUDIES]
+    ]
+    return StudyEntries(entries, len(newest) > len(entries))
+
+
+def study(archive: Archive, name: StudyName) -> StudyReport:
+    """Show one study: task, space with its limits, budget, proposals in each state, best network, trainers at work."""
+    snapshot = archive.studies.snapshot(name)
+    record, best, agent = snapshot.study, snapshot.incumbent, snapshot.study.config.get("agent")
+    serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.slots]
+    return StudyReport(
+        *(record.name, record.task, record.protocol, record.space, dict(record.space_config), record.objective),
+        *(record.direction, record.budget, record.seed, agent if isinstance(agent, str) else None),
+        snapshot.counts[State.WAITING],
+        snapshot.counts[State.RUNNING],
+        snapshot.counts[State.COMPLETE],
+        snapshot.counts[State.PRUNED],
+        snapshot.counts[State.FAILED],
+        warm_started_from=archive.studies.sources(name),
+        trainers=sum(one.study in (None, name) for one in serving),
+        best=None if best is None else _proposed(archive, [best])[0],
+    )
+
+
+def top(
+    archive: Archive,
+    study: Annotated[str | None, Field(description="Name of a study; or give a task.")] = None,
+    task: Annotated[str | None, Field(description="Name of a task, for results of all studies and imports.")] = None,
+    protocol: ProtocolName = None,
+    k: RowCount = 10,
+) -> Ranking:
+    """List the best results of a study, or of a task over all studies and imported tables, the best first.
+
+    Values of one protocol are comparable, others are not. For the frontier of value and cost: the saved query
+    `frontier`.
+    """
+    if (study is None) == (task is None):
+        raise UsageError("give either a study or a task")
+    if task is not None:
+        return _of_task(archive, task, protocol, k)
+    snapshot = archive.studies.snapshot(study or "")
+    return _ranking(snapshot.study, _proposed(archive, snapshot.best(k)))
+
+
+def _ranking(study: Study, networks: list[RankedNetwork]) -> Ranking:
+    shown = fitting([vars(network) for network in networks])
+    cut = len(shown) < len(networks)
+    return Ranking(study.task, study.protocol, study.direction, study.objective, networks[: len(shown)], cut)
+
+
+def _of_task(archive: Archive, task: str, protocol: str | None, k: int) -> Ranking:
+    of_task = [row for row in archive.query(PROTOCOLS).rows if row[0] == task]
+    if not of_task:
+        known = {row[0] for row in archive.query(PROTOCOLS).rows}
+        raise UnknownNameError("task", task, known, "the archive has results of none yet")
+    names = sorted(row[1] for row in of_task)
+    if protocol is None and len(names) > 1:
+        raise UsageError(f"values of different protocols are not comparable: give one of {', '.join(names)}")
+    if protocol not in (None, *names):
+        raise UnknownNameError(f"protocol of the task {task!r}", str(protocol), names)
+    chosen = next(row for row in of_task if protocol in (None, row[1]))
+    minimise = chosen[3] == ["minimise"] if chosen[3] else chosen[2] == "minimise"
+    values = {"task": task, "protocol": chosen[1], "minimise": minimise, "k": k}
+    rows = archive.query(BEST, values, timeout=QUERY_SECONDS).rows
+    described = _texts(archive, [row[0] for row in rows])
+    networks = [RankedNetwork(row[0], described[row[0]], *row[1:]) for row in rows]
+    shown = fitting([vars(network) for network in networks])
+    direction: Literal["maximise", "minimise"] = "minimise" if minimise else "maximise"
+    return Ranking(task, chosen[1], direction, None, networks[: len(shown)], len(shown) < len(networks))
+
+
+def _proposed(archive: Archive, views: list[ProposalView]) -> list[RankedNetwork]:
+    described = _texts(archive, [view.architecture_key for view in views])
+    return [
+        RankedNetwork(
+            *(view.architecture_key, described[view.architecture_key], view.value, view.id),
+            *(view.epochs or None, view.seconds),
+        )
+        for view in views
+    ]
+
+
+def _texts(archive: Archive, keys: list[str]) -> dict[str, str | None]:
+    return {key: texts.to_text(network) for key, network in archive.architectures.get_many(keys).items()}
