@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 
 from tests.support import ROOT
 
@@ -23,6 +24,17 @@ def site(tmp_path_factory):
     done = subprocess.run(command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
+
+
+def test_programs_find_every_page_by_llms_txt(site):
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    named = re.findall(r"\b[\w/-]+\.md\b", yaml.safe_dump(navigation))
+    listed = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S.{20,}", text, re.MULTILINE)
+    assert len(named) > 20 and sorted(listed) == sorted(named)
+    for name in listed:
+        assert (site / name).read_text(encoding="utf-8") == (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert re.match(r"# Architecture Archive\n\n> A graph database ", text)
 
 
 def pages(site):
