@@ -43,16 +43,16 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it: NaN and infinities become null, and long texts are cut."""
+def plain(value: Any, longest: int = MOST_TEXT) -> Any:
+    """Return a value as JSON has it: NaN and infinities become null, and texts of more characters are cut."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         # Half of a character cannot be sent.
         whole = value.encode("utf-8", "replace").decode("utf-8")
-        return whole if len(whole) <= MOST_TEXT else f"{whole[:MOST_TEXT]}… ({len(whole)} characters)"
+        return whole if len(whole) <= longest else f"{whole[:longest]}… ({len(whole)} characters)"
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain(item, longest) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, longest) for item in value]
     return value

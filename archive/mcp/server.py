@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 
 from archive import __version__
-from archive.mcp import model_tools, network_tools, proposal_tools, query_tools, relation_tools, study_tools
+from archive.mcp import (
+    model_tools,
+    network_tools,
+    picture_tools,
+    proposal_tools,
+    query_tools,
+    relation_tools,
+    study_tools,
+)
 from archive.mcp.access import ArchiveAccess
+from archive.mcp.limits import MOST_BYTES
 from archive.mcp.tool import ToolFunction, tool_of
 
 READING: tuple[ToolFunction, ...] = (
@@ -48,13 +60,22 @@ def create(access: ArchiveAccess, *, write: bool = False) -> MCPServer[Any]:
     """
     instructions = (INSTRUCTIONS + WRITING if write else INSTRUCTIONS).strip()
     tools = [tool_of(access, function) for function in READING]
+    tools.append(tool_of(access, picture_tools.draw, longest=MOST_BYTES))
     if write:
         tools += [tool_of(access, proposal_tools.propose, writes=True), tool_of(access, proposal_tools.wait)]
-    return MCPServer(
-        "nas-archive",
-        title="Architecture Archive",
-        instructions=instructions,
-        version=__version__,
-        tools=tools,
-        log_level="WARNING",
-    )
+    with _own_logging():
+        return MCPServer(
+            "nas-archive", title="Architecture Archive", instructions=instructions, version=__version__, tools=tools
+        )
+
+
+@contextmanager
+def _own_logging() -> Iterator[None]:
+    """Leave the process's logging as it is: the SDK would print what all libraries log, each retry of the driver."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)

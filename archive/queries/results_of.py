@@ -20,8 +20,9 @@ MATCH (a)<-[:OF]-(e:Evaluation)
 MATCH (e)-[:ON]->(t:Task)
 OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
 RETURN e.id AS evaluation, a.key AS architecture, t.name AS task, t.protocol AS protocol, e.value AS value,
-       p.study AS study, p.agent AS agent, e.epochs AS epochs, e.seconds AS seconds, e.seed AS seed,
-       coalesce(e.partial, false) AS partial, e.answered_from AS answered_from, p.motivation AS motivation
+       t.direction AS direction, p.study AS study, p.agent AS agent, e.epochs AS epochs, e.seconds AS seconds,
+       e.seed AS seed, coalesce(e.partial, false) AS partial, e.answered_from AS answered_from,
+       p.motivation AS motivation
 ORDER BY task, protocol, evaluation
 """
 
@@ -40,7 +41,8 @@ MATCH (a)<-[:OF]-(e:Evaluation)
 WHERE e.answered_from IS NULL AND e.partial IS NULL AND NOT isNaN(e.value)
 MATCH (e)-[:ON]->(t:Task)
 WHERE $task IS NULL OR t.name = $task
-RETURN key, t.name AS task, t.protocol AS protocol, avg(e.value) AS value, count(e) AS results
+RETURN key, t.name AS task, t.protocol AS protocol, avg(e.value) AS value, t.direction AS direction,
+       count(e) AS results
 ORDER BY key, task, protocol
 """
 
@@ -54,6 +56,7 @@ class StoredResult:
     task: str
     protocol: str
     value: float | None
+    direction: str | None
     study: str | None
     agent: str | None
     epochs: int | None
@@ -77,11 +80,12 @@ class OpenProposal:
 
 @dataclass(frozen=True)
 class MeanValue:
-    """Mean of the whole trainings of a network under one protocol."""
+    """Mean of the whole trainings of a network under one protocol; `direction` says which values are better."""
 
     task: str
     protocol: str
     value: float | None
+    direction: str | None
     results: int
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from xml.etree import ElementTree
 
 import anyio
 import pytest
@@ -188,8 +189,16 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
     assert [one["kernel"] for one in compared["distances"]] == ["edit", "hamming", "arc"]
     assert compared["distances"][0]["distance"] > 0
     assert all(len(slot) == 2 for slot in compared["slots"].values())
-    assert compared["first_values"] == [{"task": "digits", "protocol": "digits/1", "value": 0.2, "results": 1}]
+    (mean,) = compared["first_values"]
+    assert mean == {"task": "digits", "protocol": "digits/1", "value": 0.2, "direction": "maximise", "results": 1}
     assert "unknown kernel 'otman': did you mean otmann" in refused("nearest", network=text(0), kernel="otman")
+
+
+def test_a_network_is_drawn_whole(ask):
+    lines = ask("draw", network=text(1))["content"].splitlines()
+    assert sum("nor_conv_1x1" in line for line in lines) == 1
+    picture = ask("draw", network=text(1), form="svg")["content"]
+    assert len(picture) > limits.MOST_TEXT and ElementTree.fromstring(picture).tag.endswith("svg")
 
 
 @pytest.mark.every_server

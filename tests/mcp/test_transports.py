@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import asynccontextmanager
 
@@ -37,6 +38,12 @@ def test_a_client_starts_the_command_and_talks_over_stdio(archive, store_setting
     assert "query" in tools and "propose" not in tools
     assert studies.structured_content["studies"][0]["best"] == 0.25
     assert wrong.content[0].text.endswith("unknown study 'none': known: study")
+
+
+def test_a_server_leaves_the_logging_of_its_process_as_it_is(monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    server.create(ArchiveAccess(lambda: None))
+    assert logging.getLogger().handlers == []
 
 
 def test_a_page_serves_the_tools_beside_its_own_routes(archive):
