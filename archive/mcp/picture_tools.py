@@ -9,17 +9,20 @@ from pydantic import Field
 
 from archive import drawing
 from archive.api import Archive
-from archive.architecture.diagram import diagram, svg
+from archive.architecture.diagram import diagram
 from archive.errors import UsageError
+from archive.kernels.differences import difference
+from archive.kernels.differences.picture import pictured
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import MOST_BYTES
 
 
 @dataclass(frozen=True)
 class NetworkPicture:
-    """A picture of a network: lines of text, or one SVG document."""
+    """A picture of a network, or of its difference to a second one: lines of text, or one SVG document."""
 
     key: str
+    second: str | None
     form: Literal["text", "svg"]
     content: str
 
@@ -27,14 +30,20 @@ class NetworkPicture:
 def draw(
     archive: Archive,
     network: NetworkArgument,
+    second: Annotated[
+        NetworkArgument | None, Field(description="Another network: the picture then shows what differs.")
+    ] = None,
     form: Annotated[
         Literal["text", "svg"], Field(description="Lines of text with the wiring, or an SVG document to save.")
     ] = "text",
 ) -> NetworkPicture:
-    """Draw a network, input on top, with repeated parts folded."""
+    """Draw a network, input on top, with repeated parts folded; or what turns it into a second one."""
     drawn = network_of(archive, network)
-    content = svg(drawn) if form == "svg" else "\n".join(str(line).rstrip() for line in drawing.text(diagram(drawn)))
+    other = None if second is None else network_of(archive, second)
+    shown = diagram(drawn) if other is None else pictured(difference(drawn.canonical, other.canonical))
+    lines = (str(line).rstrip() for line in drawing.text(shown))
+    content = drawing.svg(shown) if form == "svg" else "\n".join(lines)
     size = len(content.encode())
     if size > MOST_BYTES:
         raise UsageError(f"the picture has {size} bytes, at most {MOST_BYTES} fit: archive arch draw writes a file")
-    return NetworkPicture(drawn.key, form, content)
+    return NetworkPicture(drawn.key, None if other is None else other.key, form, content)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 
-from archive import kernels, spaces
+from archive import kernels
 from archive.agents.nearest.search import similar
 from archive.api import Archive
-from archive.architecture.graph import Architecture, Layer
+from archive.architecture.graph import Architecture
 from archive.errors import InvalidArchitectureError
+from archive.kernels.differences import difference
+from archive.kernels.differences.base import words
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.queries.results_of import MeanValue, means
 
@@ -56,11 +58,25 @@ class KernelDistance:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two networks: distances, and what differs.
+class NetworkChange:
+    """One change on the way from the first network to the second, with its share of the edit distance.
 
-    `only_first` and `only_second` are layers (operation, units, stride) with their number; `slots` are the places of a
-    cell whose operations differ, first and second.
+    `subject` is a layer, or a skip with its two ends; `first` and `second` are those of each network.
+    """
+
+    subject: str
+    change: str
+    first: str
+    second: str
+    cost: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two networks: distances, the changes that the edit distance counts, and their results.
+
+    `changes` is null where the edit distance is not defined, as for networks of two spaces.
     """
 
     first: str
@@ -68,11 +84,10 @@ class Comparison:
     same: bool
     same_function: bool
     distances: list[KernelDistance]
-    only_first: dict[str, int]
-    only_second: dict[str, int]
-    slots: dict[str, list[str]]
+    changes: list[NetworkChange] | None
     first_values: list[MeanValue]
     second_values: list[MeanValue]
+    truncated: bool
 
 
 @dataclass(frozen=True)
@@ -121,21 +136,20 @@ def compare(
         list[str] | None, Field(description="Kernels whose distances to return; otmann and edit by default.")
     ] = None,
 ) -> Comparison:
-    """Compare two networks: distances between them, layers that only one has, and the results of both."""
-    pair = network_of(archive, first), network_of(archive, second)
-    layers = [Counter(map(_layer, network.layers)) for network in pair]
+    """Compare two networks: distances between them, what turns the first into the second, and the results of both."""
+    pair = network_of(archive, first).canonical, network_of(archive, second).canonical
     values = means(archive.connection, [network.key for network in pair])
+    changes = _changes(*pair)
     return Comparison(
         first=pair[0].key,
         second=pair[1].key,
         same=pair[0].key == pair[1].key,
         same_function=pair[0].functional_key == pair[1].functional_key,
         distances=[_distance(name, *pair) for name in names or ("otmann", "edit")],
-        only_first=dict(layers[0] - layers[1]),
-        only_second=dict(layers[1] - layers[0]),
-        slots=_slots(*pair),
+        changes=None if changes is None else changes[:MOST_STEPS],
         first_values=values[pair[0].key],
         second_values=values[pair[1].key],
+        truncated=changes is not None and len(changes) > MOST_STEPS,
     )
 
 
@@ -169,19 +183,21 @@ def _distance(name: str, first: Architecture, second: Architecture) -> KernelDis
     return KernelDistance(name, float(components.unnormalised.mean()), normalised)
 
 
-def _slots(first: Architecture, second: Architecture) -> dict[str, list[str]]:
-    if first.space != second.space:
-        return {}
-    space = spaces.get(first.space)
+def _changes(first: Architecture, second: Architecture) -> list[NetworkChange] | None:
     try:
-        slots = space.slots(first), space.slots(second)
+        parts = difference(first, second).parts
     except InvalidArchitectureError:
-        return {}
-    if slots[0] is None or slots[1] is None:
-        return {}
-    return {name: [op, slots[1][name]] for name, op in slots[0].items() if slots[1].get(name, op) != op}
+        return None
+    return [
+        NetworkChange(
+            *(part.subject, part.change, _end(first, part.first), _end(second, part.second)),
+            *(part.cost, part.reason),
+        )
+        for part in parts
+        if part.change != "matched"
+    ]
 
 
-def _layer(layer: Layer) -> str:
-    units = "" if layer.units is None else f" {layer.units}"
-    return f"{layer.op}{units}" + (f" stride {layer.stride}" if layer.stride != 1 else "")
+def _end(network: Architecture, positions: Sequence[int]) -> str:
+    """Return layers of a network in words, with their positions in canonical order."""
+    return " to ".join(f"{position} {words(network.layers[position])}" for position in positions)

@@ -185,10 +185,13 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
     near = ask("nearest", network=text(0), k=2)
     assert near["among"] == 2 and [len(one["values"]) for one in near["networks"]] == [1, 1]
     compared = ask("compare", first=text(0), second=text(1), names=["edit", "hamming", "arc"])
-    assert not compared["same"] and compared["only_first"] != compared["only_second"]
-    assert [one["kernel"] for one in compared["distances"]] == ["edit", "hamming", "arc"]
-    assert compared["distances"][0]["distance"] > 0
-    assert all(len(slot) == 2 for slot in compared["slots"].values())
+    assert not compared["same"] and [one["kernel"] for one in compared["distances"]] == ["edit", "hamming", "arc"]
+    total = sum(change["cost"] for change in compared["changes"])
+    assert compared["distances"][0]["distance"] == pytest.approx(total) and total > 0
+    assert ["nor_conv_1x1" in change["second"] for change in compared["changes"]].count(True) == 1
+    layers = codec.to_dict(spaces.get("mlp").initial_pool()[0])
+    other = ask("compare", first=text(0), second=layers)
+    assert other["changes"] is None and "one space" in other["distances"][0]["reason"]
     (mean,) = compared["first_values"]
     assert mean == {"task": "digits", "protocol": "digits/1", "value": 0.2, "direction": "maximise", "results": 1}
     assert "unknown kernel 'otman': did you mean otmann" in refused("nearest", network=text(0), kernel="otman")
@@ -197,6 +200,7 @@ def test_networks_are_compared_and_found_near_each_other(archive, ask, refused):
 def test_a_network_is_drawn_whole(ask):
     lines = ask("draw", network=text(1))["content"].splitlines()
     assert sum("nor_conv_1x1" in line for line in lines) == 1
+    assert "nor_conv_1x1 → nor_conv_3x3" in ask("draw", network=text(1), second=text(0))["content"]
     picture = ask("draw", network=text(1), form="svg")["content"]
     assert len(picture) > limits.MOST_TEXT and ElementTree.fromstring(picture).tag.endswith("svg")
 
