@@ -14,6 +14,8 @@ ROWS = 50
 MOST_ROWS = 1000
 MOST_BYTES = 60_000
 """Size of the rows of an answer as UTF-8 JSON: about 15,000 to 20,000 tokens."""
+MOST_ANSWER = 250_000
+"""Size of a whole answer in characters."""
 MOST_TEXT = 4000
 """Characters of one text in an answer; longer ones are cut."""
 QUERY_SECONDS = 30.0

@@ -12,9 +12,9 @@ from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
 from archive.architecture import codec, texts
 from archive.architecture.graph import Architecture
-from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError, UsageError
+from archive.errors import CodecError, InvalidArchitectureError, UnknownNameError
 from archive.mcp.arguments import NetworkArgument, network_of
-from archive.mcp.limits import fitting
+from archive.mcp.limits import MOST_BYTES, compact, fitting
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
 
 MOST_RESULTS = 200
@@ -64,11 +64,8 @@ def architecture(archive: Archive, network: NetworkArgument) -> NetworkGraph:
     shown = network_of(archive, network).canonical
     stored = bool(archive.query("MATCH (a:Architecture {key: $key}) RETURN a.key", {"key": shown.key}).rows)
     details = archive.architectures.details(shown.key) if stored else {"parents": [], "children": []}
-    graph: dict[str, Any] | None = codec.to_dict(shown)
-    try:
-        fitting([graph])
-    except UsageError:
-        graph = None
+    whole = codec.to_dict(shown)
+    graph = whole if len(compact(whole).encode()) <= MOST_BYTES else None
     parents, children = details["parents"][:MOST_RESULTS], details["children"][:MOST_RESULTS]
     return NetworkGraph(
         *(shown.key, shown.functional_key, shown.space, shown.depth, len(shown.layers), len(shown.edges)),
@@ -96,16 +93,18 @@ def is_known(
         return KnownNetwork(False, False, str(error), None, None, False, [], [], None, False)
     fault = _fault(archive, described, study)
     found = results(archive.connection, described.functional_key, MOST_RESULTS + 1)
-    on_their_way = open_proposals(archive.connection, described.functional_key, MOST_RESULTS)
+    pending = open_proposals(archive.connection, described.functional_key, MOST_RESULTS + 1)
     shown = found[: len(fitting([vars(result) for result in found[:MOST_RESULTS]]))]
+    listed = pending[: len(fitting([vars(proposal) for proposal in pending[:MOST_RESULTS]]))]
     return KnownNetwork(
         *(True, fault is None, fault, described.key, described.functional_key, bool(found)),
-        *(shown, on_their_way, _reusable(archive, described, study), len(shown) < len(found)),
+        *(shown, listed, _reusable(archive, described, study)),
+        truncated=len(shown) < len(found) or len(listed) < len(pending),
     )
 
 
 def _fault(archive: Archive, network: Architecture, study: str | None) -> str | None:
-    """Return why a network is no member of a study's space, or of its own one; None if it is one."""
+    """Return why a network is not in the space of a study, or in its own space; None if it is."""
     if study is None:
         space = spaces.get(network.space)
     else:

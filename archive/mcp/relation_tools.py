@@ -118,7 +118,7 @@ def nearest(
     study: Annotated[str | None, Field(description="Search only networks that this study evaluated.")] = None,
     task: TaskFilter = None,
 ) -> NearNetworks:
-    """Find the networks of the archive that are nearest to one, with their results: what is likely to be true of it.
+    """Find the networks of the archive that are nearest to one, with their results, from which to guess its own.
 
     The network need not be in the archive. All studies and imports of its space are searched, without itself.
     """

@@ -31,12 +31,14 @@ READING: tuple[ToolFunction, ...] = (
     study_tools.studies,
     study_tools.study,
     study_tools.top,
-    network_tools.architecture,
     network_tools.is_known,
     relation_tools.nearest,
     relation_tools.compare,
     relation_tools.lineage,
 )
+
+WHOLE: tuple[ToolFunction, ...] = (network_tools.architecture, picture_tools.draw)
+"""Tools whose texts are of no use if they are cut."""
 
 INSTRUCTIONS = """
 The archive is a graph database of neural architectures with every evaluation of them, by search agents, language models
@@ -60,7 +62,7 @@ def create(access: ArchiveAccess, *, write: bool = False) -> MCPServer[Any]:
     """
     instructions = (INSTRUCTIONS + WRITING if write else INSTRUCTIONS).strip()
     tools = [tool_of(access, function) for function in READING]
-    tools.append(tool_of(access, picture_tools.draw, longest=MOST_BYTES))
+    tools += [tool_of(access, function, longest=MOST_BYTES) for function in WHOLE]
     if write:
         tools += [tool_of(access, proposal_tools.propose, writes=True), tool_of(access, proposal_tools.wait)]
     with _own_logging():

@@ -1,4 +1,4 @@
-"""The tools of language models, called by the official client: answers, limits, errors, and what they may change."""
+"""The tools of language models, called by the official client: answers, limits, errors, permission to write."""
 
 from __future__ import annotations
 
