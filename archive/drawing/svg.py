@@ -32,7 +32,7 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
             `light` and `dark` are fixed. `page` is `auto` without its style sheet, for pages that have `stylesheet()`.
     """
     at = placed(diagram)
-    heading = [shortened(line, 120) for line in diagram.heading]
+    heading = [shortened(line, 240) for line in diagram.heading]
     legend = _legend(diagram) if diagram.legend else []
     words = max([text_width(line, DETAIL) for line in heading], default=0.0)
     width = max(at.width, words, _legend_width(legend)) + 2 * MARGIN

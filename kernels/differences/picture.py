@@ -23,7 +23,7 @@ def pictured(difference: Difference) -> Diagram:
         return beside(first, second, (_fates(difference, 0), _fates(difference, 1)), flows, heading(difference))
     notes: dict[tuple[int | None, int | None], str] = {}
     for part in difference.parts:
-        if part.subject == "layer" and part.change == "changed":
+        if part.subject == "layer" and part.first and part.second and part.cost:
             notes[part.first[0], part.second[0]] = f"costs {part.cost:.3g}"
     return merged(first, second, difference.layers, notes, heading(difference))
 

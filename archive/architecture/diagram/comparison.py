@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from archive.architecture.diagram.gathering import gathered
-from archive.architecture.diagram.labels import channels, node
+from archive.architecture.diagram.labels import channels, node, shown
 from archive.architecture.graph import Architecture
 from archive.architecture.operations import vocabulary
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Link, Panel, Status
@@ -135,7 +135,19 @@ def _both(
     after = nodes[1][v] if v is not None else before
     tip = after.tip if before.tip == after.tip else f"{before.tip}\n→\n{after.tip}"
     label, detail = _arrow(before.label, after.label), _arrow(before.detail, after.detail)
+    if status == "changed" and before.label == after.label and before.detail == after.detail:
+        detail = " ".join(part for part in (detail, _other_attribute(first, second, pair)) if part)
     return replace(after, label=label, detail=detail, tip=tip, status=status)
+
+
+def _other_attribute(first: Architecture, second: Architecture, pair: Pair) -> str:
+    """Return the first attribute that differs between two layers whose labels do not."""
+    before, after = first.layers[pair[0] or 0].attributes, second.layers[pair[1] or 0].attributes
+    names = [name for name in sorted({*before, *after}) if before.get(name) != after.get(name)]
+    if not names:
+        return ""
+    more = ", …" if len(names) > 1 else ""
+    return f"{names[0]} {shown(before.get(names[0], '–'))} → {shown(after.get(names[0], '–'))}{more}"
 
 
 def _arrow(before: str, after: str) -> str:

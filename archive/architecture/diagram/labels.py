@@ -78,6 +78,13 @@ def channels(architecture: Architecture) -> list[int | None]:
     return emitted
 
 
+def shown(value: Any) -> str:
+    """Return an attribute's value as a short text."""
+    # The content of a constant can have megabytes.
+    text = str(list(value[:_MOST_VALUES]) if isinstance(value, tuple) else value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+
+
 def _kind(operation: Operation, inputs: int) -> str:
     if operation.group == "cell":
         if operation.zero:
@@ -131,11 +138,5 @@ def _tip(layer: Layer, u: int) -> str:
         lines.append(f"units: {layer.units}")
     if layer.stride != 1:
         lines.append(f"stride: {layer.stride}")
-    lines += [f"{name}: {_shown(value)}" for name, value in list(layer.attributes.items())[:_MOST_VALUES]]
+    lines += [f"{name}: {shown(value)}" for name, value in list(layer.attributes.items())[:_MOST_VALUES]]
     return "\n".join(lines)
-
-
-def _shown(value: Any) -> str:
-    # The content of a constant can have megabytes.
-    text = str(list(value[:_MOST_VALUES]) if isinstance(value, tuple) else value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

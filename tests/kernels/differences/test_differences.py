@@ -17,7 +17,7 @@ from archive.spaces.darts.published import PUBLISHED
 from tests.support import examples
 from tests.support.nets import net
 from tests.support.strategies import members
-from tests.support.torch_nets import networks
+from tests.support.torch_nets import chain, layer, networks
 
 SPACES = [name for name in spaces.names() if name != "torch"]
 PAIRS = st.sampled_from(SPACES).flatmap(lambda name: st.tuples(members(name), members(name))) | st.tuples(
@@ -112,6 +112,14 @@ def test_the_cells_of_two_genotypes_are_compared_side_by_side() -> None:
     normal, reduced = (next(u for u, each in enumerate(first.layers) if each.op == op) for op in ENTRIES)
     pairs[normal], pairs[reduced] = (normal, reduced), (reduced, normal)
     assert merged(first, first, pairs, {}).panels == ()
+
+
+def test_a_changed_attribute_is_named_though_it_costs_nothing() -> None:
+    first, second = (chain(layer("relu"), layer("batch_norm", weight=[3], eps=eps)) for eps in (1e-5, 1e-3))
+    found = difference(first, second)
+    assert found.distance == 0
+    (changed,) = [node for node in pictured(found).nodes if node.status == "changed"]
+    assert (changed.label, changed.detail, changed.note) == ("batch_norm", "eps 1e-05 → 0.001", "")
 
 
 def test_a_transport_plan_by_hand() -> None:
