@@ -1,6 +1,6 @@
 """Pictures of labelled graphs: layered layout, SVG, PNG and text. Knows no architectures.
 
-`Diagram` is what is drawn: boxes with a kind and a width, links, frames around repeated parts, panels side by side.
+`Diagram` describes a picture: boxes with a kind and a width, links, frames around repeated parts, panels side by side.
 `archive.architecture.diagram` makes one of an architecture. Equal diagrams give equal bytes. Imports errors only.
 """
 

@@ -15,7 +15,7 @@ from archive.drawing.ranks import RankedGraph
 Rows = list[list[int]]
 
 _SWEEPS = 12
-# Sweeps without an improvement, one of each direction and one more, after which there are no more.
+# Number of sweeps without an improvement that end the sweeping.
 _PATIENCE = 3
 
 

@@ -1,4 +1,4 @@
-"""Diagrams: what is drawn, without positions."""
+"""Diagrams: nodes, links, frames and panels, without positions."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Diagram:
         frames: Borders, an outer one before those within it.
         panels: Parts side by side; empty, or all nodes are in one of them each.
         flows: Lines between panels.
-        title: Description for readers who do not see the picture.
+        title: Description for screen readers.
         heading: Lines of text above the picture.
         legend: Whether the statuses are explained below the picture.
     """

@@ -53,7 +53,11 @@ SIGNS: Mapping[str, str] = MappingProxyType({"matched": " ", "changed": "~", "in
 
 Colour = Callable[[str], str]
 
-_FONT = "system-ui,-apple-system,'Segoe UI',Helvetica,Arial,'DejaVu Sans',sans-serif"
+FONT = (
+    "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Helvetica,Arial,'Noto Sans','Liberation Sans',"
+    "'DejaVu Sans',Ubuntu,Cantarell,sans-serif"
+)
+"""Families of fonts; several by name, since resvg knows no generic ones."""
 
 
 def css(theme: Theme, names: Iterable[str] = (*KINDS, *STATUSES)) -> str:
@@ -91,7 +95,7 @@ def _properties(colours: dict[str, str], chosen: list[str]) -> str:
 def _rules(root: str, chosen: list[str], colour: Colour) -> str:
     rules = [
         (".aa-ground", f"fill:{colour('ground')}"),
-        ("text", f"font-family:{_FONT};fill:{colour('text')}"),
+        ("text", f"font-family:{FONT};fill:{colour('text')}"),
         (".aa-faint", f"fill:{colour('faint')}"),
         (".aa-edge", f"fill:none;stroke:{colour('edge')};stroke-width:1.3"),
         (".aa-frame", f"fill:none;stroke:{colour('frame')};stroke-width:1.2;stroke-dasharray:5 3"),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from archive.drawing.diagram import Diagram, DiagramNode, Flow, Theme
 from archive.drawing.layout import MARGIN, Box, Placed, Route, Station, placed
 from archive.drawing.measures import DETAIL, LABEL, box_size, shortened, text_width
-from archive.drawing.palette import KINDS, SIGNS, STATUSES, css
+from archive.drawing.palette import KINDS, SIGNS, css
 
 HEADING_LINE = 18
 _ARROW = 4
@@ -79,10 +79,9 @@ def _heading(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _names(diagram: Diagram) -> set[str]:
-    return {*(_class_of(node) for node in diagram.nodes), *(link.status for link in diagram.links)} & {
-        *KINDS,
-        *STATUSES,
-    } | {flow.status or "matched" for flow in diagram.flows}
+    """Return the kinds and statuses that the style sheet must have."""
+    nodes, links = {_class_of(node) for node in diagram.nodes}, {link.status for link in diagram.links}
+    return (nodes | links | {flow.status or "matched" for flow in diagram.flows}) - {""}
 
 
 def _class_of(node: DiagramNode) -> str:

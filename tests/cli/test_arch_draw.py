@@ -5,6 +5,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
+import resvg_py
 from click.testing import CliRunner
 
 from archive.architecture import codec
@@ -47,6 +48,10 @@ def test_what_cannot_be_drawn_says_why(tmp_path, monkeypatch):
         draw(CELL, "-o", "net.gif")
     with pytest.raises(ArchiveError, match="nasbench201 has no sizes to show"):
         draw(CELL, "--sizes")
+    real = resvg_py.svg_to_bytes
+    monkeypatch.setattr(resvg_py, "svg_to_bytes", lambda **options: real(**options, skip_system_fonts=True))
+    with pytest.raises(ArchiveError, match="a PNG needs a font"):
+        draw(CELL, "-o", str(tmp_path / "net.png"))
     monkeypatch.setitem(sys.modules, "resvg_py", None)
     with pytest.raises(ArchiveError, match=r"a PNG needs resvg: pip install 'nas-archive\[png\]'"):
         draw(CELL, "-o", str(tmp_path / "net.png"))
