@@ -24,7 +24,11 @@ COMMANDS = {
     ),
     "trainer": ("archive.cli.trainer", "trainer", "Run a trainer, or show the trainers of an archive."),
     "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
-    "study": ("archive.cli.study.command", "study", "List, show, watch, export and delete studies; follow their logs."),
+    "study": (
+        "archive.cli.study.command",
+        "study",
+        "List, show, watch, plot, export and delete studies; follow their logs.",
+    ),
     "proposal": ("archive.cli.proposal.command", "proposal", "Show, cancel and retry proposals."),
     "weights": ("archive.cli.weights", "weights", "Export trained networks as files for other programs."),
     "arch": (

@@ -125,6 +125,19 @@ def _queries(ctx: click.Context, prefix: str) -> Iterable[str]:
     return catalogue.names()
 
 
+def _plots(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive.plots import kinds
+
+    return kinds.KINDS
+
+
+def _distances(ctx: click.Context, prefix: str) -> Iterable[str]:
+    """Return the distances of a map: that of profiles, and those of kernels."""
+    from archive.plots.data.network_map import PROFILE
+
+    return (PROFILE, *_kernels(ctx, prefix))
+
+
 def _studies(ctx: click.Context, prefix: str) -> Iterable[str]:
     """Return the names of studies, if the archive's server is running."""
     from archive import settings
@@ -185,5 +198,7 @@ PROTOCOL = Name(_protocols)
 STUDY = Name(_studies)
 STUDY_LIST = Name(_studies, separator=",")
 QUERY = Name(_queries)
+PLOT = Name(_plots)
+DISTANCE = Name(_distances)
 RECIPE = Name(_recipes)
 RECIPE_LIST = Name(_recipes, separator=",")

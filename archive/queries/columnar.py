@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archive.database.user_query import QueryResult, run_query
-from archive.queries import catalogue, contributions
+from archive.queries import catalogue, contributions, pareto
 from archive.store import result_columns
 from archive.store.properties import METRIC
 from archive.store.records import sign
@@ -146,9 +146,7 @@ def _frontier(group: Sequence[StudyResults], params: Parameters, names: Sequence
     usable = np.flatnonzero([value is not None for value in known])
     costs = np.array([known[at] for at in usable], np.float64)
     scores = values[usable] * _sign(group, params)
-    order = np.lexsort((-scores, costs))
-    before = np.concatenate([[-np.inf], np.maximum.accumulate(scores[order])[:-1]])[: len(order)]
-    for at in order[scores[order] > before]:
+    for at in pareto.front(costs, scores):
         same = usable[(costs == costs[at]) & (scores == scores[at])]
         yield protocol, min(columns["architecture"][one] for one in same), float(values[usable[at]]), known[usable[at]]
 

@@ -26,6 +26,24 @@ class StudyExport(Document):
     bytes: int
 
 
+class PlotFile(Document):
+    """An image file of a plot.
+
+    Attributes:
+        studies: Names of the plotted studies.
+        kind: Kind of the plot.
+        file: The file.
+        format: `png`, `svg` or `pdf`.
+        bytes: Its size.
+    """
+
+    studies: list[str]
+    kind: str
+    file: str
+    format: Literal["png", "svg", "pdf"]
+    bytes: int
+
+
 class ExportItem(JsonObject):
     """One proposal of an exported study; CSV and parquet have a column for each metric and hyperparameter.
 

@@ -27,7 +27,7 @@ from archive.cli.documents.catalogues import (
     TaskList,
 )
 from archive.cli.documents.differences import DifferenceDocument
-from archive.cli.documents.exports import ExportDocument, ExportLine, StudyExport
+from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, StudyExport
 from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, ModelImport, StudyImport
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
@@ -57,6 +57,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "study export": (StudyExport,),
     "study export --format json": (ExportDocument,),
     "study export --format jsonl": (ExportLine,),
+    "study plot": (PlotFile,),
     "proposal show": (ProposalDocument,),
     "proposal cancel": (ChangedList,),
     "proposal retry": (ChangedList,),

@@ -20,7 +20,7 @@ from archive.cli.render import (
     print_table,
     printable,
 )
-from archive.cli.study import best, export, log, watch
+from archive.cli.study import best, export, log, plot, watch
 from archive.cli.study.items import proposal_item, study_item
 from archive.errors import UsageError
 
@@ -34,7 +34,7 @@ SOURCES = ("study", "task", "same_task", "evaluations", "proposals", "coupling",
 
 @click.group()
 def study() -> None:
-    """List, show, watch, export and delete studies; follow their logs."""
+    """List, show, watch, plot, export and delete studies; follow their logs."""
 
 
 @study.command("list")
@@ -149,5 +149,5 @@ def _consequences(deletion: Deletion) -> Iterator[str]:
         yield f"Studies that started warm from it lose its results: {', '.join(deletion.learners)}."
 
 
-for each in (best.best, log.log, watch.watch, export.export):
+for each in (best.best, log.log, watch.watch, export.export, plot.plot):
     study.add_command(each)

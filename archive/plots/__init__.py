@@ -1,0 +1,58 @@
+"""Plots of studies as matplotlib figures, and their data as arrays: `pip install 'nas-archive[plots]'`.
+
+    from archive import plots
+
+    plots.best_so_far(store, ["one", "two"], against="seconds").savefig("progress.png")
+    plots.network_map(store, ["one", "two"])
+
+| function               | figure                                                                                  |
+|------------------------|-----------------------------------------------------------------------------------------|
+| `best_so_far`          | best value against evaluations, seconds or epochs, of one study or several              |
+| `value_and_cost`       | value against a cost, with the Pareto front                                             |
+| `learning_curves`      | curves of the best trainings, of others, and of running ones                            |
+| `parallel_coordinates` | hyperparameters, or sizes of the networks, beside the value                             |
+| `predictions`          | predicted against observed values, and the coverage of the predictions' intervals       |
+| `operation_gains`      | children compared with their parents and with the best before, by operation             |
+| `network_map`          | all networks on a plane, searches as paths                                              |
+
+`data` has the same as arrays, without matplotlib; `figures` draws them. matplotlib is loaded by the first figure. No
+function changes matplotlib's settings or uses pyplot. Imports the store, the queries and kernels.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from archive.plots.figures.functions import best_so_far as best_so_far
+    from archive.plots.figures.functions import learning_curves as learning_curves
+    from archive.plots.figures.functions import network_map as network_map
+    from archive.plots.figures.functions import operation_gains as operation_gains
+    from archive.plots.figures.functions import parallel_coordinates as parallel_coordinates
+    from archive.plots.figures.functions import predictions as predictions
+    from archive.plots.figures.functions import value_and_cost as value_and_cost
+
+__all__ = [
+    "best_so_far",
+    "learning_curves",
+    "network_map",
+    "operation_gains",
+    "parallel_coordinates",
+    "predictions",
+    "value_and_cost",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a function when it is first used: `archive.plots.data` needs none of them."""
+    if name not in __all__:
+        raise AttributeError(f"module 'archive.plots' has no attribute {name!r}")
+    value = getattr(import_module("archive.plots.figures.functions"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the functions, loaded or not."""
+    return sorted({*globals(), *__all__})

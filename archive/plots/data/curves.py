@@ -1,0 +1,151 @@
+"""Learning curves of chosen trainings: the best ones, others in even steps, and those that run.
+
+A study of a hundred thousand trainings has gigabytes of curves. The choice is made from the values alone, and the
+curves of the chosen trainings are read by their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from archive.errors import UnknownNameError, UsageError
+from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
+from archive.store.properties import CURVE, EPOCH, with_prefix
+from archive.store.records import Direction
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+Role = Literal["best", "other", "running"]
+
+BEST, OTHERS, RUNNING = 10, 100, 50
+"""Default numbers of curves: of the best trainings, of others, and most running ones."""
+
+_FINISHED = """
+UNWIND $ids AS id
+MATCH (e:Evaluation {id: id})
+USING INDEX SEEK e:Evaluation(id)
+RETURN id, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
+"""
+
+_IN_TRAINING = """
+MATCH (p:Proposal {open: $study})
+USING INDEX SEEK p:Proposal(open)
+WHERE p.state = 'RUNNING' AND p.curve_epoch IS NOT NULL
+RETURN p.id AS id, p.number AS number,
+       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
+ORDER BY number LIMIT $limit
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurve:
+    """Curve of one training.
+
+    Attributes:
+        number: Number of the proposal.
+        role: Whether it is one of the best, another one, or still running.
+        epochs: (k,) float64.
+        values: (k,) float64, the metric after each epoch; NaN where it was not measured.
+        value: The objective at the end; NaN while it runs.
+    """
+
+    number: int
+    role: Role
+    epochs: Floats
+    values: Floats
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class LearningCurves:
+    """Curves of one study.
+
+    Attributes:
+        study: Name of the study.
+        metric: Name of the metric of the curves.
+        direction: Whether larger or smaller values of the objective are better.
+        curves: The others by number, then the running ones, then the best ones with the best last: drawn in this
+            order, the best are on top.
+        results: Number of results of the study.
+    """
+
+    study: str
+    metric: str
+    direction: Direction
+    curves: tuple[LearningCurve, ...]
+    results: int
+
+
+def learning_curves(
+    archive: Archive, study: str, metric: str | None = None, *, best: int = BEST, others: int = OTHERS
+) -> LearningCurves:
+    """Return curves of a study.
+
+    Args:
+        archive: The archive.
+        study: Name of the study.
+        metric: Name of the metric; None for the objective.
+        best: Number of curves of the best trainings.
+        others: Most curves of other trainings.
+
+    Raises:
+        UnknownNameError: There is no study of this name, or the chosen curves have no such metric.
+        UsageError: No chosen training has a curve.
+    """
+    (results,) = read(archive, study, ["id"])
+    roles = choice(results, best, others)
+    finished = [(results.columns["id"][row], int(results.number[row]), float(results.value[row])) for row in roles]
+    rows = archive.connection.read(lambda tx: tx.run(_FINISHED, ids=[id_ for id_, _, _ in finished]).data())
+    by_id = {row["id"]: with_prefix(CURVE, dict(row["curve"])) for row in rows}
+    running = archive.connection.read(lambda tx: tx.run(_IN_TRAINING, study=study, limit=RUNNING).data())
+    name = _metric(results, metric, [*by_id.values(), *(with_prefix(CURVE, dict(row["curve"])) for row in running)])
+    drawn = [
+        *(_curve(number, role, by_id.get(id_, {}), name, value)
+          for (id_, number, value), role in zip(finished, roles.values(), strict=True)),
+        *(_curve(row["number"], "running", with_prefix(CURVE, dict(row["curve"])), name, np.nan) for row in running),
+    ]  # fmt: skip
+    order = {"other": 0, "running": 1, "best": 2}
+    curves = sorted((one for one in drawn if len(one.epochs)), key=lambda one: order[one.role])
+    return LearningCurves(study, name, results.study.direction, tuple(curves), len(results))
+
+
+def choice(results: RecordedResults, best: int, others: int) -> dict[int, Role]:
+    """Return the positions of chosen results: others in even steps by position, then the best ones, the best last."""
+    top = ranked(results)[:best]
+    rest = np.setdiff1d(np.arange(len(results)), top)
+    chosen: dict[int, Role] = {int(at): "other" for at in rest[evenly(len(rest), others)]}
+    return chosen | {int(at): "best" for at in top[::-1]}
+
+
+def ranked(results: RecordedResults) -> Integers:
+    """Return the positions of the comparable results, the best first; of equal values, the earlier number first."""
+    usable = np.flatnonzero(results.comparable)
+    order: Integers = usable[np.lexsort((results.number[usable], -results.score[usable]))]
+    return order
+
+
+def evenly(count: int, most: int) -> Integers:
+    """Return at most so many positions among `count`, in even steps, the first and the last one included."""
+    if count <= most:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, max(most, 0)).round().astype(np.int64))
+
+
+def _metric(results: RecordedResults, metric: str | None, curves: Sequence[Mapping[str, Any]]) -> str:
+    known = {name for curve in curves for name in curve} - {EPOCH}
+    name = results.study.objective if metric is None else metric
+    if not known:
+        raise UsageError(f"the study {results.study.name!r} has no learning curve")
+    if name not in known:
+        raise UnknownNameError("metric of the curves", name, known)
+    return name
+
+
+def _curve(number: int, role: Role, curve: Mapping[str, Any], name: str, value: float) -> LearningCurve:
+    values = floats(curve.get(name, []))
+    return LearningCurve(number, role, floats(curve.get(EPOCH, []))[: len(values)], values, value)

@@ -1,0 +1,132 @@
+"""Gain of each operation of the agents: children compared with their parents, and with the best before them.
+
+| symbol   | meaning                                                                                         |
+|----------|-------------------------------------------------------------------------------------------------|
+| c, p     | a network with a result in the study, and a parent of it that the study proposed before         |
+| O(c, p)  | the different operations on the relationship `MORPHED_INTO` from p to c; `?` where there is none|
+| gain     | score(c) - score(p); counted for each operation of O(c, p), in full                             |
+| raise    | max(0, score(c) - best score of all earlier numbers); divided evenly over the operations of c   |
+
+Both are descriptive. A gain in full says how children with the operation compare with their parents. The raises of all
+operations add up to how far children raised the study's best score; first networks without a parent take no part. An
+agent that mutates the best network only has small gains and large raises. Scores are values, with the opposite sign
+where the study minimises, so that a positive gain is an improvement. Results that are not comparable
+(`RecordedResults.comparable`) take no part. The saved query `operators` has the mean and the largest gain.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.errors import UsageError
+from archive.plots.data.results import Floats, RecordedResults, read
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+Step = tuple[int, str, Sequence[str]]
+"""Number of a child's proposal, key of a parent, operations between them."""
+
+UNKNOWN = "?"
+"""Name of the operation of a step on which none is recorded."""
+
+_STEPS = """
+MATCH (p:Proposal {study: $study})
+USING INDEX SEEK p:Proposal(study)
+MATCH (p)-[:OF]->(:Architecture)<-[m:MORPHED_INTO]-(parent:Architecture)
+WITH p.number / 1000 AS part, collect([p.number, parent.key, m.operations]) AS rows
+RETURN rows
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class OperationGain:
+    """Gains of one operation in one study.
+
+    Attributes:
+        operation: Name of the operation.
+        gains: (n,) float64, sorted: the gain of each use.
+        raised: Its share of the raises of the best score.
+    """
+
+    operation: str
+    gains: Floats
+    raised: float
+
+    @property
+    def improved(self) -> int:
+        """Number of uses whose child was better than the parent."""
+        return int((self.gains > 0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class OperationGains:
+    """Gains of all operations of one study.
+
+    Attributes:
+        study: Name of the study.
+        objective: Name of the metric.
+        operations: The largest median gain first; of equal ones, by name.
+        steps: Number of pairs of a child and a parent.
+    """
+
+    study: str
+    objective: str
+    operations: tuple[OperationGain, ...]
+    steps: int
+
+
+def operation_gains(archive: Archive, study: str) -> OperationGains:
+    """Return the gains of the operations of a study.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: No network of the study has a parent in it, both with results.
+    """
+    (results,) = read(archive, study, ["architecture"])
+    parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_STEPS, study=study)])
+    return gains(results, ((number, parent, made) for rows in parts for number, parent, made in rows))
+
+
+def gains(results: RecordedResults, steps: Iterable[Step]) -> OperationGains:
+    """Return the gains of operations from results with the column `architecture`, and the steps of the study.
+
+    Raises:
+        UsageError: No step has a child and an earlier parent with comparable results.
+    """
+    usable = np.flatnonzero(results.comparable & np.isfinite(results.value))
+    usable = usable[np.argsort(results.number[usable])]
+    numbers, scores = results.number[usable].tolist(), results.score[usable]
+    score_of = dict(zip(numbers, scores.tolist(), strict=True))
+    number_of: dict[str, int] = {}
+    for number, row in zip(numbers, usable.tolist(), strict=True):
+        number_of.setdefault(results.columns["architecture"][row], number)
+    best_before = np.concatenate([[np.inf], np.maximum.accumulate(scores)[:-1]])[: len(scores)]
+    raise_of = dict(zip(numbers, np.maximum(0.0, scores - best_before).tolist(), strict=True))
+    gain_of: dict[str, list[float]] = defaultdict(list)
+    operations_of: dict[int, set[str]] = defaultdict(set)
+    count = 0
+    for number, parent, made in sorted(steps, key=lambda step: (step[0], step[1])):
+        before = number_of.get(parent)
+        if number in score_of and before is not None and before < number:
+            count += 1
+            for operation in set(made or [UNKNOWN]):
+                gain_of[operation].append(score_of[number] - score_of[before])
+                operations_of[number].add(operation)
+    if not count:
+        raise UsageError(
+            f"no network of the study {results.study.name!r} has a parent in it, both with results: "
+            "its agent does not change known networks"
+        )
+    raised: dict[str, float] = defaultdict(float)
+    for number, operations in operations_of.items():
+        for operation in operations:
+            raised[operation] += raise_of[number] / len(operations)
+    found = [OperationGain(name, np.sort(np.array(each)), raised[name]) for name, each in gain_of.items()]
+    found.sort(key=lambda one: (-float(np.median(one.gains)), one.operation))
+    return OperationGains(results.study.name, results.study.objective, tuple(found), count)

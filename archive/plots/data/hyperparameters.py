@@ -1,0 +1,176 @@
+"""Parallel coordinates: one axis for each hyperparameter or property of the network, the last one for the value.
+
+| symbol   | meaning                                                                       | shape  |
+|----------|-------------------------------------------------------------------------------|--------|
+| p_ij     | place of result i on axis j, from 0 at the bottom to 1 at the top             | (n, k) |
+
+The place is linear in the number, or in its logarithm where all numbers are positive and span a factor of 100. Texts
+and truth values have evenly spaced places, in their order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from archive.errors import UnknownNameError, UsageError
+from archive.plots.data.curves import evenly, ranked
+from archive.plots.data.results import Floats, Integers, RecordedResults, floats, read
+from archive.store.properties import from_json
+from archive.store.records import Direction
+from archive.store.result_columns import NETWORK
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+Scaling = Literal["linear", "logarithmic", "categories"]
+
+MOST = 500
+"""Most results that are drawn: beyond, lines cover each other."""
+SPAN = 100.0
+"""Ratio of the largest to the smallest number from which an axis is logarithmic."""
+
+_OF_NETWORKS = ("layers", "depth", "edges", "mass")
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateAxis:
+    """One axis.
+
+    Attributes:
+        name: Name of the hyperparameter or property.
+        scaling: How numbers become places.
+        places: (n,) float64 in [0, 1]; NaN where a result has no such hyperparameter.
+        ticks: Places with their labels.
+    """
+
+    name: str
+    scaling: Scaling
+    places: Floats
+    ticks: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelCoordinates:
+    """Chosen results of one study.
+
+    Attributes:
+        study: Name of the study.
+        objective: Name of the metric.
+        direction: Whether larger or smaller values are better.
+        number: (n,) numbers of the proposals, the worst first, so that the best are drawn on top.
+        value: (n,) float64.
+        axes: The axes; the last is the objective.
+        results: Number of comparable results, of which n are chosen: the best tenth of n, and others in even steps of
+            the ranking.
+    """
+
+    study: str
+    objective: str
+    direction: Direction
+    number: Integers
+    value: Floats
+    axes: tuple[CoordinateAxis, ...]
+    results: int
+
+
+def parallel_coordinates(
+    archive: Archive, study: str, names: Sequence[str] = (), *, most: int = MOST
+) -> ParallelCoordinates:
+    """Return the hyperparameters of the results of a study beside their values.
+
+    Args:
+        archive: The archive.
+        study: Name of the study.
+        names: Names of hyperparameters, and of `layers`, `depth`, `edges`, `mass` of the networks; empty for all
+            hyperparameters that differ between results, or for the properties of the networks where none does.
+        most: Most results.
+
+    Raises:
+        UnknownNameError: There is no study or no hyperparameter of this name.
+        UsageError: The study has no value yet, or nothing differs between its results.
+    """
+    (results,) = read(archive, study, ["hyperparameters", *(NETWORK + name for name in _OF_NETWORKS)])
+    rows = chosen(results, most)
+    if not len(rows):
+        raise UsageError(f"the study {study!r} has no evaluation with a value yet")
+    settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
+    networks = {name: [results.columns[NETWORK + name][row] for row in rows] for name in _OF_NETWORKS}
+    columns = _columns(study, settings, networks, names)
+    value = results.value[rows]
+    axes = [axis(name, column) for name, column in columns.items()]
+    axes.append(axis(results.study.objective, value.tolist()))
+    return ParallelCoordinates(
+        study,
+        results.study.objective,
+        results.study.direction,
+        results.number[rows],
+        value,
+        tuple(axes),
+        int(results.comparable.sum()),
+    )
+
+
+def chosen(results: RecordedResults, most: int) -> Integers:
+    """Return the positions of at most so many results, the worst first."""
+    ranking = ranked(results)
+    ranking = ranking[np.isfinite(results.value[ranking])]
+    if len(ranking) > most:
+        top = most // 10
+        ranking = np.concatenate([ranking[:top], ranking[top:][evenly(len(ranking) - top, most - top)]])
+    return ranking[::-1]
+
+
+def axis(name: str, column: Sequence[Any]) -> CoordinateAxis:
+    """Return the axis of a column of numbers, texts or truth values; None stands for no entry."""
+    known = [value for value in column if value is not None]
+    if all(_is_number(value) for value in known):
+        return _numbers(name, floats(column))
+    texts = [None if value is None else str(value) for value in column]
+    words = sorted({text for text in texts if text is not None})
+    at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
+    places = floats([None if text is None else at[text] for text in texts])
+    return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in words))
+
+
+def _columns(
+    study: str, settings: Sequence[Mapping[str, Any]], networks: Mapping[str, list[Any]], names: Sequence[str]
+) -> dict[str, list[Any]]:
+    own = {name: [each.get(name) for each in settings] for name in sorted({name for each in settings for name in each})}
+    if names:
+        for name in names:
+            if name not in own and name not in networks:
+                raise UnknownNameError("hyperparameter", name, [*own, *networks])
+        return {name: own.get(name) or networks[name] for name in dict.fromkeys(names)}
+    for columns in (own, networks):
+        varied = {name: column for name, column in columns.items() if len({str(value) for value in column}) > 1}
+        if varied:
+            return varied
+    raise UsageError(f"neither hyperparameters nor sizes of networks differ between the results of the study {study!r}")
+
+
+def _numbers(name: str, numbers: Floats) -> CoordinateAxis:
+    known = numbers[np.isfinite(numbers)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    logarithmic = low > 0 and high / low >= SPAN
+    scaled = np.log(numbers) if logarithmic else numbers
+    ends = (math.log(low), math.log(high)) if logarithmic else (low, high)
+    extent = ends[1] - ends[0]
+    places = (scaled - ends[0]) / extent if extent else np.where(np.isfinite(numbers), 0.5, np.nan)
+    ticks = [(0.5, low)] if not extent else [(part, _at(part, ends, logarithmic)) for part in (0.0, 0.25, 0.5, 0.75, 1)]
+    scaling: Scaling = "logarithmic" if logarithmic else "linear"
+    places = np.where(np.isfinite(places), places, np.nan)
+    return CoordinateAxis(name, scaling, places, tuple((part, f"{number:.3g}") for part, number in ticks))
+
+
+def _at(part: float, ends: tuple[float, float], logarithmic: bool) -> float:
+    scaled = ends[0] + part * (ends[1] - ends[0])
+    return math.exp(scaled) if logarithmic else scaled
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,214 @@
+"""Map of networks: similar networks are close, and each search is a path over the map.
+
+The places are those of landmark multidimensional scaling (`archive.plots.data.landmarks`). The landmarks are the
+networks with the smallest keys: keys are digests, so that this is a random sample which is the same in every process
+and changes little while a study grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive import kernels
+from archive.architecture import compact
+from archive.errors import UnknownNameError, UsageError
+from archive.plots.data import profiles
+from archive.plots.data.landmarks import Plane, oriented, place_all
+from archive.plots.data.progress import BestSoFar, progress
+from archive.plots.data.results import Floats, Integers, RecordedResults, read
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Direction
+
+PROFILE = "profile"
+"""Name of the distance of profiles (`archive.plots.data.profiles`), beside the names of kernels."""
+LANDMARKS = 200
+
+_ALL = """
+MATCH (a:Architecture {space: $space})
+WITH substring(a.key, 0, 2) AS part, collect([a.key, a.code]) AS rows
+RETURN rows
+"""
+
+_SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"
+
+
+@dataclass(frozen=True, eq=False)
+class SearchPath:
+    """Results of one study on a map.
+
+    Attributes:
+        study: Name of the study.
+        number: (r,) numbers of the proposals, in the order of their results.
+        at: (r,) positions of their networks on the map.
+        value: (r,) float64, in the task's own unit; NaN where it is not comparable.
+        incumbents: (s,) positions on the map of the best network so far, one for each improvement: the path.
+    """
+
+    study: str
+    number: Integers
+    at: Integers
+    value: Floats
+    incumbents: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkMap:
+    """Places of n networks of one space.
+
+    Attributes:
+        space: Name of the space.
+        distance: Name of the kernel, or `profile`.
+        architecture: n keys, ascending.
+        places: (n, 2) float64, in units of the distance. Larger networks tend to the right and to the top.
+        kept: Share of the variance of the landmarks that the two axes have, in [0, 1].
+        objective: Name of the metric of the paths; empty without a study.
+        direction: Whether larger or smaller values are better.
+        paths: One a study.
+    """
+
+    space: str
+    distance: str
+    architecture: tuple[str, ...]
+    places: Floats
+    kept: float
+    objective: str
+    direction: Direction
+    paths: tuple[SearchPath, ...]
+
+
+def network_map(
+    archive: Archive,
+    studies: str | Sequence[str] = (),
+    *,
+    space: str | None = None,
+    distance: str = PROFILE,
+    whole: bool = True,
+    landmarks: int = LANDMARKS,
+    **settings: Any,
+) -> NetworkMap:
+    """Return a map of the networks of an archive, with the paths of studies.
+
+    Args:
+        archive: The archive.
+        studies: Studies to draw as paths.
+        space: Name of the space; None for that of the studies, or the only one of the archive.
+        distance: `profile`, or the name of a kernel, which costs a distance for each network and landmark.
+        whole: Whether the map has all networks of the space in the archive, or those of the studies only.
+        landmarks: Most landmarks.
+        **settings: Settings of the kernel.
+
+    Raises:
+        UnknownNameError: There is no such study, space or kernel.
+        UsageError: The studies are of different spaces or not comparable, or there is no network.
+        InvalidArchitectureError: The kernel is not defined on a network.
+    """
+    if distance != PROFILE and distance not in kernels.names():
+        raise UnknownNameError("distance", distance, [PROFILE, *kernels.names()])
+    results = read(archive, studies, ["architecture", *([] if whole else ["code"])]) if studies else []
+    chosen = _space(archive, results, space)
+    if whole:
+        parts = archive.connection.read(lambda tx: [row["rows"] for row in tx.run(_ALL, space=chosen)])
+        codes = {key: code for rows in parts for key, code in rows}
+    else:
+        pairs = (zip(one.columns["architecture"], one.columns["code"], strict=True) for one in results)
+        codes = {key: code for each in pairs for key, code in each if code is not None}
+    if not codes:
+        raise UsageError(f"the archive has no network of the space {chosen!r} yet")
+    return of_codes(chosen, codes, results, distance=distance, landmarks=landmarks, **settings)
+
+
+def of_codes(
+    space: str,
+    codes: Mapping[str, str],
+    results: Sequence[RecordedResults] = (),
+    *,
+    distance: str = PROFILE,
+    landmarks: int = LANDMARKS,
+    **settings: Any,
+) -> NetworkMap:
+    """Return the map of networks by their stored texts; arguments as those of `network_map`.
+
+    Args:
+        space: Name of the space.
+        codes: Key to text of each network (`archive.architecture.compact`).
+        results: Results of studies with the column `architecture`.
+        distance: `profile`, or the name of a kernel.
+        landmarks: Most landmarks.
+        **settings: Settings of the kernel.
+    """
+    keys = sorted(codes)
+    texts = [codes[key] for key in keys]
+    if distance == PROFILE:
+        places, kept = _of_profiles(texts, landmarks)
+    else:
+        places, kept = _of_kernel(distance, settings, space, keys, texts, landmarks)
+    sizes = np.array([text.count("[") for text in texts], np.float64)
+    at = {key: place for place, key in enumerate(keys)}
+    paths = tuple(_path(one, at) for one in results)
+    objective = results[0].study.objective if results else ""
+    direction: Direction = results[0].study.direction if results else "maximise"
+    return NetworkMap(space, distance, tuple(keys), oriented(places, sizes), kept, objective, direction, paths)
+
+
+def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
+    matrix = profiles.matrix(texts)
+    squares = np.asarray(matrix.multiply(matrix).sum(axis=1), np.float64).ravel()
+    marks = matrix[: min(landmarks, len(texts))]
+
+    def distances(rows: slice) -> Floats:
+        products = (matrix[rows] @ marks.T).toarray()
+        # Rounding makes a difference of equal profiles slightly negative.
+        between: Floats = np.sqrt(np.maximum(squares[rows][:, None] + squares[: marks.shape[0]] - 2 * products, 0.0))
+        return between
+
+    plane = Plane.fit(distances(slice(0, marks.shape[0])))
+    return place_all(plane, len(texts), distances), plane.kept
+
+
+def _of_kernel(
+    name: str, settings: Mapping[str, Any], space: str, keys: Sequence[str], texts: Sequence[str], landmarks: int
+) -> tuple[Floats, float]:
+    kernel = kernels.get(name, **settings)
+    networks = [kernel.prepare(compact.decode(key, space, "", text)) for key, text in zip(keys, texts, strict=True)]
+    marks = networks[:landmarks]
+
+    def distances(rows: slice) -> Floats:
+        block = kernel.distances(networks[rows], marks)
+        mean: Floats = (block.unnormalised if len(block.unnormalised) else block.normalised).mean(axis=0)
+        return mean
+
+    plane = Plane.fit(distances(slice(0, len(marks))))
+    return place_all(plane, len(networks), distances), plane.kept
+
+
+def _space(archive: Archive, results: Sequence[RecordedResults], requested: str | None) -> str:
+    own = sorted({one.study.space for one in results})
+    if len(own) > 1:
+        raise UsageError(f"a map has networks of one space, got studies of {' and '.join(own)}: plot them apart")
+    if own and requested not in (None, own[0]):
+        raise UsageError(f"the study {results[0].study.name!r} is of the space {own[0]!r}, got {requested!r}")
+    if own:
+        return own[0]
+    known = archive.connection.read(lambda tx: [str(row["space"]) for row in tx.run(_SPACES)])
+    if requested is not None and requested not in known:
+        raise UnknownNameError("space with networks", requested, known, "the archive has no network yet")
+    if requested is None and len(known) != 1:
+        named = ", ".join(known) or "none"
+        raise UsageError(f"a map has networks of one space, the archive has {named}: name a space or a study")
+    return requested or known[0]
+
+
+def _path(results: RecordedResults, at: Mapping[str, int]) -> SearchPath:
+    best: BestSoFar = progress(results)
+    # A user may have deleted a network by Cypher: its result is left out.
+    known = [row for row, key in enumerate(results.columns["architecture"]) if key in at]
+    places = np.array([at[results.columns["architecture"][row]] for row in known], np.int64)
+    of_row = dict(zip(known, places.tolist(), strict=True))
+    steps = [of_row[row] for row in best.improvements.tolist() if row in of_row]
+    return SearchPath(results.study.name, results.number[known], places, best.value[known], np.array(steps, np.int64))

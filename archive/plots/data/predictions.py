@@ -1,0 +1,112 @@
+"""Predictions of surrogates beside the observed values, and how often their intervals hold the observation.
+
+| symbol   | meaning                                                                                 | shape |
+|----------|-----------------------------------------------------------------------------------------|-------|
+| m_i, s_i | median of the prediction of value i, and half the width of its central 68 %             | (n,)  |
+| y_i      | the observed value                                                                      | (n,)  |
+| c(q)     | share of the results with abs(y_i - m_i) <= z_q s_i, z_q the normal quantile (1 + q)/2  | (k,)  |
+
+c(q) = q for all q is ideal for a normal prediction. A prediction is made before the result is known, each by a
+surrogate fitted to what was known at the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.errors import UsageError
+from archive.plots.data.results import Floats, Integers, RecordedResults, read
+from archive.store.records import sign
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+LEVELS = tuple(at / 20 for at in range(21))
+"""Levels q of the central intervals."""
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedAndObserved:
+    """Predicted and observed values of all studies of a plot.
+
+    Attributes:
+        studies: Names of the studies.
+        objective: Name of the metric.
+        study: (n,) position in `studies`.
+        number: (n,) numbers of the proposals.
+        predicted: (n,) float64, in the task's own unit.
+        std: (n,) float64.
+        observed: (n,) float64, in the task's own unit.
+    """
+
+    studies: tuple[str, ...]
+    objective: str
+    study: Integers
+    number: Integers
+    predicted: Floats
+    std: Floats
+    observed: Floats
+
+    @property
+    def bias(self) -> float:
+        """Mean of observed minus predicted."""
+        return float(np.mean(self.observed - self.predicted))
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared difference."""
+        return float(np.sqrt(np.mean((self.observed - self.predicted) ** 2)))
+
+    def coverage(self, levels: Sequence[float] = LEVELS) -> Floats:
+        """Return the share of observations within the central interval of each level, (len(levels),)."""
+        distance = np.sort(np.abs(self.observed - self.predicted) / np.where(self.std > 0, self.std, np.nan))
+        widths = [np.inf if level >= 1 else NormalDist().inv_cdf((1 + level) / 2) for level in levels]
+        # NaN sorts last: a prediction without a width is in no interval but the last.
+        inside = np.searchsorted(distance[~np.isnan(distance)], widths, side="right") / len(distance)
+        return np.where(np.isinf(widths), 1.0, inside)
+
+
+def predicted_and_observed(archive: Archive, studies: str | Sequence[str]) -> PredictedAndObserved:
+    """Return the predictions of the proposals of studies beside their values.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: The studies are not comparable, or no result has a prediction.
+    """
+    return predictions(read(archive, studies, ["mean", "std"]))
+
+
+def predictions(results: Sequence[RecordedResults]) -> PredictedAndObserved:
+    """Return the predictions beside the values of results with the columns `mean` and `std`.
+
+    Raises:
+        UsageError: No result has a prediction.
+    """
+    study, number, predicted, std, observed = [], [], [], [], []
+    for at, one in enumerate(results):
+        mean, width = one.numbers("mean"), one.numbers("std")
+        rows = np.flatnonzero(one.comparable & np.isfinite(mean) & np.isfinite(width) & np.isfinite(one.value))
+        study.append(np.full(len(rows), at, np.int64))
+        number.append(one.number[rows])
+        predicted.append(sign(one.study.direction) * mean[rows])
+        std.append(width[rows])
+        observed.append(one.value[rows])
+    if not sum(map(len, study)):
+        names = ", ".join(repr(one.study.name) for one in results)
+        raise UsageError(
+            f"no result of {names} has a prediction: the agent has no surrogate, or the study only its first proposals"
+        )
+    return PredictedAndObserved(
+        tuple(one.study.name for one in results),
+        results[0].study.objective,
+        np.concatenate(study),
+        np.concatenate(number),
+        np.concatenate(predicted),
+        np.concatenate(std),
+        np.concatenate(observed),
+    )

@@ -1,0 +1,148 @@
+"""Best value so far, against evaluations or what they cost.
+
+| symbol  | meaning                                                           | shape |
+|---------|-------------------------------------------------------------------|-------|
+| x_t     | evaluations, seconds or epochs that the first t results took      | (n,)  |
+| best_t  | best comparable value among the first t results                   | (n,)  |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from archive.errors import UsageError
+from archive.plots.data.results import Floats, Integers, RecordedResults, read
+from archive.store.records import Direction, sign
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+Against = Literal["evaluations", "seconds", "epochs"]
+"""Quantity on the horizontal axis: results, or the summed cost of their trainings."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestSoFar:
+    """Progress of one study.
+
+    Attributes:
+        study: Name of the study.
+        objective: Name of the metric.
+        direction: Whether larger or smaller values are better.
+        against: Quantity of `x`.
+        number: (n,) numbers of the proposals, in the order of their results.
+        x: (n,) float64, results so far, or seconds or epochs of training so far. A reused result took none.
+        value: (n,) float64, the value of each result; NaN where it is not comparable (`RecordedResults.comparable`).
+        best: (n,) float64, the best value so far; NaN before the first comparable one.
+    """
+
+    study: str
+    objective: str
+    direction: Direction
+    against: Against
+    number: Integers
+    x: Floats
+    value: Floats
+    best: Floats
+
+    @property
+    def steps(self) -> tuple[Floats, Floats]:
+        """Corners (s,), (s,) of the step line of `best`: as many as improvements, and the end."""
+        at = self.improvements
+        ends = slice(len(self.best) - 1, len(self.best) if len(at) else len(self.best) - 1)
+        return np.concatenate([self.x[at], self.x[ends]]), np.concatenate([self.best[at], self.best[ends]])
+
+    @property
+    def improvements(self) -> Integers:
+        """Positions at which the best value changed, the first comparable result included."""
+        before = np.concatenate([[np.nan], self.best[:-1]])
+        return np.flatnonzero(~np.isnan(self.best) & (np.isnan(before) | (self.best != before)))
+
+
+def best_so_far(archive: Archive, studies: str | Sequence[str], against: Against = "evaluations") -> list[BestSoFar]:
+    """Return the progress of studies of one task, protocol and objective.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: The quantity is unknown, the studies are not comparable, or one has no record of the quantity.
+    """
+    if against not in get_args(Against):
+        raise UsageError(f"against must be one of {', '.join(get_args(Against))}, got {against!r}")
+    columns = [] if against == "evaluations" else [against, "answered_from"]
+    return [progress(results, against) for results in read(archive, studies, columns)]
+
+
+@dataclass(frozen=True, eq=False)
+class ProgressBand:
+    """Progress of several studies together, for instance of one agent with several seeds.
+
+    Attributes:
+        name: Name of the group.
+        studies: Number of studies.
+        x: (m,) float64, as in `BestSoFar`, as far as the shortest study goes.
+        median: (m,) float64, median of the best values so far.
+        low: (m,) float64, their lower quartile.
+        high: (m,) float64, their upper quartile.
+    """
+
+    name: str
+    studies: int
+    x: Floats
+    median: Floats
+    low: Floats
+    high: Floats
+
+
+def band(name: str, group: Sequence[BestSoFar]) -> ProgressBand:
+    """Return median and quartiles of the progress of studies, at each x where one of them improves.
+
+    They begin where all studies have a value and end where the first study ends.
+
+    Raises:
+        UsageError: A study has no comparable result, or one ends before another one has a value.
+    """
+    lines = [one.steps for one in group]
+    for one, (x, _) in zip(group, lines, strict=True):
+        if not len(x):
+            raise UsageError(f"the study {one.study!r} has no evaluation with a value yet")
+    begin, end = max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines)
+    if begin > end:
+        raise UsageError(f"the studies of {name!r} have no common {group[0].against}: plot them apart")
+    at = np.unique(np.concatenate([x for x, _ in lines]))
+    at = at[(at >= begin) & (at <= end)]
+    best = np.stack([y[np.searchsorted(x, at, side="right") - 1] for x, y in lines])
+    low, median, high = np.quantile(best, [0.25, 0.5, 0.75], axis=0)
+    return ProgressBand(name, len(group), at, median, low, high)
+
+
+def progress(results: RecordedResults, against: Against = "evaluations") -> BestSoFar:
+    """Return the progress of one study from its results; against a cost, they need its column and `answered_from`.
+
+    Raises:
+        UsageError: No result has the cost.
+    """
+    value = np.where(results.comparable, results.value, np.nan)
+    better = sign(results.study.direction)
+    # -inf loses against every value, and stands for "none yet".
+    running = np.maximum.accumulate(np.where(np.isnan(value), -np.inf, better * value)) if len(value) else value
+    best = np.where(np.isneginf(running), np.nan, better * running)
+    study = results.study
+    x = _x(results, against)
+    return BestSoFar(study.name, study.objective, study.direction, against, results.number, x, value, best)
+
+
+def _x(results: RecordedResults, against: Against) -> Floats:
+    if against == "evaluations":
+        return np.arange(1, len(results) + 1, dtype=np.float64)
+    cost = results.numbers(against)
+    trained = np.array([source is None for source in results.columns["answered_from"]], np.bool_)
+    if len(results) and not np.isfinite(cost[trained]).any():
+        raise UsageError(
+            f"no training of the study {results.study.name!r} has a record of its {against}: plot against evaluations"
+        )
+    spent: Floats = np.cumsum(np.where(trained & np.isfinite(cost), cost, 0.0))
+    return spent

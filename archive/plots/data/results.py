@@ -1,0 +1,134 @@
+"""Results of studies in the order in which they were recorded, as arrays.
+
+| symbol | meaning                                                          | shape |
+|--------|------------------------------------------------------------------|-------|
+| value  | the objective, in the task's own unit; NaN after a failed number | (n,)  |
+| score  | the value, or minus the value where the study minimises          | (n,)  |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from archive.errors import UsageError
+from archive.store import result_columns
+from archive.store.records import sign
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Study
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Booleans = NDArray[np.bool_]
+
+_ALWAYS = ("value", "partial", "created")
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedResults:
+    """The n results of one study, the first recorded first; those of one millisecond by number.
+
+    Attributes:
+        study: The study.
+        number: (n,) numbers of the proposals.
+        value: (n,) float64, the objective in the task's own unit; NaN for a training that gave no number.
+        partial: (n,) whether the value was measured before the end of the training, at a rung.
+        created: (n,) time of the record, in milliseconds since 1970; NaN where it is unknown.
+        columns: Further columns of n results by name, as `archive.store.result_columns` has them.
+    """
+
+    study: Study
+    number: Integers
+    value: Floats
+    partial: Booleans
+    created: Floats
+    columns: Mapping[str, list[Any]]
+
+    def __len__(self) -> int:
+        """Number of results."""
+        return len(self.number)
+
+    @property
+    def score(self) -> Floats:
+        """(n,) scores: larger is better."""
+        return sign(self.study.direction) * self.value
+
+    @property
+    def comparable(self) -> Booleans:
+        """(n,) whether a result counts for the best: a number of a whole training.
+
+        Partial results count only in a study that has no whole one, as in `archive study best`.
+        """
+        known = ~np.isnan(self.value)
+        whole = known & ~self.partial
+        return whole if whole.any() else known
+
+    def numbers(self, name: str) -> Floats:
+        """Return a column as (n,) float64; NaN where a result has no such number."""
+        return floats(self.columns[name])
+
+    def at(self, rows: Integers) -> RecordedResults:
+        """Return some of the results."""
+        columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
+        return RecordedResults(
+            self.study, self.number[rows], self.value[rows], self.partial[rows], self.created[rows], columns
+        )
+
+
+def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] = ()) -> list[RecordedResults]:
+    """Return the results of studies, in the order of their names in the call.
+
+    Args:
+        archive: The archive.
+        studies: Name of a study, or names of several.
+        columns: Further columns to read (`archive.store.result_columns`).
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: No study is named, or their values are not comparable: another task, protocol or objective.
+    """
+    names = list(dict.fromkeys([studies] if isinstance(studies, str) else studies))
+    if not names:
+        raise UsageError("a plot needs at least one study")
+    stored = [archive.studies.get(name) for name in names]
+    check_comparable(stored)
+    read = result_columns.read(archive.connection, names, [*_ALWAYS, *columns])
+    by_name = {one.study: one.columns for one in read}
+    return [_recorded(study, by_name[study.name]) for study in stored]
+
+
+def check_comparable(studies: Sequence[Study]) -> None:
+    """Raise an error for studies whose values have no common axis.
+
+    Raises:
+        UsageError: Two studies differ in task, protocol, objective or direction; the message names both.
+    """
+    first = studies[0]
+    for other in studies[1:]:
+        for name in ("task", "protocol", "objective", "direction"):
+            if (one := getattr(first, name)) != (two := getattr(other, name)):
+                raise UsageError(
+                    f"{first.name!r} and {other.name!r} have no common axis: {name} {one!r} and {two!r}; "
+                    "plot them apart"
+                )
+
+
+def floats(column: Sequence[Any]) -> Floats:
+    """Return a column as (n,) float64; NaN where there is no number."""
+    return np.array([np.nan if value is None else value for value in column], np.float64)
+
+
+def _recorded(study: Study, columns: result_columns.Columns) -> RecordedResults:
+    number = np.array(columns["number"], np.int64)
+    created = floats(columns["created"])
+    # NaN sorts last.
+    order = np.lexsort((number, created))
+    others = {name: [column[row] for row in order] for name, column in columns.items() if name != "number"}
+    value, partial = floats(columns["value"]), np.array([bool(each) for each in columns["partial"]], np.bool_)
+    return RecordedResults(study, number[order], value[order], partial[order], created[order], others)

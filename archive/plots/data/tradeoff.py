@@ -1,0 +1,139 @@
+"""Value against a cost of the network or of its training, with the Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from archive.errors import UsageError
+from archive.plots.data.results import Booleans, Floats, Integers, RecordedResults, floats, read
+from archive.queries import pareto
+from archive.store.costs import METRICS
+from archive.store.properties import METRIC
+from archive.store.records import Direction, sign
+from archive.store.result_columns import NETWORK
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+COSTS = (*METRICS, "seconds", "epochs", "layers", "depth", "edges", "mass")
+"""Costs that an archive may have without further ado; every other metric is accepted as well."""
+
+_OF_RESULT = ("seconds", "epochs")
+
+
+@dataclass(frozen=True, eq=False)
+class ValueAndCost:
+    """Results of all studies of a plot with a value and a cost.
+
+    Attributes:
+        studies: Names of the studies.
+        objective: Name of the metric.
+        direction: Whether larger or smaller values are better.
+        cost_name: Name of the cost.
+        study: (n,) position in `studies`.
+        number: (n,) numbers of the proposals.
+        architecture: n keys.
+        value: (n,) float64, in the task's own unit.
+        cost: (n,) float64.
+        front: (k,) positions of the Pareto front of all studies together, from the cheapest to the best.
+        left_out: Number of results without a comparable value or without the cost.
+    """
+
+    studies: tuple[str, ...]
+    objective: str
+    direction: Direction
+    cost_name: str
+    study: Integers
+    number: Integers
+    architecture: tuple[str, ...]
+    value: Floats
+    cost: Floats
+    front: Integers
+    left_out: int
+
+
+def value_and_cost(archive: Archive, studies: str | Sequence[str], cost: str = "params") -> ValueAndCost:
+    """Return values and costs of the results of studies.
+
+    The cost is a property of the network (`params`), a metric of the result (`latency_ms`), or what its training took
+    (`seconds`, `epochs`), as in the saved query `frontier`. Smaller costs are better.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: The studies are not comparable, or no result has a number as this cost.
+    """
+    names = cost_columns(cost)
+    read_results = read(archive, studies, ["architecture", *names])
+    return tradeoff(read_results, [cost_of(results, names) for results in read_results], cost)
+
+
+def tradeoff(results: Sequence[RecordedResults], costs: Sequence[Floats], name: str) -> ValueAndCost:
+    """Return values and costs of results that were read before.
+
+    Args:
+        results: Results of s comparable studies, with the column `architecture`.
+        costs: Cost of each result of each study; NaN where it is unknown.
+        name: Name of the cost.
+
+    Raises:
+        UsageError: No result has a value and a cost.
+    """
+    usable = [one.comparable & np.isfinite(cost) for one, cost in zip(results, costs, strict=True)]
+    chosen = [np.flatnonzero(each) for each in usable]
+    counts = [len(each) for each in chosen]
+    if not sum(counts):
+        raise UsageError(
+            f"no result of {_listed(results)} has the cost {name!r}; archive query run network-costs --param "
+            "study=STUDY shows the costs on record"
+        )
+    first = results[0].study
+    value = np.concatenate([one.value[rows] for one, rows in zip(results, chosen, strict=True)])
+    cost = np.concatenate([one[rows] for one, rows in zip(costs, chosen, strict=True)])
+    return ValueAndCost(
+        tuple(one.study.name for one in results),
+        first.objective,
+        first.direction,
+        name,
+        np.repeat(np.arange(len(results)), counts),
+        np.concatenate([one.number[rows] for one, rows in zip(results, chosen, strict=True)]),
+        tuple(
+            one.columns["architecture"][row] for one, rows in zip(results, chosen, strict=True) for row in rows.tolist()
+        ),
+        value,
+        cost,
+        pareto.front(cost, sign(first.direction) * value),
+        sum(map(len, usable)) - sum(counts),
+    )
+
+
+def cost_columns(cost: str) -> list[str]:
+    """Return the columns that may have a cost, in the order of precedence."""
+    return [NETWORK + cost, METRIC + cost, *([cost] if cost in _OF_RESULT else [])]
+
+
+def cost_of(results: RecordedResults, names: Sequence[str]) -> Floats:
+    """Return the (n,) costs of results from these columns; NaN where none has a number."""
+    merged = np.full(len(results), np.nan)
+    for name in names:
+        column = floats([value if _is_number(value) else None for value in results.columns[name]])
+        merged = np.where(np.isnan(merged), column, merged)
+    return merged
+
+
+def on_front(data: ValueAndCost) -> Booleans:
+    """Return (n,) whether each result is on the front."""
+    mask = np.zeros(len(data.value), np.bool_)
+    mask[data.front] = True
+    return mask
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _listed(results: Sequence[RecordedResults]) -> str:
+    return ", ".join(repr(one.study.name) for one in results)

@@ -1,0 +1,1 @@
+"""Drawing of the data of plots with matplotlib, one module a figure. Imports `archive.plots.data`."""

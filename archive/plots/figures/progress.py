@@ -1,0 +1,89 @@
+"""Figure of the best value so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive.errors import UsageError
+from archive.plots.data.progress import BestSoFar, ProgressBand
+from archive.plots.figures import style
+from archive.store.records import sign
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw(studies: Sequence[BestSoFar]) -> Figure:
+    """Draw one step line a study; of a single study, each result as well.
+
+    Raises:
+        UsageError: No study has a value yet.
+    """
+    named = [one for one in studies if len(one.improvements)]
+    if not named:
+        raise UsageError(f"the study {studies[0].study!r} has no evaluation with a value yet")
+    figure, (axes,) = style.figure()
+    lines = []
+    for at, one in enumerate(named):
+        x, y = one.steps
+        (line,) = axes.plot(x, y, drawstyle="steps-post", color=style.colour(at), linestyle=style.line(at), lw=1.8)
+        lines.append(line)
+    first = named[0]
+    if len(named) == 1:
+        _results(axes, first)
+    else:
+        style.legend(axes, lines, [one.study for one in named])
+    title = f"{style.shown(first.study)}: best {style.shown(first.objective)} so far" if len(named) == 1 else ""
+    style.label(axes, style.quantity(first.against), f"{style.shown(first.objective)} ({first.direction})", title)
+    _scale(axes, first.against)
+    return figure
+
+
+def draw_bands(bands: Sequence[ProgressBand], like: BestSoFar) -> Figure:
+    """Draw the median of each group of studies, with a band from the lower to the upper quartile.
+
+    Args:
+        bands: The groups.
+        like: One of the studies, for the labels.
+    """
+    figure, (axes,) = style.figure()
+    lines = []
+    for at, one in enumerate(bands):
+        drawn: dict[str, Any] = {"color": style.colour(at), "linestyle": style.line(at)}
+        lines += axes.plot(one.x, one.median, drawstyle="steps-post", lw=1.8, **drawn)
+        axes.fill_between(one.x, one.low, one.high, step="post", color=style.colour(at), alpha=0.18, linewidth=0)
+    style.legend(axes, lines, [f"{one.name} ({one.studies})" for one in bands])
+    title = "median of the studies of each agent; band: from the lower to the upper quartile"
+    style.label(
+        axes, style.quantity(like.against), f"best {style.shown(like.objective)} so far ({like.direction})", title
+    )
+    _scale(axes, like.against)
+    return figure
+
+
+def _results(axes: Axes, one: BestSoFar) -> None:
+    known = np.isfinite(one.value)
+    many = bool(known.sum() > style.MANY)
+    size, alpha = (4, 0.35) if many else (12, 0.6)
+    axes.scatter(
+        one.x[known], one.value[known], s=size, color=style.GREY, alpha=alpha, linewidths=0, rasterized=many, zorder=1
+    )
+    at = one.improvements
+    axes.scatter(one.x[at], one.best[at], s=26, color=style.colour(0), edgecolors="white", linewidths=0.6, zorder=3)
+    low, high, outside = style.robust_limits(one.value, sign(one.direction), one.best)
+    axes.set_ylim(low, high)
+    if outside:
+        up = one.direction == "minimise"
+        note = f"{outside} worse results {'above' if up else 'below'} the axis"
+        place: dict[str, Any] = {"xy": (0.99, 0.98 if up else 0.02), "va": "top" if up else "bottom"}
+        axes.annotate(note, xycoords="axes fraction", ha="right", fontsize=8.5, color="#666666", **place)
+
+
+def _scale(axes: Axes, against: str) -> None:
+    style.large_numbers(axes.xaxis)
+    if against == "evaluations":
+        style.whole_numbers(axes.xaxis)

@@ -1,0 +1,170 @@
+"""Common look of the figures: size, colours, labels of quantities, text that others wrote.
+
+The colours of studies are those of Okabe and Ito (2008), which people with any colour blindness tell apart; marks and
+line styles differ as well. Continuous colours are `cividis`, whose lightness increases evenly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive.errors import SettingsError
+from archive.plots.data.results import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MISSING = "plots need matplotlib: pip install 'nas-archive[plots]'"
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b5b5b")
+LINES = ("-", "--", "-.", ":")
+MARKS = ("o", "s", "^", "D", "v", "P", "X")
+GREY, DARK = "#9a9a9a", "#333333"
+GRADIENT = "cividis"
+
+WIDTH, HEIGHT = 7.2, 4.4
+"""Inches."""
+MANY = 1000
+"""Marks beyond which they are drawn as pixels, also in SVG and PDF."""
+LONGEST = 48
+"""Characters of a name that are shown."""
+IN_LEGEND = 12
+"""Entries of a legend; further studies are counted."""
+
+QUANTITIES = {
+    "evaluations": "evaluations",
+    "seconds": "training time (s)",
+    "epochs": "epochs",
+    "params": "parameters",
+    "flops": "multiply-adds of one input",
+    "latency_ms": "latency (ms)",
+    "latency_iqr_ms": "interquartile range of the latency (ms)",
+    "peak_memory_bytes": "peak memory (bytes)",
+    "layers": "layers",
+    "depth": "layers on the longest path",
+    "edges": "edges",
+    "mass": "mass (units times incoming units)",
+}
+"""Labels of axes."""
+
+# As on a terminal (`archive.cli.render`): control characters, marks of writing direction, surrogates.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def figure(
+    panels: int = 1, *, width: float = WIDTH, height: float = HEIGHT, **layout: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with panels side by side; it does not belong to pyplot.
+
+    Raises:
+        SettingsError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SettingsError(MISSING) from None
+    made = Figure(figsize=(width, height), layout="constrained")
+    axes = made.subplots(1, panels, squeeze=False, **layout)[0]
+    for each in axes:
+        each.spines[["top", "right"]].set_visible(False)
+        each.grid(True, color="#e4e4e4", linewidth=0.6)
+        each.set_axisbelow(True)
+        each.tick_params(labelsize=9)
+    return made, list(axes)
+
+
+def colour(at: int) -> str:
+    """Return the colour of the study at a position."""
+    return COLOURS[at % len(COLOURS)]
+
+
+def line(at: int) -> str:
+    """Return the line style of the study at a position; it changes when the colours repeat."""
+    return LINES[at // len(COLOURS) % len(LINES)]
+
+
+def shown(name: str) -> str:
+    """Return a name as a label: printable, of bounded length, not hidden by matplotlib for a leading underscore."""
+    text = printable(name)
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return f" {text}" if text.startswith("_") else text
+
+
+def printable(text: str) -> str:
+    """Return a text without control characters."""
+    return _UNPRINTABLE.sub("?", text)
+
+
+def quantity(name: str) -> str:
+    """Return the label of the axis of a quantity."""
+    return QUANTITIES.get(name) or shown(name)
+
+
+def label(axes: Axes, x: str, y: str, title: str = "") -> None:
+    """Set labels and title, none of which is taken for a formula."""
+    axes.set_xlabel(printable(x), parse_math=False)
+    axes.set_ylabel(printable(y), parse_math=False)
+    if title:
+        axes.set_title(printable(title), loc="left", fontsize=10, parse_math=False)
+
+
+def legend(axes: Axes, handles: Sequence[Any], names: Sequence[str], **where: Any) -> None:
+    """Add a legend; beyond `IN_LEGEND` entries, the last one counts the others."""
+    labels = [shown(name) for name in names]
+    if len(labels) > IN_LEGEND:
+        labels = [*labels[:IN_LEGEND], f"and {len(labels) - IN_LEGEND} more"]
+        handles = [*handles[:IN_LEGEND], _nothing()]
+    made = axes.legend(list(handles), labels, fontsize=8.5, frameon=False, **where)
+    for text in made.get_texts():
+        text.set_parse_math(False)
+
+
+def whole_numbers(axis: Any) -> None:
+    """Put ticks at integers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def large_numbers(axis: Any) -> None:
+    """Write the ticks of an axis as 10 k, 2 M."""
+    from matplotlib.ticker import EngFormatter
+
+    axis.set_major_formatter(EngFormatter(sep=" "))
+
+
+def spans_orders(values: Floats) -> bool:
+    """Return whether values need a logarithmic axis: all positive, with a factor of 30 between the extremes."""
+    known = values[np.isfinite(values)]
+    return bool(len(known)) and float(known.min()) > 0 and float(known.max() / known.min()) >= 30
+
+
+def robust_limits(values: Floats, better: float, always: Floats) -> tuple[float, float, int]:
+    """Return limits of an axis that a few bad values do not stretch, and the number of values outside.
+
+    Args:
+        values: (n,) the values, NaN left out.
+        better: 1 where larger values are better, else -1.
+        always: Values that must be inside.
+    """
+    known, inside = values[np.isfinite(values)], always[np.isfinite(always)]
+    worst = np.quantile(better * known, 0.05) if len(known) else 0.0
+    kept = np.concatenate([better * inside, better * known[better * known >= worst]])
+    if not len(kept):
+        return 0.0, 1.0, 0
+    low, high = float(kept.min()), float(kept.max())
+    margin = 0.05 * (high - low) or 0.05 * abs(high) or 0.5
+    low, high = low - margin, high + margin
+    outside = int((better * known < low).sum())
+    return (low, high, outside) if better > 0 else (-high, -low, outside)
+
+
+def _nothing() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none")
