@@ -29,6 +29,7 @@ COMMANDS = {
         "study",
         "List, show, watch, plot, export and delete studies; follow their logs.",
     ),
+    "report": ("archive.cli.report", "report", "Write a study as one HTML file, with pictures, plots and a table."),
     "proposal": ("archive.cli.proposal.command", "proposal", "Show, cancel and retry proposals."),
     "weights": ("archive.cli.weights", "weights", "Export trained networks as files for other programs."),
     "arch": (

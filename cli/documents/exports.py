@@ -44,6 +44,20 @@ class PlotFile(Document):
     bytes: int
 
 
+class ReportFile(Document):
+    """The report of a study.
+
+    Attributes:
+        study: Its name.
+        file: The HTML file.
+        bytes: Its size.
+    """
+
+    study: str
+    file: str
+    bytes: int
+
+
 class ExportItem(JsonObject):
     """One proposal of an exported study; CSV and parquet have a column for each metric and hyperparameter.
 

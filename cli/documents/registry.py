@@ -27,7 +27,7 @@ from archive.cli.documents.catalogues import (
     TaskList,
 )
 from archive.cli.documents.differences import DifferenceDocument
-from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, StudyExport
+from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, ReportFile, StudyExport
 from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, ModelImport, StudyImport
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
@@ -58,6 +58,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "study export --format json": (ExportDocument,),
     "study export --format jsonl": (ExportLine,),
     "study plot": (PlotFile,),
+    "report": (ReportFile,),
     "proposal show": (ProposalDocument,),
     "proposal cancel": (ChangedList,),
     "proposal retry": (ChangedList,),

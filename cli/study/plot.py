@@ -77,7 +77,7 @@ def plot(
     from archive.plots import kinds
     from archive.plots.figures.files import check_format, rendered
 
-    path = path or Path(f"{_as_file(names[0])}-{kind}.png")
+    path = path or Path(f"{as_file(names[0])}-{kind}.png")
     form = check_format(path)
     options |= {"axes": axes or None, "whole": False if own else None}
     kinds.check(kind, names, options)
@@ -95,6 +95,6 @@ def plot(
         )
 
 
-def _as_file(name: str) -> str:
+def as_file(name: str) -> str:
     """Return the name of a study as a part of a file's name."""
     return "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip(".") or "study"

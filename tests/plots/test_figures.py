@@ -64,7 +64,7 @@ def test_lines_are_the_best_so_far(filled):
     assert first.get_drawstyle() == "steps-post"
     assert first.get_xydata().tolist() == [[60.0, 0.5], [180.0, 0.7], [360.0, 0.8], [360.0, 0.8]]
     np.testing.assert_allclose(second.get_ydata(), [0.4, 0.6, 0.7, 0.7])
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("training time (s)", "accuracy (maximise)")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("training time (s)", "best accuracy (maximise) so far")
     assert first.get_color() != second.get_color()
     (axes,) = plots.best_so_far(filled, ["study", ODD], by="agent").axes
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [0.45, 0.65, 0.75])

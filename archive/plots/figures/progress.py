@@ -27,18 +27,24 @@ def draw(studies: Sequence[BestSoFar]) -> Figure:
     if not named:
         raise UsageError(f"the study {studies[0].study!r} has no evaluation with a value yet")
     figure, (axes,) = style.figure()
+    unit, name = style.cost_unit(named[0].against, max(one.x[-1] for one in named))
     lines = []
     for at, one in enumerate(named):
         x, y = one.steps
-        (line,) = axes.plot(x, y, drawstyle="steps-post", color=style.colour(at), linestyle=style.line(at), lw=1.8)
+        (line,) = axes.plot(
+            x / unit, y, drawstyle="steps-post", color=style.colour(at), linestyle=style.line(at), lw=1.8
+        )
         lines.append(line)
     first = named[0]
     if len(named) == 1:
-        _results(axes, first)
+        _results(axes, first, unit)
     else:
         style.legend(axes, lines, [one.study for one in named])
-    title = f"{style.shown(first.study)}: best {style.shown(first.objective)} so far" if len(named) == 1 else ""
-    style.label(axes, style.quantity(first.against), f"{style.shown(first.objective)} ({first.direction})", title)
+    objective = f"{style.shown(first.objective)} ({first.direction})"
+    if len(named) == 1:
+        style.label(axes, name, objective, f"{style.shown(first.study)}: the line is the best so far")
+    else:
+        style.label(axes, name, f"best {objective} so far")
     _scale(axes, first.against)
     return figure
 
@@ -51,29 +57,28 @@ def draw_bands(bands: Sequence[ProgressBand], like: BestSoFar) -> Figure:
         like: One of the studies, for the labels.
     """
     figure, (axes,) = style.figure()
+    unit, name = style.cost_unit(like.against, max(one.x[-1] for one in bands))
     lines = []
     for at, one in enumerate(bands):
         drawn: dict[str, Any] = {"color": style.colour(at), "linestyle": style.line(at)}
-        lines += axes.plot(one.x, one.median, drawstyle="steps-post", lw=1.8, **drawn)
-        axes.fill_between(one.x, one.low, one.high, step="post", color=style.colour(at), alpha=0.18, linewidth=0)
+        lines += axes.plot(one.x / unit, one.median, drawstyle="steps-post", lw=1.8, **drawn)
+        axes.fill_between(one.x / unit, one.low, one.high, step="post", color=style.colour(at), alpha=0.18, linewidth=0)
     style.legend(axes, lines, [f"{one.name} ({one.studies})" for one in bands])
     title = "median of the studies of each agent; band: from the lower to the upper quartile"
-    style.label(
-        axes, style.quantity(like.against), f"best {style.shown(like.objective)} so far ({like.direction})", title
-    )
+    style.label(axes, name, f"best {style.shown(like.objective)} so far ({like.direction})", title)
     _scale(axes, like.against)
     return figure
 
 
-def _results(axes: Axes, one: BestSoFar) -> None:
-    known = np.isfinite(one.value)
+def _results(axes: Axes, one: BestSoFar, unit: float) -> None:
+    known, x = np.isfinite(one.value), one.x / unit
     many = bool(known.sum() > style.MANY)
     size, alpha = (4, 0.35) if many else (12, 0.6)
     axes.scatter(
-        one.x[known], one.value[known], s=size, color=style.GREY, alpha=alpha, linewidths=0, rasterized=many, zorder=1
+        x[known], one.value[known], s=size, color=style.GREY, alpha=alpha, linewidths=0, rasterized=many, zorder=1
     )
     at = one.improvements
-    axes.scatter(one.x[at], one.best[at], s=26, color=style.colour(0), edgecolors="white", linewidths=0.6, zorder=3)
+    axes.scatter(x[at], one.best[at], s=26, color=style.colour(0), edgecolors="white", linewidths=0.6, zorder=3)
     low, high, outside = style.robust_limits(one.value, sign(one.direction), one.best)
     axes.set_ylim(low, high)
     if outside:

@@ -105,6 +105,14 @@ def quantity(name: str) -> str:
     return QUANTITIES.get(name) or shown(name)
 
 
+def cost_unit(name: str, largest: float) -> tuple[float, str]:
+    """Return the unit of an axis, as a divisor, and its label: seconds of training become minutes or hours."""
+    if name != "seconds" or largest < 600:
+        return 1.0, quantity(name)
+    divisor, unit = (60.0, "min") if largest < 36_000 else (3600.0, "h")
+    return divisor, f"training time ({unit})"
+
+
 def label(axes: Axes, x: str, y: str, title: str = "") -> None:
     """Set labels and title, none of which is taken for a formula."""
     axes.set_xlabel(printable(x), parse_math=False)

@@ -1,0 +1,197 @@
+"""Contents of a report: everything that a page about one study shows, read from the archive."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archive.plots.data.curves import evenly, ranked
+from archive.plots.data.results import RecordedResults, read
+from archive.queue.successive_halving import Rungs
+from archive.store.costs import METRICS
+from archive.store.properties import METRIC, proposal_id
+from archive.store.protocol_names import ProtocolName
+from archive.store.records import Evaluation, State
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.store.records import Study
+
+COSTS = ("params", "flops", "latency_ms", "peak_memory_bytes")
+"""Costs that the table and the charts show where results have them."""
+COLUMNS = (
+    *("architecture", "agent", "epochs", "seconds", "mean", "std", "answered_from", "environment", "device"),
+    *("hardware", "seed", *(METRIC + name for name in COSTS), *(f"network_{name}" for name in ("params", "flops"))),
+)
+UNSHOWN = ("host", "ended", "resumed", "inherited", "latency", "hyperparameters", "weights")
+"""Entries of an environment that name a machine of the reader's colleagues, or differ with each training."""
+MOST_VALUES = 4
+"""Values of an entry of the environment that are listed."""
+
+_REASONS = """
+MATCH (p:Proposal {study: $study})
+USING INDEX SEEK p:Proposal(study)
+WHERE p.state = 'FAILED'
+RETURN coalesce(p.reason, '') AS reason, count(p) AS count
+ORDER BY count DESC, reason LIMIT 5
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class StudyReport:
+    """Contents of the report of one study.
+
+    Attributes:
+        study: The study.
+        counts: Proposals in each state.
+        sources: Names of the studies that it started warm from.
+        results: Its results, with `COLUMNS`.
+        best: The best evaluations, the best first.
+        shown: Positions of the results in the table, by number: all, or the best and others in even steps.
+        environment: Name to values of what the results may depend on, the most frequent first, with their counts.
+        failures: Reasons of failed proposals with their counts.
+        commands: Commands that repeat the search, copy it and train with its best networks, with their purpose.
+    """
+
+    study: Study
+    counts: Mapping[State, int]
+    sources: tuple[str, ...]
+    results: RecordedResults
+    best: tuple[Evaluation, ...]
+    shown: tuple[int, ...]
+    environment: Mapping[str, tuple[tuple[str, int], ...]]
+    failures: tuple[tuple[str, int], ...]
+    commands: tuple[tuple[str, str], ...]
+
+
+def contents(archive: Archive, name: str, *, top: int, rows: int) -> StudyReport:
+    """Read the contents of a report.
+
+    Args:
+        archive: The archive.
+        name: Name of the study.
+        top: Number of the best evaluations.
+        rows: Most results in the table.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+    """
+    (results,) = read(archive, name, COLUMNS)
+    ranking = ranked(results)
+    best = tuple(archive.studies.evaluation(proposal_id(name, int(results.number[at]))) for at in ranking[:top])
+    failures = archive.connection.read(lambda tx: tx.run(_REASONS, study=name).data())
+    saved = next((one for one in best if archive.weights.of_evaluation(one.id) is not None), None)
+    return StudyReport(
+        results.study,
+        archive.studies.counts(name),
+        tuple(archive.studies.sources(name)),
+        results,
+        best,
+        tuple(_shown(results, ranking.tolist(), rows)),
+        environment(results),
+        tuple((row["reason"], row["count"]) for row in failures),
+        tuple(commands(results.study, archive.studies.sources(name), best, saved)),
+    )
+
+
+def environment(results: RecordedResults) -> dict[str, tuple[tuple[str, int], ...]]:
+    """Return what the results may depend on: name to values with their counts, the most frequent first."""
+    counted: dict[str, Counter[str]] = {}
+    for text, count in Counter(results.columns["environment"]).items():
+        for name, value in _entries(text):
+            counted.setdefault(name, Counter())[value] += count
+    for name in ("device", "hardware", "seed"):
+        column = [str(value) for value in results.columns[name] if value is not None]
+        if column:
+            counted[name] = Counter(column)
+    return {name: tuple(counted[name].most_common()) for name in sorted(counted)}
+
+
+def commands(
+    study: Study, sources: Sequence[str], best: Sequence[Evaluation], saved: Evaluation | None
+) -> Iterator[tuple[str, str]]:
+    """Yield commands about a study with their purpose.
+
+    Args:
+        study: The study.
+        sources: Studies that it started warm from.
+        best: Its best evaluations.
+        saved: The best one of these with stored weights.
+    """
+    agent = study.config.get("agent")
+    if isinstance(agent, str):
+        yield "repeat the search in another archive", _search(study, agent, sources)
+    quoted = shlex.quote(study.name)
+    yield "copy the study with all its results", f"archive dump study.archive --study {quoted}"
+    yield "read the copy into another archive", "archive load study.archive"
+    yield "the evaluations as a table", f"archive study export {quoted} -o results.csv"
+    if saved is not None:
+        yield "the best trained network", f"archive weights export {shlex.quote(saved.id)} -o best.pt2"
+    elif best:
+        yield "the best network", f"archive arch show {best[0].architecture.key} --json"
+
+
+def _search(study: Study, agent: str, sources: Sequence[str]) -> str:
+    named = ProtocolName.parse(study.protocol)
+    rungs = Rungs.of(study.config)
+    options: dict[str, Any] = {
+        "agent": agent,
+        "task": study.task,
+        "protocol": named.base,
+        "space": study.space,
+        "recipe": None if named.recipe == "default" else named.recipe,
+        "objective": named.objective,
+        "direction": study.direction if named.objective else None,
+        "rungs": None if rungs is None else ",".join(map(str, rungs.epochs[:-1])),
+        "reduction": None if rungs is None else rungs.reduction,
+        "warm-start": ",".join(sources) or None,
+        "study": study.name,
+        "budget": study.budget,
+        "seed": study.seed,
+    }
+    given = [f"--{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
+    return " ".join(["archive search", *given])
+
+
+def costs_on_record(results: RecordedResults) -> list[str]:
+    """Return the names of the costs that a result has, of `COSTS`."""
+    return [name for name in COSTS if any(value is not None for each in columns_of(name, results) for value in each)]
+
+
+def columns_of(cost: str, results: RecordedResults) -> list[list[Any]]:
+    """Return the columns that may have a cost, in the order of precedence."""
+    names = (f"network_{cost}", METRIC + cost)
+    return [results.columns[name] for name in names if name in results.columns]
+
+
+def final_metrics(evaluation: Evaluation) -> dict[str, float]:
+    """Return the metrics of an evaluation that are no costs."""
+    return {name: value for name, value in evaluation.metrics.items() if name not in METRICS}
+
+
+def _shown(results: RecordedResults, ranking: Sequence[int], rows: int) -> list[int]:
+    if len(results) <= rows:
+        return [int(at) for at in np.argsort(results.number)]
+    top = ranking[: rows // 2]
+    rest = np.setdiff1d(np.arange(len(results)), top)
+    chosen = [*top, *rest[evenly(len(rest), rows - len(top))].tolist()]
+    return sorted(chosen, key=lambda at: int(results.number[at]))
+
+
+@lru_cache(maxsize=1024)
+def _entries(text: str | None) -> tuple[tuple[str, str], ...]:
+    recorded = json.loads(text) if text else {}
+    if not isinstance(recorded, dict):
+        return ()
+    return tuple(
+        (name, value if isinstance(value, str) else json.dumps(value))
+        for name, value in recorded.items()
+        if name not in UNSHOWN
+    )

@@ -1,0 +1,1 @@
+"""The page of a report: template, styles, script, and what fills them in."""

@@ -1,0 +1,188 @@
+"""Report as an HTML document: a Jinja template with automatic escaping, and a policy that forbids every request."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from archive import __version__, drawing
+from archive.architecture import diagram
+from archive.errors import ArchiveError
+from archive.plots.figures.style import QUANTITIES, printable
+from archive.report.contents import MOST_VALUES, StudyReport, columns_of, costs_on_record, final_metrics
+from archive.report.plots import ReportPlot
+from archive.report.scales import short
+from archive.store.records import Evaluation, State
+
+
+class BestNetwork(NamedTuple):
+    """One of the best networks, as the page shows it."""
+
+    number: int
+    key: str
+    facts: list[tuple[str, str]]
+    picture: Markup
+    missing: str
+
+
+class Cell(NamedTuple):
+    """A cell of the table: its text, and the number that it sorts by; empty for text."""
+
+    text: str
+    sort: str = ""
+
+
+def rendered(report: StudyReport, plots: Sequence[ReportPlot]) -> str:
+    """Return the document."""
+    style, script = _text("report.css") + drawing.stylesheet(), _text("report.js")
+    environment = Environment(
+        loader=PackageLoader("archive.report.page", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printable,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    allowed = f"style-src {_digest(style)}; script-src {_digest(script)}"
+    columns = _columns(report)
+    return environment.get_template("report.html").render(
+        study=report.study,
+        version=__version__,
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        policy=f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'",
+        style=Markup(style),
+        script=Markup(script),
+        facts=list(_facts(report)),
+        best=[_best(report, each) for each in report.best],
+        plots=[(each, Markup(each.chart)) for each in plots if each.chart],
+        missing=[each for each in plots if not each.chart],
+        columns=columns,
+        numeric=len(columns) - 3,
+        rows=list(_rows(report, columns)),
+        results=len(report.results),
+        environment=list(_environment(report)),
+        failures=report.failures,
+        commands=report.commands,
+    )
+
+
+def _printable(value: Any) -> Any:
+    """Return a value of the template without control characters; markup is the page's own."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _text(name: str) -> str:
+    return (files("archive.report.page") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _facts(report: StudyReport) -> Iterator[tuple[str, str]]:
+    study, results = report.study, report.results
+    agent = study.config.get("agent")
+    yield "objective", f"{study.objective}, {study.direction}"
+    if report.best:
+        yield "best value", f"{report.best[0].value:.6g} (#{report.best[0].number})"
+    yield "task", f"{study.task}, protocol {study.protocol}"
+    yield "space", study.space
+    yield "agent", agent if isinstance(agent, str) else "none on record"
+    counted = (f"{report.counts.get(state, 0):,} {state.value.lower()}" for state in State if report.counts.get(state))
+    yield "proposals", f"{', '.join(counted) or 'none'}; budget {study.budget:,}"
+    seconds = [value for value in results.columns["seconds"] if value is not None]
+    if seconds:
+        yield "training time", _duration(sum(seconds))
+    reused = sum(source is not None for source in results.columns["answered_from"])
+    if reused:
+        yield "known before", f"{reused:,} results were reused without a training"
+    if report.sources:
+        yield "warm-started from", ", ".join(report.sources)
+    yield "created", _time(study.created)
+
+
+def _best(report: StudyReport, evaluation: Evaluation) -> BestNetwork:
+    facts = [(report.study.objective, f"{evaluation.value:.6g}")]
+    facts += [
+        (QUANTITIES.get(name, name), short(evaluation.metrics[name]))
+        for name in ("params", "flops", "latency_ms", "peak_memory_bytes")
+        if evaluation.metrics.get(name) is not None
+    ]
+    metrics = final_metrics(evaluation)
+    facts += [(name, f"{metrics[name]:.6g}") for name in sorted(metrics) if name != report.study.objective]
+    facts += [("layers", str(len(evaluation.architecture.layers)))]
+    facts += [(name, f"{value:g}") for name, value in (("epochs", evaluation.epochs),) if value is not None]
+    facts += [("training time", _duration(evaluation.seconds))] if evaluation.seconds else []
+    facts += [(name, str(value)) for name, value in sorted(evaluation.hyperparameters.items())]
+    try:
+        picture, missing = Markup(diagram.svg(evaluation.architecture, theme="page")), ""
+    except ArchiveError as error:
+        # A network of a space that this installation lacks.
+        picture, missing = Markup(""), str(error)
+    return BestNetwork(evaluation.number or 0, evaluation.architecture.key, facts, picture, missing)
+
+
+def _columns(report: StudyReport) -> list[str]:
+    """Return the headings of the table: those with an entry."""
+    columns = report.results.columns
+    optional = [name for name in ("epochs", "seconds") if any(value is not None for value in columns[name])]
+    predicted = ["predicted", "std"] if any(value is not None for value in columns["mean"]) else []
+    numbers = [*optional, *costs_on_record(report.results), *predicted]
+    return ["number", report.study.objective, *numbers, "agent", "network", "note"]
+
+
+def _rows(report: StudyReport, headings: Sequence[str]) -> Iterator[list[Cell]]:
+    results, study = report.results, report.study
+    better = -1.0 if study.direction == "minimise" else 1.0
+    costs = {name: columns_of(name, results) for name in costs_on_record(results)}
+    for at in report.shown:
+        column = {name: values[at] for name, values in results.columns.items()}
+        mean = None if column["mean"] is None else better * column["mean"]
+        numbers: dict[str, Any] = {
+            **{name: next((each[at] for each in found if each[at] is not None), None) for name, found in costs.items()},
+            "epochs": column["epochs"],
+            "seconds": column["seconds"],
+            "predicted": mean,
+            "std": column["std"],
+        }
+        cells = [Cell(str(results.number[at]), str(results.number[at])), _number(float(results.value[at]), "{:.6g}")]
+        cells += [_number(numbers[name]) for name in headings[2:-3]]
+        agent = (column["agent"] or "").rpartition("-")[0]
+        source = column["answered_from"]
+        note = "partial" if results.partial[at] else f"known from {source}" if source else ""
+        yield [*cells, Cell(agent), Cell(column["architecture"][:8]), Cell(note)]
+
+
+def _number(value: Any, form: str = "") -> Cell:
+    if not isinstance(value, int | float) or value != value:
+        return Cell("")
+    return Cell(form.format(value) if form else short(value), f"{value:.7g}")
+
+
+def _environment(report: StudyReport) -> Iterator[tuple[str, str]]:
+    for name, values in report.environment.items():
+        shown = [value if len(values) == 1 else f"{value} ({count:,})" for value, count in values[:MOST_VALUES]]
+        more = [f"and {len(values) - MOST_VALUES:,} more"] if len(values) > MOST_VALUES else []
+        yield name, ", ".join([*shown, *more])
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.3g} min"
+    return f"{seconds / 3600:,.1f} h"
+
+
+def _time(milliseconds: int | None) -> str:
+    # Beyond it, no calendar has the day.
+    if milliseconds is None or not 0 <= milliseconds < 253_402_214_400_000:
+        return "unknown"
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

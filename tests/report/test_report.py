@@ -1,0 +1,151 @@
+"""The report of a study: complete, self-contained, small, and safe to open."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from archive import report
+from archive.cli.documents.exports import ReportFile
+from archive.report.charts import Chart
+from archive.report.contents import contents
+from archive.report.page.rendering import rendered
+from archive.report.plots import plots
+from archive.report.scales import AxisScale, round_step, short
+from archive.store.records import Result
+from tests.support.commands import shell
+from tests.support.json_documents import faults
+from tests.support.stores import Suggestion, cells, study
+
+ODD = 'x</script><img src=x onerror=alert(1)>"\x1b'
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the texts of some of them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.texts, self._open = [], {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self._open:
+            self.texts.setdefault(self._open[-1], []).append(data)
+
+
+@pytest.fixture
+def filled(archive):
+    """A study with an odd name, of sixty results with costs, curves, predictions and parents."""
+    archive.studies.create(study(ODD, objective="accuracy", direction="minimise", seed=3, config={"agent": "nasbot"}))
+    agent = archive.proposals.register_agent("nasbot", {}, "1")
+    rng = np.random.default_rng(0)
+    networks = cells(60)
+    environment = {"host": "secret-host", "torch": "2.8.0", "python": ODD, "ended": "converged"}
+    suggestions, outcomes = [], []
+    for at, network in enumerate(networks):
+        value = math.nan if at == 4 else float(rng.random())
+        parent = networks[at - 1] if at else None
+        suggestions.append(Suggestion(network, mean=-0.5, std=0.3, parent=parent, operations=("swap",) if at else ()))
+        metrics = {"params": float(at + 1), "accuracy": value, ODD: 1.0}
+        outcomes.append(Result(value, metrics, {"accuracy": [0.5, value]}, 2, 1.5, 7, "cpu", environment))
+    archive.proposals.create(ODD, agent, suggestions, outcomes=outcomes)
+    return archive
+
+
+def test_a_report_is_one_file_that_loads_nothing(filled):
+    text = report.html(filled, ODD)
+    page = Page(text)
+    assert not [attrs for _, attrs in page.tags if attrs.keys() & {"src", "href", "style", "srcset", "data", "action"}]
+    assert not [name for _, attrs in page.tags for name in attrs if name.startswith("on")]
+    assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/)", text)
+    assert "secret-host" not in text and "\x1b" not in text
+
+    # Names are text: one script, and no image.
+    tags = [tag for tag, _ in page.tags]
+    assert (tags.count("script"), tags.count("img"), tags.count("style")) == (1, 0, 1)
+    assert page.texts["h1"] == [ODD.replace("\x1b", "?")]
+
+    # The policy names style and script by what they are.
+    (policy,) = (attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy")
+    for name in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256("".join(page.texts[name]).encode()).digest()).decode()
+        assert f"{name}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+
+    values = filled.studies.observed([ODD]).values
+    best = int(np.nanargmin(values))
+    assert f"{values[best]:.6g} (#{best})" in page.texts["dd"]
+    assert tags.count("tr") == 61 and tags.count("figure") == 5 + 7
+    assert "--seed 3" in text and "archive search --agent nasbot" in text
+    headings = [attrs["aria-label"] for tag, attrs in page.tags if tag == "svg" and attrs.get("class") == "chart"]
+    assert headings[:3] == ["best accuracy so far", "best accuracy so far", "accuracy and parameters"]
+
+    # A thousand evaluations are small enough to mail.
+    read = contents(filled, ODD, top=5, rows=2000)
+    many = replace(read, results=read.results.at(np.resize(np.arange(60), 1000)), shown=tuple(range(1000)))
+    whole = rendered(many, list(plots(filled, many)))
+    assert whole.count("<tr>") == 1001
+    assert len(whole.encode()) < 1_500_000
+
+    short_one = Page(report.html(filled, ODD, top=1, rows=10))
+    numbers = [attrs["data-n"] for tag, attrs in short_one.tags if tag == "td" and "data-n" in attrs]
+    assert str(best) in numbers and [tag for tag, _ in short_one.tags].count("tr") == 11
+
+
+def test_what_a_study_lacks_is_said(archive, store_settings, tmp_path, monkeypatch):
+    archive.studies.create(study())
+    text = report.html(archive, "study")
+    assert "no evaluation has a value yet" in text and "has no learning curve" in text
+    monkeypatch.chdir(tmp_path)
+    with shell(store_settings, tmp_path) as user:
+        about = json.loads(user.types("report", "study", "--json").stdout)
+        assert faults(about, ReportFile) == []
+        assert about["bytes"] == (tmp_path / "study.html").stat().st_size
+        assert "exists: choose another name" in user.types("report", "study", code=2).stderr
+        assert "unknown study 'stud': did you mean study" in user.types("report", "stud", code=2).stderr
+
+
+def test_ticks_are_round_numbers_on_the_axis():
+    assert AxisScale(0.0, 1.0).ticks() == [
+        (0.0, "0"),
+        (0.2, "0.2"),
+        (0.4, "0.4"),
+        (0.6, "0.6"),
+        (0.8, "0.8"),
+        (1.0, "1"),
+    ]
+    assert [label for _, label in AxisScale(-3e6, 7e6).ticks()] == ["-2 M", "0", "2 M", "4 M", "6 M"]
+    assert [number for number, _ in AxisScale(30.0, 3000.0, True).ticks()] == [50, 100, 200, 500, 1000, 2000]
+    assert (round_step(0.17), round_step(0.2), round_step(300)) == (pytest.approx(0.2), pytest.approx(0.2), 500)
+    assert (short(9999), short(12_345), short(1.5e6), short(0.12345)) == ("9999", "12.35 k", "1.5 M", "0.1235")
+    flat = AxisScale.around(np.array([2.0, np.nan]))
+    assert flat.low < 2 < flat.high
+    np.testing.assert_allclose(AxisScale(1.0, 100.0, True).places(np.array([1.0, 10.0, 100.0])), [0, 0.5, 1])
+
+
+def test_marks_outside_the_axes_are_counted_and_gaps_stay_gaps():
+    chart = Chart(AxisScale(0, 1), AxisScale(0, 1), ("<x>", "y"), "t")
+    x = np.array([0.0, 0.5, 0.5, np.nan])
+    assert chart.marks(x, np.array([0.0, 2.0, 0.5, 0.5]), "m0", ["<a>", "b", "c", "d"]) == 1
+    chart.line(np.array([0.0, 0.5, 1.0]), np.array([0.0, np.nan, 1.0]), "s0")
+    chart.line(np.array([0.0, 1.0]), np.array([0.0, 1.0]), "s1", steps=True)
+    text = chart.svg()
+    assert text.count("<circle") == 2 and "&lt;a&gt;" in text and "&lt;x&gt;" in text
+    assert 'class="line s0" d="M62.0 286.0M626.0 10.0"' in text
+    assert 'class="line s1" d="M62.0 286.0H626.0V10.0"' in text
