@@ -108,7 +108,22 @@ def test_places_on_axes_are_linear_logarithmic_or_words():
     words = hyperparameters.axis("optimiser", ["sgd", None, "adam", True])
     assert words.ticks == ((0.0, "True"), (0.5, "adam"), (1.0, "sgd"))
     np.testing.assert_array_equal(words.places, [1.0, math.nan, 0.5, 0.0])
+    assert hyperparameters.axis("many", [str(at) for at in range(100)]).ticks[-1] == (1.0, "99")
+    assert len(hyperparameters.axis("many", [str(at) for at in range(100)]).ticks) == 12
     assert hyperparameters.axis("one", [3, 3]).places.tolist() == [0.5, 0.5]
+
+
+def test_a_list_has_an_axis_for_its_mean():
+    settings = [{"rate": [1.0, 3.0], "width": 4}, {"rate": [5.0], "width": 4}]
+    sizes = {"layers": [7, 8]}
+    assert hyperparameters._columns("study", settings, sizes, ()) == {"rate (mean)": [2.0, 5.0]}
+    assert hyperparameters._columns("study", settings, sizes, ["rate[1]", "layers"]) == {
+        "rate[1]": [3.0, None],
+        "layers": [7, 8],
+    }
+    assert hyperparameters._columns("study", [{"width": 4}] * 2, sizes, ()) == sizes
+    with pytest.raises(UsageError, match="neither hyperparameters nor sizes of networks differ"):
+        hyperparameters._columns("study", [{"width": 4}] * 2, {"layers": [7, 7]}, ())
 
 
 def test_the_best_are_drawn_last_and_the_others_in_even_steps_of_the_ranking():

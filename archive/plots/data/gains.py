@@ -60,7 +60,7 @@ class OperationGain:
 
     @property
     def improved(self) -> int:
-        """Number of uses whose child was better than the parent."""
+        """Number of uses with a child better than its parent."""
         return int((self.gains > 0).sum())
 
 

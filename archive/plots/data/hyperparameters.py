@@ -11,7 +11,8 @@ and truth values have evenly spaced places, in their order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -31,9 +32,12 @@ Scaling = Literal["linear", "logarithmic", "categories"]
 
 MOST = 500
 """Most results that are drawn: beyond, lines cover each other."""
+LABELS = 12
+"""Most words of an axis that are labelled."""
 SPAN = 100.0
 """Ratio of the largest to the smallest number from which an axis is logarithmic."""
 
+_ELEMENT = re.compile(r"\[\d+\]$")
 _OF_NETWORKS = ("layers", "depth", "edges", "mass")
 
 
@@ -87,7 +91,8 @@ def parallel_coordinates(
         archive: The archive.
         study: Name of the study.
         names: Names of hyperparameters, and of `layers`, `depth`, `edges`, `mass` of the networks; empty for all
-            hyperparameters that differ between results, or for the properties of the networks where none does.
+            hyperparameters that differ between results, or for the properties of the networks where none does. A list
+            of numbers, one for each layer say, is the axis `NAME (mean)`; `NAME[0]` is its first element.
         most: Most results.
 
     Raises:
@@ -134,23 +139,36 @@ def axis(name: str, column: Sequence[Any]) -> CoordinateAxis:
     words = sorted({text for text in texts if text is not None})
     at = {word: place / max(1, len(words) - 1) for place, word in enumerate(words)}
     places = floats([None if text is None else at[text] for text in texts])
-    return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in words))
+    ticks = [words[place] for place in evenly(len(words), LABELS)]
+    return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in ticks))
 
 
 def _columns(
     study: str, settings: Sequence[Mapping[str, Any]], networks: Mapping[str, list[Any]], names: Sequence[str]
 ) -> dict[str, list[Any]]:
-    own = {name: [each.get(name) for each in settings] for name in sorted({name for each in settings for name in each})}
+    rows = [dict(_entries(each)) for each in settings]
+    own = {name: [row.get(name) for row in rows] for name in sorted({name for row in rows for name in row})}
     if names:
         for name in names:
             if name not in own and name not in networks:
                 raise UnknownNameError("hyperparameter", name, [*own, *networks])
         return {name: own.get(name) or networks[name] for name in dict.fromkeys(names)}
-    for columns in (own, networks):
+    whole = {name: column for name, column in own.items() if not _ELEMENT.search(name)}
+    for columns in (whole, networks):
         varied = {name: column for name, column in columns.items() if len({str(value) for value in column}) > 1}
         if varied:
             return varied
     raise UsageError(f"neither hyperparameters nor sizes of networks differ between the results of the study {study!r}")
+
+
+def _entries(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the hyperparameters; of a list of numbers, one for each layer say, its mean and its elements."""
+    for name, value in settings.items():
+        if isinstance(value, list) and value and all(_is_number(each) for each in value):
+            yield f"{name} (mean)", sum(value) / len(value)
+            yield from ((f"{name}[{at}]", each) for at, each in enumerate(value))
+        else:
+            yield name, value
 
 
 def _numbers(name: str, numbers: Floats) -> CoordinateAxis:

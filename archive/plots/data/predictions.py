@@ -7,7 +7,7 @@
 | c(q)     | share of the results with abs(y_i - m_i) <= z_q s_i, z_q the normal quantile (1 + q)/2  | (k,)  |
 
 c(q) = q for all q is ideal for a normal prediction. A prediction is made before the result is known, each by a
-surrogate fitted to what was known at the time.
+surrogate fitted to the results at that time.
 """
 
 from __future__ import annotations

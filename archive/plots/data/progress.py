@@ -1,4 +1,4 @@
-"""Best value so far, against evaluations or what they cost.
+"""Best value so far, against evaluations or the cost of their trainings.
 
 | symbol  | meaning                                                           | shape |
 |---------|-------------------------------------------------------------------|-------|

@@ -104,7 +104,7 @@ def read(archive: Archive, studies: str | Sequence[str], columns: Sequence[str] 
 
 
 def check_comparable(studies: Sequence[Study]) -> None:
-    """Raise an error for studies whose values have no common axis.
+    """Raise an error for studies without a common axis of values.
 
     Raises:
         UsageError: Two studies differ in task, protocol, objective or direction; the message names both.

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SHORT = 18
+"""Characters of a word at an axis."""
 BESIDE = 1.5
 """Inches for each axis beyond the fourth."""
 
@@ -54,7 +56,7 @@ def _axis(axes: Axes, data: ParallelCoordinates, at: int) -> None:
     for place, text in data.axes[at].ticks:
         axes.plot([at - 0.02, at], [place, place], color=style.DARK, lw=1.0, zorder=3)
         axes.annotate(
-            style.shown(text), (at, place), xytext=(-6, 0), textcoords="offset points", ha="right", va="center",
+            style.shown(text, SHORT), (at, place), xytext=(-6, 0), textcoords="offset points", ha="right", va="center",
             fontsize=8.5, zorder=4, parse_math=False,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
         )  # fmt: skip

@@ -88,10 +88,10 @@ def line(at: int) -> str:
     return LINES[at // len(COLOURS) % len(LINES)]
 
 
-def shown(name: str) -> str:
+def shown(name: str, longest: int = LONGEST) -> str:
     """Return a name as a label: printable, of bounded length, not hidden by matplotlib for a leading underscore."""
     text = printable(name)
-    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return f" {text}" if text.startswith("_") else text
 
 
