@@ -31,11 +31,16 @@ _HOMES = {
     "connect": "archive.api",
 }
 
+_PACKAGES = ("agents", "frames", "plots", "report")
+"""Parts of the package that need no import statement: `archive.plots.best_so_far(…)`."""
+
 __all__ = ["Architecture", "Archive", "ArchiveError", "Layer", "connect"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from the module that defines it."""
+    """Load a public name from the module that defines it, or a part of the package."""
+    if name in _PACKAGES:
+        return import_module(f"archive.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'archive' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import archive as archive_package
 from archive import plots
 from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.plots import kinds
@@ -142,6 +143,10 @@ def test_every_kind_has_a_function_with_its_options():
         parameters = inspect.signature(getattr(functions, kind.replace("-", "_"))).parameters
         assert set(about.options) <= set(parameters)
         assert ("studies" in parameters) == about.several
+
+
+def test_plots_need_no_import_statement():
+    assert archive_package.plots is plots
 
 
 def test_without_matplotlib_the_way_out_is_named(filled, monkeypatch):

@@ -80,8 +80,8 @@ def place_all(plane: Plane, count: int, distances: Callable[[slice], Floats]) ->
 def oriented(places: Floats, size: Floats) -> Floats:
     """Return places with the sign of each axis chosen so that larger objects lie toward its positive end.
 
-    The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first object with a place other than
-    0 gets a positive one.
+    The sign of an eigenvector is arbitrary. Where size and place are unrelated, the first place other than 0 becomes
+    positive.
     """
     turned = places.copy()
     for axis in turned.T:
