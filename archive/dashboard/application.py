@@ -1,0 +1,108 @@
+"""The application: routes, errors as JSON, and what the endpoints share."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from archive.dashboard import stream
+from archive.dashboard.access import Access, Gate
+from archive.dashboard.endpoints import ask, changes, comparison, networks, pages, studies, workers
+from archive.dashboard.news import News
+from archive.dashboard.wire import json_response
+from archive.errors import ArchiveError, ProposalStateError, QueryError, StoreError, UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+log = logging.getLogger("archive.dashboard")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of the page.
+
+    Attributes:
+        write: Whether a page may change the archive.
+        query_seconds: Time after which the server ends a query.
+    """
+
+    write: bool = False
+    query_seconds: float = 30.0
+
+
+def create(archive: Archive, access: Access, options: Options | None = None) -> Starlette:
+    """Return the application over an archive; it does not close the archive.
+
+    Args:
+        archive: The archive.
+        access: Rules of access.
+        options: Settings of the page.
+    """
+    options = options or Options()
+
+    @asynccontextmanager
+    async def lifespan(application: Starlette) -> AsyncIterator[None]:
+        yield
+        application.state.news.close()
+
+    application = Starlette(
+        routes=_routes(options),
+        middleware=[Middleware(Gate, access=access)],
+        exception_handlers={ArchiveError: _known_error, HTTPException: _http_error, Exception: _unknown_error},
+        lifespan=lifespan,
+    )
+    application.state.archive = archive
+    application.state.options = options
+    application.state.news = News(archive)
+    return application
+
+
+def _routes(options: Options) -> list[BaseRoute]:
+    routes: list[BaseRoute] = [
+        Route("/health", _health),
+        Route("/events", stream.events),
+        Mount("/static", StaticFiles(packages=[("archive.dashboard", "static")])),
+    ]
+    for module in (pages, studies, networks, comparison, ask, workers):
+        routes += module.ROUTES
+    return [*routes, *changes.ROUTES] if options.write else routes
+
+
+def _health(request: Request) -> Response:
+    return json_response({"status": "ok"})
+
+
+def _known_error(request: Request, error: Exception) -> Response:
+    status = 500
+    if isinstance(error, UnknownNameError):
+        status = 404
+    elif isinstance(error, ProposalStateError):
+        status = 409
+    elif isinstance(error, UsageError):
+        status = 400
+    elif isinstance(error, StoreError):
+        status = 400 if isinstance(error, QueryError) else 503
+    return json_response({"error": str(error)}, status)
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return json_response({"error": error.detail}, error.status_code)
+
+
+def _unknown_error(request: Request, error: Exception) -> Response:
+    # A page gets nothing of the traceback.
+    log.error("the request for %s failed", request.url.path, exc_info=error)
+    return json_response({"error": "the dashboard failed to answer; its log says why"}, 500)

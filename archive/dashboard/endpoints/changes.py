@@ -1,0 +1,113 @@
+"""Changes from the page, served with `--write` only: stop a study; cancel, retry, prioritise or enqueue a proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from archive import __version__
+from archive.architecture.graph import Architecture
+from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
+from archive.dashboard.wire import json_response
+from archive.errors import ArchiveError, UsageError
+from archive.store.properties import study_of
+from archive.store.records import State
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+AGENT = "dashboard"
+"""Kind of the agent that makes a user's proposals."""
+STOPPED = "the study was stopped"
+
+Change = Callable[["Archive", dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A network that a user wants evaluated."""
+
+    architecture: Architecture
+    priority: float
+
+
+def stop(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """End a study: cancel what waits, and lower the budget to what is evaluated or running.
+
+    Its searches end when the running trials have ended; a larger budget continues it.
+    """
+    study = text_of(document, "study")
+    archive.studies.get(study)
+    cancelled = 0
+    for proposal in archive.proposals.list(study, [State.WAITING]):
+        try:
+            cancelled += archive.proposals.cancel(proposal.id, STOPPED)
+        except ArchiveError:
+            continue  # claimed or ended meanwhile
+    counts = archive.studies.counts(study)
+    budget = sum(counts[state] for state in (State.COMPLETE, State.PRUNED, State.RUNNING, State.WAITING))
+    archive.studies.set_budget(study, budget)
+    return {"study": study, "cancelled": cancelled, "budget": budget}
+
+
+def cancel(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """Cancel a proposal that waits or runs."""
+    id_, reason = text_of(document, "proposal"), document.get("reason")
+    if reason is not None and not isinstance(reason, str):
+        raise UsageError("the reason must be a text")
+    return {"study": study_of(id_), "changed": archive.proposals.cancel(id_, reason or None)}
+
+
+def retry(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """Put a failed or cancelled proposal back into the queue."""
+    id_ = text_of(document, "proposal")
+    return {"study": study_of(id_), "changed": archive.proposals.retry(id_)}
+
+
+def prioritise(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """Set the priority of a proposal."""
+    id_ = text_of(document, "proposal")
+    archive.proposals.prioritise(id_, _priority(document))
+    return {"study": study_of(id_), "changed": True}
+
+
+def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """Propose a network of the archive in a study."""
+    study, key = archive.studies.get(text_of(document, "study")), text_of(document, "network")
+    network = archive.architectures.get(archive.architectures.find(key))
+    if network.space != study.space:
+        raise UsageError(f"the study {study.name} is in the space {study.space}, the network in {network.space}")
+    agent = archive.proposals.register_agent(AGENT, {}, __version__)
+    made = archive.proposals.create(study.name, agent, [Suggestion(network, _priority(document))])
+    if not made:
+        raise UsageError(f"the study {study.name} has this network already, or its budget is spent")
+    return {"study": study.name, "proposal": made[0].id, "number": made[0].number}
+
+
+def _priority(document: dict[str, Any]) -> float:
+    value = document.get("priority", 0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        raise UsageError(f"priority must be a number, got {value!r}")
+    return float(value)
+
+
+def _endpoint(change: Change) -> Callable[..., Any]:
+    async def answer(request: Request) -> Response:
+        document = await body(request)
+        done = await run_in_threadpool(change, archive_of(request), document)
+        news_of(request).hurry(f"study:{done['study']}")
+        return json_response(done)
+
+    return answer
+
+
+ROUTES = [
+    Route(f"/api/changes/{change.__name__}", _endpoint(change), methods=["POST"])
+    for change in (stop, cancel, retry, prioritise, enqueue)
+]

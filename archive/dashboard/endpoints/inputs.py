@@ -1,0 +1,96 @@
+"""Parameters of requests: numbers and choices of the address, and JSON bodies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.requests import Request
+
+from archive.errors import UsageError
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.dashboard.application import Options
+    from archive.dashboard.news import News
+
+LONGEST_BODY = 1_000_000
+"""Bytes of a body that are read."""
+
+
+def archive_of(request: Request) -> Archive:
+    """Return the archive that the server shows."""
+    return cast("Archive", request.app.state.archive)
+
+
+def news_of(request: Request) -> News:
+    """Return the news of the archive."""
+    return cast("News", request.app.state.news)
+
+
+def options_of(request: Request) -> Options:
+    """Return the settings of the page."""
+    return cast("Options", request.app.state.options)
+
+
+def integer(request: Request, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
+    """Return a number of the address.
+
+    Raises:
+        UsageError: It is no integer, or out of range.
+    """
+    text = request.query_params.get(name, str(default))
+    try:
+        value = int(text)
+    except ValueError:
+        raise UsageError(f"{name} must be an integer, got {text!r}") from None
+    if not least <= value <= most:
+        raise UsageError(f"{name} must be between {least} and {most}, got {value}")
+    return value
+
+
+def choice(request: Request, name: str, known: Collection[str], default: str) -> str:
+    """Return one of some words of the address.
+
+    Raises:
+        UsageError: It is none of them.
+    """
+    text = request.query_params.get(name, default)
+    if text not in known:
+        raise UsageError(f"{name} must be one of {', '.join(known)}, got {text!r}")
+    return text
+
+
+async def body(request: Request) -> dict[str, Any]:
+    """Return the JSON object that a request carries.
+
+    Raises:
+        UsageError: It is none, or too long.
+    """
+    content = b""
+    async for part in request.stream():
+        content += part
+        if len(content) > LONGEST_BODY:
+            raise UsageError(f"a request has at most {LONGEST_BODY} bytes")
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        raise UsageError("the request has no JSON") from None
+    if not isinstance(document, dict):
+        raise UsageError(f"the request must be a JSON object, got {type(document).__name__}")
+    return document
+
+
+def text_of(document: dict[str, Any], name: str, *, longest: int = 100_000) -> str:
+    """Return a text of a request.
+
+    Raises:
+        UsageError: It is missing, empty or too long, or no text.
+    """
+    value = document.get(name)
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"the request needs a text {name!r}")
+    if len(value) > longest:
+        raise UsageError(f"{name} has at most {longest} characters, got {len(value)}")
+    return value

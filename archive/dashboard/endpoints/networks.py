@@ -1,0 +1,156 @@
+"""Networks: picture, layers, every evaluation anywhere, relatives, nearest ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from archive.architecture import codec, texts
+from archive.architecture.graph import Architecture
+from archive.dashboard.endpoints.inputs import archive_of, integer
+from archive.dashboard.wire import json_response
+from archive.errors import InvalidArchitectureError
+
+if TYPE_CHECKING:
+    from archive.agents.nearest.search import Nearest
+    from archive.api import Archive
+
+EVALUATIONS = """
+MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
+OPTIONAL MATCH (e)<-[:RESULTED_IN]-(p:Proposal)
+RETURN e.id AS evaluation, p.study AS study, p.number AS number, p.agent AS agent, t.name AS task,
+       t.protocol AS protocol, e.value AS value, e.epochs AS epochs, e.seconds AS seconds, e.seed AS seed,
+       e.device AS device, e.answered_from AS answered_from, e.created AS created,
+       [name IN keys(e) WHERE name STARTS WITH 'metric_' | [name, e[name]]] AS metrics
+ORDER BY task, protocol, value DESC, evaluation
+LIMIT 1000
+"""
+
+PROPOSED = """
+MATCH (:Architecture {key: $key})<-[:OF]-(p:Proposal)
+WHERE NOT p.state IN ['COMPLETE', 'PRUNED']
+RETURN p.id AS id, p.study AS study, p.number AS number, p.state AS state, p.reason AS reason
+ORDER BY id LIMIT 100
+"""
+
+RELATIVES = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})
+OPTIONAL MATCH (a)<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
+RETURN key, a.layers AS layers, count(e) AS evaluations, max(e.value) AS best, min(e.value) AS lowest,
+       collect(DISTINCT t.name) AS tasks
+"""
+
+STEPS = """
+MATCH (a:Architecture {key: $key})
+OPTIONAL MATCH (a)<-[up:MORPHED_INTO]-(parent:Architecture)
+WITH a, collect([parent.key, up.operations]) AS parents
+OPTIONAL MATCH (a)-[down:MORPHED_INTO]->(child:Architecture)
+RETURN parents, collect([child.key, down.operations]) AS children
+"""
+
+BEGINNING = """
+MATCH (a:Architecture) WHERE a.key STARTS WITH $prefix
+RETURN a.key AS key, a.space AS space, a.layers AS layers ORDER BY key LIMIT 20
+"""
+
+MOST_RELATIVES = 200
+NEIGHBOURS, MOST_NEIGHBOURS = 10, 100
+LAYERS_SHOWN = 2000
+
+
+def _find(request: Request) -> Response:
+    prefix = request.query_params.get("find", "").strip().lower()
+    rows = archive_of(request).connection.read(lambda tx: tx.run(BEGINNING, prefix=prefix).data())
+    return json_response({"networks": rows})
+
+
+def _network(request: Request) -> Response:
+    archive = archive_of(request)
+    key = archive.architectures.find(request.path_params["key"])
+    network, details = archive.architectures.get(key), archive.architectures.details(key)
+    evaluations = archive.connection.read(lambda tx: tx.run(EVALUATIONS, key=key).data())
+    for row in evaluations:
+        row["metrics"] = {name.removeprefix("metric_"): value for name, value in row["metrics"] or ()}
+    proposed = archive.connection.read(lambda tx: tx.run(PROPOSED, key=key).data())
+    about = {name: value for name, value in details.items() if name not in ("revision", "parents", "children")}
+    return json_response(
+        {
+            **about,
+            "text": texts.to_text(network),
+            "picture": hasattr(network, "_repr_svg_"),
+            "graph": codec.to_dict(network) if len(network.layers) <= LAYERS_SHOWN else None,
+            "evaluations": evaluations,
+            "proposals": proposed,
+            **_relatives(archive, key),
+        }
+    )
+
+
+def _relatives(archive: Archive, key: str) -> dict[str, Any]:
+    row = archive.connection.read(lambda tx: tx.run(STEPS, key=key).single(strict=True).data())
+    parents, children = (_named(row[side]) for side in ("parents", "children"))
+    keys = sorted({key for key, _ in (*parents, *children)})
+    known = archive.connection.read(lambda tx: {row["key"]: row.data() for row in tx.run(RELATIVES, keys=keys)})
+    return {
+        side: [{**known[each], "operations": operations} for each, operations in relatives if each in known]
+        for side, relatives in (("parents", parents), ("children", children))
+    }
+
+
+def _named(pairs: Iterable[Any]) -> list[tuple[str, list[str]]]:
+    # A network without relatives has one pair without a key.
+    named = sorted((key, list(operations or ())) for key, operations in pairs if key is not None)
+    return named[:MOST_RELATIVES]
+
+
+def _nearest(request: Request) -> Response:
+    from archive import kernels
+
+    archive, k = archive_of(request), integer(request, "k", NEIGHBOURS, least=1, most=MOST_NEIGHBOURS)
+    network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
+    kernel = request.query_params.get("kernel") or _usual_kernel(network)
+    found = _index(archive).similar(network, k, kernel)
+    rows = [vars(neighbour) for neighbour in found.neighbours]
+    about = {name: getattr(found, name) for name in ("certain", "compared", "among")}
+    return json_response({"kernel": kernel, "kernels": kernels.names(), "neighbours": rows, **about})
+
+
+def _usual_kernel(network: Architecture) -> str:
+    """Return OTMANN where it is defined, which is for networks with units; else a kernel that is defined anywhere."""
+    from archive import kernels
+
+    try:
+        kernels.get("otmann").prepare(network)
+    except InvalidArchitectureError:
+        return "weisfeiler-lehman"
+    return "otmann"
+
+
+@lru_cache(maxsize=4)
+def _index(archive: Archive) -> Nearest:
+    from archive.agents.nearest.search import Nearest
+
+    return Nearest(archive)
+
+
+def _picture(request: Request) -> Response:
+    archive = archive_of(request)
+    network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
+    drawn = getattr(network, "_repr_svg_", None)
+    if drawn is None:
+        return json_response({"error": "this release draws no networks"}, 404)
+    return Response(drawn(), headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
+
+
+ROUTES = [
+    Route("/api/networks", _find),
+    Route("/api/networks/{key}/nearest", _nearest),
+    Route("/api/networks/{key}", _network),
+    Route("/networks/{key}.svg", _picture),
+]

@@ -1,0 +1,179 @@
+"""Studies: the list, the points of one, its proposals as a table, curves, and the lineage of its best network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from archive.dashboard.endpoints.inputs import archive_of, choice, integer, news_of
+from archive.dashboard.feeds.study import ABOUT, FIELDS, NUMBER, RUNS, STATE, VALUE, Row, StudyFeed
+from archive.dashboard.wire import json_response, table
+from archive.errors import UsageError
+from archive.queue import event_log
+from archive.store.properties import CURVE, EPOCH, from_json, proposal_id, with_prefix
+from archive.store.records import sign
+from archive.store.snapshots import read_view
+
+STATES = ("WAITING", "RUNNING", "COMPLETE", "PRUNED", "FAILED")
+"""States in the order of their numbers in the column `state`."""
+NUMBERS = {
+    **dict.fromkeys(("value", "finished"), "f8"),
+    **dict.fromkeys(("mean", "std", "epochs", "seconds", "params", "flops", "latency_ms", "peak_memory_bytes"), "f4"),
+}
+"""Columns of numbers with their types."""
+PAGE, LARGEST_PAGE = 50, 1000
+CURVES, MOST_CURVES = 20, 500
+GENERATIONS = 40
+
+CURVES_OF = """
+UNWIND $ids AS id
+MATCH (p:Proposal {id: id})-[:RESULTED_IN]->(e:Evaluation)
+RETURN p.number AS number, [name IN keys(e) WHERE name STARTS WITH 'curve_' | [name, e[name]]] AS curve
+ORDER BY number
+"""
+
+DETAILS = """
+MATCH (p:Proposal {id: $id})
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
+RETURN p.hyperparameters AS hyperparameters, p.priority AS priority, p.created AS created, e.seed AS seed,
+       e.device AS device, e.hardware AS hardware, e.answered_from AS answered_from, w.uri AS weights
+"""
+
+VALUES = """
+UNWIND $keys AS key
+MATCH (a:Architecture {key: key})<-[:OF]-(p:Proposal {study: $study})
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN key, p.number AS number, p.agent AS agent, e.value AS value
+"""
+
+
+def _studies(request: Request) -> Response:
+    feed = news_of(request).fresh("studies")
+    return json_response({"studies": [each for each in feed.since(0).values() if each is not None]})
+
+
+def _points(request: Request) -> Response:
+    news = news_of(request)
+    with news.study(request.path_params["name"]) as feed:
+        entries = feed.since(0)
+        head = {"version": news.version, ABOUT: entries[ABOUT], RUNS: entries[RUNS], "states": STATES}
+        rows = list(feed.rows.values())
+    columns = dict(zip(FIELDS, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(FIELDS, ())
+    agents = sorted({name for name in columns["agent"] if name is not None})
+    places: dict[str | None, int] = {name: at for at, name in enumerate(agents)}
+    states = {name: at for at, name in enumerate(STATES)}
+    return table(
+        {**head, "agents": agents},
+        {
+            "number": ("u4", columns["number"]),
+            "state": ("u1", [states[name] for name in columns["state"]]),
+            "agent": ("u4", [places.get(name, 0) for name in columns["agent"]]),
+            **{name: (kind, np.array(columns[name], dtype=np.float64)) for name, kind in NUMBERS.items()},
+        },
+    )
+
+
+def _proposals(request: Request) -> Response:
+    """Return a page of the table of proposals, sorted and chosen by the server."""
+    order = choice(request, "order", ("asc", "desc"), "asc")
+    by = choice(request, "sort", tuple(FIELDS), "number")
+    offset = integer(request, "offset", 0)
+    limit = integer(request, "limit", PAGE, least=1, most=LARGEST_PAGE)
+    state = choice(request, "state", ("", *STATES), "")
+    find = request.query_params.get("find", "").strip().lower()
+    with news_of(request).study(request.path_params["name"]) as feed:
+        rows = [row for row in feed.rows.values() if state in ("", row[STATE])]
+    if find:
+        rows = [row for row in rows if any(find in str(row[at]).lower() for at in _SEARCHED if row[at] is not None)]
+    rows = _sorted(rows, list(FIELDS).index(by), order == "desc")
+    shown = [dict(zip(FIELDS, row, strict=True)) for row in rows[offset : offset + limit]]
+    return json_response({"proposals": shown, "total": len(rows)})
+
+
+_SEARCHED = [list(FIELDS).index(name) for name in ("number", "architecture", "agent", "worker", "reason")]
+
+
+def _sorted(rows: Sequence[Row], at: int, descending: bool) -> list[Row]:
+    """Sort rows by a field; rows without a value come last in either order."""
+    known = [row for row in rows if row[at] is not None and row[at] == row[at]]
+    missing = [row for row in rows if row[at] is None or row[at] != row[at]]
+    return [*sorted(known, key=lambda row: row[at], reverse=descending), *missing]
+
+
+def _curves(request: Request) -> Response:
+    """Return the curves of some proposals, or of the best ones."""
+    count = integer(request, "top", CURVES, least=1, most=MOST_CURVES)
+    asked = request.query_params.get("numbers", "")
+    with news_of(request).study(request.path_params["name"]) as feed:
+        study = feed.study
+        numbers = _numbers(asked) if asked else _best(feed, count)
+    ids = [proposal_id(study.name, number) for number in numbers[:MOST_CURVES]]
+    rows = archive_of(request).connection.read(lambda tx: tx.run(CURVES_OF, ids=ids).data()) if ids else []
+    curves = []
+    for row in rows:
+        curve = with_prefix(CURVE, dict(row["curve"]))
+        epochs = curve.pop(EPOCH, [])
+        if epochs:
+            curves.append({"number": row["number"], "epochs": epochs, "curve": curve})
+    return json_response({"objective": study.objective, "curves": curves})
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"numbers must be integers, separated by commas, got {text!r}") from None
+
+
+def _best(feed: StudyFeed, count: int) -> list[int]:
+    better = sign(feed.study.direction)
+    rows = [row for row in feed.rows.values() if row[VALUE] is not None and math.isfinite(row[VALUE])]
+    whole = [row for row in rows if row[STATE] == "COMPLETE"] or rows
+    return [row[NUMBER] for row in sorted(whole, key=lambda row: (-better * row[VALUE], row[NUMBER]))[:count]]
+
+
+def _proposal(request: Request) -> Response:
+    """Return everything about one proposal, with its events."""
+    archive, id_ = archive_of(request), proposal_id(request.path_params["name"], request.path_params["number"])
+    view = read_view(archive.connection, id_)
+    details = archive.connection.read(lambda tx: tx.run(DETAILS, id=id_).single(strict=True).data())
+    entries = event_log.read(archive.connection, request.path_params["name"], id_)
+    details["hyperparameters"] = from_json(details["hyperparameters"]) or {}
+    events: list[dict[str, Any]] = [
+        {"at": each.at, "event": each.event, "who": each.who, "reason": each.details.get("reason"), "log": each.log}
+        for each in entries
+    ]
+    return json_response({**vars(view), "state": view.state.value, **details, "events": events})
+
+
+def _lineage(request: Request) -> Response:
+    """Return the steps that led to a study's best network, or to another one, with the values on the way."""
+    archive, name = archive_of(request), request.path_params["name"]
+    key = request.query_params.get("network")
+    if key is None:
+        with news_of(request).study(name) as feed:
+            best = feed.since(0)[ABOUT]["best"]
+        if best is None:
+            return json_response({"key": None, "steps": [], "networks": []})
+        key = str(best["architecture"])
+    steps = archive.lineage.of(key, GENERATIONS)
+    keys = sorted({key, *(step.parent for step in steps), *(step.child for step in steps)})
+    rows = archive.connection.read(lambda tx: tx.run(VALUES, keys=keys, study=name).data())
+    return json_response({"key": key, "steps": [vars(step) for step in steps], "networks": rows})
+
+
+ROUTES = [
+    Route("/api/studies", _studies),
+    Route("/api/studies/{name:path}/points", _points),
+    Route("/api/studies/{name:path}/proposals/{number:int}", _proposal),
+    Route("/api/studies/{name:path}/proposals", _proposals),
+    Route("/api/studies/{name:path}/curves", _curves),
+    Route("/api/studies/{name:path}/lineage", _lineage),
+]

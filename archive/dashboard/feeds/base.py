@@ -1,0 +1,92 @@
+"""Contract of a feed, and the record of what changed when.
+
+    look() ──> changed entries ──> stamped with the version of the news ──> since(version)
+
+A feed has entries by key. It keeps the current value of each, and the version at which it changed last. A browser that
+was away asks for everything since the last version that it has seen: it gets each changed entry once, in its current
+form. Nothing is missed, however long it was away, and no queue grows meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Mapping
+from threading import Lock
+from typing import Any, Final
+
+Entries = Mapping[Any, Any]
+"""Values by key: a name or a number."""
+
+
+class Feed(ABC):
+    """Entries of one topic.
+
+    Attributes:
+        topic: Name of the topic, as browsers ask for it.
+        began: Version before its first entries; a browser that has seen less must load everything again.
+        trouble: Why the last look failed; None after a success.
+        due: Time of `time.monotonic` of the next look.
+        reading: Held by the thread that looks.
+    """
+
+    pause: float = 1.0
+    """Seconds between two looks."""
+    bulky: bool = False
+    """Whether a browser loads the entries by a request of its own, and only the changes from the news."""
+
+    def __init__(self, topic: str) -> None:
+        """Start without entries."""
+        self.topic: Final = topic
+        self.began = 0
+        self.trouble: str | None = None
+        self.due = 0.0
+        self.reading = Lock()
+        self._entries: OrderedDict[Any, tuple[int, Any]] = OrderedDict()
+
+    @abstractmethod
+    def look(self) -> Entries | None:
+        """Read the archive, and return entries that may have changed; a value of None removes an entry.
+
+        One thread at a time calls this. The first call returns all entries.
+
+        Returns:
+            The entries; None where everything before is void, and all entries come with the next call.
+
+        Raises:
+            ArchiveError: The archive does not answer, or has no such entry any more.
+        """
+
+    @abstractmethod
+    def message(self, entries: Entries) -> dict[str, Any]:
+        """Return changed entries as the JSON that the page's modules expect."""
+
+    def take(self, entries: Entries, version: int) -> bool:
+        """Keep what changed, as of a version, and return whether anything did."""
+        changed = False
+        for key, value in entries.items():
+            if (key in self._entries or value is not None) and self._entries.get(key, (0, None))[1] != value:
+                self._entries[key] = (version, value)
+                self._entries.move_to_end(key)
+                changed = True
+        return changed
+
+    def since(self, version: int) -> dict[Any, Any]:
+        """Return the entries that changed after a version, the latest change last."""
+        changed: list[tuple[Any, Any]] = []
+        for key, (at, value) in reversed(self._entries.items()):
+            if at <= version:
+                break
+            changed.append((key, value))
+        return dict(reversed(changed))
+
+    def restart(self, version: int) -> None:
+        """Forget all entries: browsers load everything again."""
+        self._entries.clear()
+        self.began = version
+
+    def postpone(self, begin: float) -> None:
+        """Set the time of the next look, after one that began at `begin`: looks take a tenth of the time at most."""
+        now = time.monotonic()
+        self.due = now + max(self.pause, 10 * (now - begin))

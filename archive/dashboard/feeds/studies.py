@@ -1,0 +1,125 @@
+"""Feed of the list of studies.
+
+Counts and best value of a study cost a read of all its proposals. They are read again when the study's node or the
+number of its open proposals has changed, and not more often than a twentieth of the time allows.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from archive.dashboard.feeds.base import Entries, Feed
+from archive.store.properties import study_from
+from archive.store.records import Study
+
+if TYPE_CHECKING:
+    from archive.database.connection import Connection
+
+STUDIES = """
+MATCH (s:Study)-[:ON]->(t:Task)
+MATCH (s)-[:IN]->(space:Space)
+RETURN properties(s) AS study, t.name AS task, t.protocol AS protocol, space.name AS space,
+       space.config AS space_config
+ORDER BY s.created, s.name
+"""
+
+OPEN = """
+UNWIND $studies AS study
+MATCH (p:Proposal {open: study})
+USING INDEX SEEK p:Proposal(open)
+RETURN study, sum(CASE WHEN p.state = 'RUNNING' THEN 1 ELSE 0 END) AS running,
+       sum(CASE WHEN p.state = 'WAITING' THEN 1 ELSE 0 END) AS waiting
+"""
+
+COUNTS = """
+MATCH (p:Proposal {study: $study})
+USING INDEX SEEK p:Proposal(study)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+WITH p.state AS state, CASE WHEN NOT isNaN(e.value) THEN e.value END AS value,
+     CASE WHEN e.answered_from IS NULL THEN e.seconds END AS seconds, e.answered_from AS answered,
+     CASE WHEN p.state = 'FAILED' AND p.reason STARTS WITH 'cancelled' THEN 1 ELSE 0 END AS cancelled
+RETURN state, count(*) AS proposals, max(value) AS largest, min(value) AS smallest, sum(seconds) AS seconds,
+       count(answered) AS answered, sum(cancelled) AS cancelled
+"""
+
+SECONDS_OF_REST = 20.0
+"""Factor by which a study rests after a read of its proposals."""
+
+
+class StudiesFeed(Feed):
+    """Feed of all studies, by name.
+
+    Args:
+        connection: Connection to the archive.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        """Start without entries."""
+        super().__init__("studies")
+        self._connection = connection
+        self._known: dict[str, dict[str, Any]] = {}
+        self._signatures: dict[str, Any] = {}
+        self._due: dict[str, float] = {}
+
+    def look(self) -> Entries:
+        """Return the studies; deleted ones as None."""
+        rows = self._connection.read(lambda tx: tx.run(STUDIES).data())
+        names = [row["study"]["name"] for row in rows]
+        counted = self._connection.read(lambda tx: tx.run(OPEN, studies=names).data()) if names else []
+        unended = {row["study"]: {"running": row["running"], "waiting": row["waiting"]} for row in counted}
+        entries = {}
+        for row in rows:
+            study, now = study_from(row), unended.get(row["study"]["name"], {})
+            stored = row["study"]
+            signature = (stored.get("admitted"), stored.get("next_number"), stored.get("rewritten"), now)
+            known = self._known.get(study.name, {})
+            if signature != self._signatures.get(study.name) and time.monotonic() >= self._due.get(study.name, 0.0):
+                known = self._counted(study)
+                self._signatures[study.name] = signature
+            entries[study.name] = self._known[study.name] = {**known, **_settings(study)}
+        gone = set(self._known) - set(entries)
+        for name in gone:
+            del self._known[name]
+            self._signatures.pop(name, None)
+        return {**entries, **dict.fromkeys(gone)}
+
+    def message(self, entries: Entries) -> dict[str, Any]:
+        """Return `{"studies": {name: study or null}}`."""
+        return {"studies": dict(entries)}
+
+    def _counted(self, study: Study) -> dict[str, Any]:
+        begin = time.monotonic()
+        rows = self._connection.read(lambda tx: tx.run(COUNTS, study=study.name).data())
+        self._due[study.name] = time.monotonic() + SECONDS_OF_REST * (time.monotonic() - begin)
+        counts = {row["state"].lower(): row["proposals"] for row in rows}
+        if cancelled := sum(row["cancelled"] for row in rows):
+            counts |= {"cancelled": cancelled, "failed": counts["failed"] - cancelled}
+        return {
+            "counts": {name: count for name, count in sorted(counts.items()) if count},
+            "best": _best(study, rows),
+            "seconds": sum(row["seconds"] or 0.0 for row in rows),
+            "answered": sum(row["answered"] for row in rows),
+        }
+
+
+def _best(study: Study, rows: list[dict[str, Any]]) -> float | None:
+    # Partial results are not comparable: they count only without whole ones.
+    for states in (("COMPLETE",), ("COMPLETE", "PRUNED")):
+        kept: list[Mapping[str, Any]] = [row for row in rows if row["state"] in states]
+        if study.direction == "minimise":
+            values = [row["smallest"] for row in kept if row["smallest"] is not None]
+            if values:
+                return float(min(values))
+        else:
+            values = [row["largest"] for row in kept if row["largest"] is not None]
+            if values:
+                return float(max(values))
+    return None
+
+
+def _settings(study: Study) -> dict[str, Any]:
+    agent = study.config.get("agent")
+    names = ("name", "task", "protocol", "space", "objective", "direction", "budget", "seed", "created")
+    return {**{name: getattr(study, name) for name in names}, "agent": agent if isinstance(agent, str) else None}

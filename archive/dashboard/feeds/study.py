@@ -1,0 +1,280 @@
+"""Feed of one study: its proposals as rows, what runs, and how far it is.
+
+The first look reads all proposals, a thousand in one list (as `archive.store.result_columns`, and for the same reason).
+Later ones read what may have changed only, whatever the size of the study:
+
+- the open proposals, by the index of claims;
+- new ones, by their numbers, which have no gaps;
+- those that were open at one of the last looks;
+- a share of the failed and pruned ones, to which a late result may come.
+
+A load and a user's query that writes increase `Study.rewritten`: all proposals are read again. Other clients of the
+database do not, so all are read again from time to time, for a fiftieth of the time at most.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from archive.dashboard.feeds.base import Entries, Feed
+from archive.store import studies
+from archive.store.properties import CURVE, EPOCH, proposal_id, with_prefix
+from archive.store.records import Study, sign
+
+if TYPE_CHECKING:
+    from archive.database.connection import Connection
+
+FIELDS: Mapping[str, str] = {
+    "number": "p.number",
+    "state": "p.state",
+    "value": "e.value",
+    "mean": "p.mean",
+    "std": "p.std",
+    "agent": "p.agent",
+    "architecture": "p.architecture",
+    "epochs": "e.epochs",
+    "seconds": "e.seconds",
+    "finished": "p.finished",
+    "params": "e.metric_params",
+    "flops": "e.metric_flops",
+    "latency_ms": "e.metric_latency_ms",
+    "peak_memory_bytes": "e.metric_peak_memory_bytes",
+    "rung": "p.rung",
+    "worker": "p.worker",
+    "reason": "p.reason",
+    "answered_from": "e.answered_from",
+}
+"""Fields of a row with their places in the database."""
+
+NUMBER, STATE, VALUE = (list(FIELDS).index(name) for name in ("number", "state", "value"))
+REASON = list(FIELDS).index("reason")
+
+_COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
+
+EXTENT = """
+MATCH (s:Study {name: $study})
+USING INDEX SEEK s:Study(name)
+RETURN s.created AS created, s.budget AS budget, s.next_number AS next, s.rewritten AS rewritten
+"""
+
+ALL = f"""
+MATCH (p:Proposal {{study: $study}})
+USING INDEX SEEK p:Proposal(study)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+WITH p.number / 1000 AS part, {_COLLECTED} AS rows
+RETURN rows
+"""
+
+SOME = f"""
+UNWIND $ids AS id
+MATCH (p:Proposal {{id: id}})
+USING INDEX SEEK p:Proposal(id)
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN {_COLLECTED} AS rows
+"""
+
+OPEN = f"""
+MATCH (p:Proposal {{open: $study}})
+USING INDEX SEEK p:Proposal(open)
+WHERE p.state IN ['WAITING', 'RUNNING']
+OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
+RETURN {_COLLECTED} AS rows
+"""
+
+RUNNING = """
+MATCH (p:Proposal {open: $study})
+USING INDEX SEEK p:Proposal(open)
+WHERE p.state = 'RUNNING'
+RETURN p.number AS number, p.architecture AS architecture, p.agent AS agent, p.worker AS worker,
+       p.started AS started, p.attempts AS attempts, p.mean AS mean, p.std AS std,
+       [name IN keys(p) WHERE name STARTS WITH 'curve_' | [name, p[name]]] AS curve
+ORDER BY number
+"""
+
+COUNT = "MATCH (p:Proposal {study: $study}) USING INDEX SEEK p:Proposal(study) RETURN count(p) AS count"
+
+ABOUT, RUNS = "about", "running"
+"""Keys of the two entries that are no rows."""
+
+WHOLE_SECONDS = 60.0
+"""Least time between two reads of the whole study."""
+RECHECKED = 200
+"""Number of failed and pruned proposals that a look reads again."""
+LOOKS = 3
+"""Number of looks that read a proposal again after it was open: ArcadeDB may expose a commit half-way."""
+
+Row = tuple[Any, ...]
+
+
+class StudyFeed(Feed):
+    """Feed of a study; its entries are rows by number, `about` and `running`.
+
+    Args:
+        connection: Connection to the archive.
+        name: Name of the study.
+
+    Attributes:
+        rows: Current rows by number, in the order of `FIELDS`; changed by `look` only.
+    """
+
+    bulky = True
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        """Start without entries."""
+        super().__init__(f"study:{name}")
+        self.name = name
+        self.rows: dict[int, Row] = {}
+        self._connection = connection
+        self._study: Study | None = None
+        self._extent: Mapping[str, Any] = {}
+        self._lately: deque[set[int]] = deque(maxlen=LOOKS)
+        self._recheck: deque[int] = deque()
+        self._counts: Counter[str] = Counter()
+        self._best: Row | None = None
+        self._whole_due = -math.inf
+
+    @property
+    def study(self) -> Study:
+        """The study, as of the last look."""
+        if self._study is None:
+            raise RuntimeError(f"nothing was read of the study {self.name} yet")
+        return self._study
+
+    def look(self) -> Entries | None:
+        """Return changed rows; after a study of the same name has taken its place, None."""
+        study = studies.read(self._connection, self.name)
+        record = self._connection.read(lambda tx: tx.run(EXTENT, study=self.name).single())
+        extent = {} if record is None else dict(record)
+        if self._study is not None and study.created != self._study.created:
+            self._forget()
+            return None
+        whole = time.monotonic() >= self._whole_due or extent.get("rewritten") != self._extent.get("rewritten")
+        if extent.get("next") is None:
+            # The next number is unknown after a load; the index still knows how many there are.
+            count = self._connection.read(lambda tx: tx.run(COUNT, study=self.name).single(strict=True)["count"])
+            whole = whole or count != len(self.rows)
+        self._study, known = study, self._extent.get("next") or 0
+        running = self._connection.read(lambda tx: tx.run(RUNNING, study=self.name).data())
+        rows = self._read_all() if whole else self._read_some(extent.get("next"), known)
+        self._extent = extent
+        entries: dict[Any, Any] = dict(rows)
+        entries[RUNS] = [_run(row) for row in running]
+        entries[ABOUT] = self._about()
+        return entries
+
+    def message(self, entries: Entries) -> dict[str, Any]:
+        """Return `{"about", "running", "rows", "gone"}`, each only if it changed."""
+        document: dict[str, Any] = {key: entries[key] for key in (ABOUT, RUNS) if key in entries}
+        numbered = {key: row for key, row in entries.items() if isinstance(key, int)}
+        if rows := [row for row in numbered.values() if row is not None]:
+            document["rows"] = rows
+        if gone := [number for number, row in numbered.items() if row is None]:
+            document["gone"] = gone
+        return document
+
+    def _forget(self) -> None:
+        self._study, self._extent, self._best = None, {}, None
+        self.rows, self._counts, self._whole_due = {}, Counter(), -math.inf
+        self._lately.clear()
+        self._recheck.clear()
+
+    def _read_all(self) -> dict[int, Row | None]:
+        begin = time.monotonic()
+        parts = self._connection.read(lambda tx: [row["rows"] for row in tx.run(ALL, study=self.name)])
+        read = {int(row[NUMBER]): tuple(row) for part in parts for row in part}
+        changed: dict[int, Row | None] = {number: row for number, row in read.items() if self.rows.get(number) != row}
+        changed |= {number: None for number in self.rows if number not in read}
+        self.rows = {number: read[number] for number in sorted(read)}
+        self._counts = Counter(_kind(row) for row in self.rows.values())
+        self._best = None
+        self._improve(self.rows.values())
+        self._lately.append({number for number, row in self.rows.items() if _is_open(row)})
+        self._recheck = deque(number for number, row in self.rows.items() if _is_doubtful(row))
+        took = time.monotonic() - begin
+        self._whole_due = time.monotonic() + max(WHOLE_SECONDS, 50 * took)
+        return changed
+
+    def _read_some(self, free: int | None, known: int) -> dict[int, Row | None]:
+        rows = self._rows(OPEN, study=self.name)
+        now = {int(row[NUMBER]) for row in rows}
+        numbers = set().union(*self._lately, range(known, free or known), self._some_doubtful()) - now
+        self._lately.append(now | set(range(known, free or known)))
+        ids = [proposal_id(self.name, number) for number in sorted(numbers)]
+        rows += self._rows(SOME, ids=ids) if ids else []
+        changed: dict[int, Row | None] = {}
+        for row in rows:
+            number, before = int(row[NUMBER]), self.rows.get(int(row[NUMBER]))
+            if before == row:
+                continue
+            if before is not None:
+                self._counts[_kind(before)] -= 1
+            self._counts[_kind(row)] += 1
+            if _is_doubtful(row) and (before is None or not _is_doubtful(before)):
+                self._recheck.append(number)
+            self.rows[number] = changed[number] = row
+        self._improve(row for row in changed.values() if row is not None)
+        return changed
+
+    def _some_doubtful(self) -> list[int]:
+        some = list(islice(self._recheck, RECHECKED))
+        self._recheck.rotate(-len(some))
+        return some
+
+    def _rows(self, query: str, **parameters: Any) -> list[Row]:
+        read = self._connection.read(lambda tx: [row for part in tx.run(query, **parameters) for row in part["rows"]])
+        return [tuple(row) for row in read]
+
+    def _improve(self, rows: Iterable[Row]) -> None:
+        better = sign(self.study.direction)
+        for row in rows:
+            value = row[VALUE]
+            if row[STATE] != "COMPLETE" or value is None or value != value:
+                continue
+            best = self._best
+            # Of equal values the earlier one is no worse; a corrected value of the same proposal replaces it.
+            if best is None or (better * value, -row[NUMBER]) > (better * best[VALUE], -best[NUMBER]):
+                self._best = row
+
+    def _about(self) -> dict[str, Any]:
+        study, best = self.study, self._best
+        agent = study.config.get("agent")
+        return {
+            "study": study.name,
+            "task": study.task,
+            "protocol": study.protocol,
+            "space": study.space,
+            "objective": study.objective,
+            "direction": study.direction,
+            "budget": study.budget,
+            "seed": study.seed,
+            "agent": agent if isinstance(agent, str) else None,
+            "created": study.created,
+            "counts": {name: count for name, count in sorted(self._counts.items()) if count},
+            "best": None if best is None else dict(zip(FIELDS, best, strict=True)),
+        }
+
+
+def _run(row: Mapping[str, Any]) -> dict[str, Any]:
+    curve = with_prefix(CURVE, dict(row["curve"]))
+    epochs = curve.pop(EPOCH, [])
+    return {**row, "curve": curve, "epochs": epochs}
+
+
+def _kind(row: Row) -> str:
+    """Return the state of a row in lower case, with cancelled ones apart from failed ones."""
+    cancelled = row[STATE] == "FAILED" and str(row[REASON] or "").startswith("cancelled")
+    return "cancelled" if cancelled else str(row[STATE]).lower()
+
+
+def _is_open(row: Row) -> bool:
+    return row[STATE] in ("WAITING", "RUNNING")
+
+
+def _is_doubtful(row: Row) -> bool:
+    """Whether a result may still come to a row that has ended."""
+    return row[STATE] in ("FAILED", "PRUNED")

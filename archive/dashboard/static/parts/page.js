@@ -1,0 +1,233 @@
+// @ts-check
+/**
+ * What all views share: elements, requests, numbers as text, the theme, the keys.
+ *
+ * Names in an archive come from anyone. Nothing here or in a view writes markup: elements are made by `el`, whose
+ * children are text or elements.
+ */
+
+/** @typedef {Node | string | number | null | undefined | false} Child */
+
+/**
+ * Return a new element.
+ * @param {string} name tag, with classes after dots: "td.number"
+ * @param {Record<string, any>} [attributes] attributes; functions are listeners (`onclick`), `dataset` is a map
+ * @param {...(Child | Child[])} children text or elements
+ * @returns {HTMLElement}
+ */
+export function el(name, attributes = {}, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const element = document.createElement(tag);
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(key.slice(2), value);
+    else if (key === "dataset") Object.assign(element.dataset, value);
+    else element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false).map(
+    (child) => (child instanceof Node ? child : String(child))));
+  return element;
+}
+
+/** @param {string} selector @returns {HTMLElement} */
+export function one(selector) {
+  const element = document.querySelector(selector);
+  if (!(element instanceof HTMLElement)) throw new Error(`the page has no ${selector}`);
+  return element;
+}
+
+export const view = one("#view");
+export const mayWrite = document.body.dataset.write === "yes";
+
+/** An answer other than 200, with the server's reason. */
+export class Refused extends Error {
+  /** @param {string} message @param {number} status */
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/**
+ * Request JSON.
+ * @param {string} path
+ * @param {any} [body] sent by POST as JSON
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function api(path, body, signal) {
+  return (await request(path, body, signal)).json();
+}
+
+/** @param {string} path @param {any} [body] @param {AbortSignal} [signal] @returns {Promise<Response>} */
+export async function request(path, body, signal) {
+  const post = { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json" } };
+  const answer = await fetch(path, { ...(body === undefined ? {} : post), signal, credentials: "same-origin" });
+  if (answer.status === 401) location.reload();
+  if (!answer.ok) {
+    const said = await answer.json().catch(() => ({}));
+    throw new Refused(said.error ?? `the server answers ${answer.status}`, answer.status);
+  }
+  return answer;
+}
+
+/** Path of a study's part of the interface. @param {string} study @param {string} part */
+export const studyPath = (study, part) => `/api/studies/${encodeURIComponent(study)}/${part}`;
+/** @param {string} name */
+export const studyLink = (name) => `/study?study=${encodeURIComponent(name)}`;
+/** @param {string} key */
+export const networkLink = (key) => `/network?key=${encodeURIComponent(key)}`;
+
+/** @param {string} key @returns {HTMLElement} */
+export function networkAnchor(key) {
+  return el("a.key", { href: networkLink(key), title: key }, key.slice(0, 10));
+}
+
+/** @param {string} name @returns {HTMLElement} */
+export const studyAnchor = (name) => el("a", { href: studyLink(name) }, name);
+
+/** A number with four significant digits. @param {any} value @returns {string} */
+export function number(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (typeof value !== "number") return String(value);
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e6) return String(value);
+  if (size >= 1e6 && size < 1e15) return short(value);
+  return size !== 0 && (size < 1e-3 || size >= 1e15) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+}
+
+/** @param {number} value */
+function short(value) {
+  const units = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+  for (const [unit, name] of units) {
+    if (Math.abs(value) >= Number(unit)) return Number((value / Number(unit)).toPrecision(3)) + String(name);
+  }
+  return String(value);
+}
+
+/** Seconds in words. @param {any} value */
+export function seconds(value) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (value < 120) return `${number(value)} s`;
+  if (value < 7200) return `${Math.round(value / 60)} min`;
+  return `${number(value / 3600)} h`;
+}
+
+/** Time of the database as local time. @param {any} at milliseconds */
+export function moment(at) {
+  if (!at) return "–";
+  const date = new Date(at);
+  const today = date.toDateString() === new Date().toDateString();
+  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return today ? time : `${date.toLocaleDateString()} ${time}`;
+}
+
+/** @param {string} state of a proposal @returns {HTMLElement} */
+export const badge = (state) => el(`span.badge.${state.toLowerCase()}`, {}, state.toLowerCase());
+
+/** Replace the children of an element. @param {Element} element @param {...(Child | Child[])} children */
+export function fill(element, ...children) {
+  element.replaceChildren(...el("i", {}, ...children).childNodes);
+}
+
+/** Show why something failed. @param {Element} element @param {unknown} error */
+export function failed(element, error) {
+  if (error instanceof DOMException && error.name === "AbortError") return;
+  fill(element, el("p.bad", { role: "alert" }, error instanceof Error ? error.message : String(error)));
+}
+
+/** Show a message for a moment. @param {string} text @param {boolean} [bad] */
+export function toast(text, bad = false) {
+  const box = el(bad ? "p.toast.bad" : "p.toast", { role: "status" }, text);
+  document.body.append(box);
+  setTimeout(() => box.remove(), bad ? 8000 : 4000);
+}
+
+/** A section with a heading. @param {string} title @param {...(Child | Child[])} children */
+export const section = (title, ...children) => el("section.card", {}, el("h2", {}, title), ...children);
+
+/** Parameters of the address. */
+export const address = new URLSearchParams(location.search);
+
+/** Keep the view in the address, so that a link carries it. @param {Record<string, string | null>} changes */
+export function carry(changes) {
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "") address.delete(name);
+    else address.set(name, value);
+  }
+  history.replaceState(null, "", `${location.pathname}?${address}`);
+}
+
+/** @param {string} name @param {Iterable<[string, string]>} options @param {string} chosen @param {(value: string) => void} change */
+export function choice(name, options, chosen, change) {
+  const select = el("select", { "aria-label": name, onchange: () => change(/** @type {HTMLSelectElement} */ (select).value) },
+    [...options].map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
+  return el("label.choice", {}, name, " ", select);
+}
+
+/** @param {string} name of a custom property @returns {string} */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+export const isDark = () => {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+};
+
+/** Call when the colours change. @param {() => void} listener */
+export function onTheme(listener) {
+  document.addEventListener("theme", listener);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", listener);
+}
+
+/** Ask before a change, and make it. @param {string} what @param {string} path @param {any} body @param {string} [question] */
+export async function change(what, path, body, question) {
+  if (question && !confirm(question)) return null;
+  try {
+    const done = await api(`/api/changes/${path}`, body);
+    toast(what);
+    return done;
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), true);
+    return null;
+  }
+}
+
+const KEYS = [
+  ["s", "studies", () => (location.href = "/")],
+  ["c", "compare", () => (location.href = "/compare")],
+  ["a", "ask", () => (location.href = "/ask")],
+  ["w", "workers", () => (location.href = "/workers")],
+  ["/", "find a network", () => one("#find input").focus()],
+  ["d", "light or dark", () => one("#theme").click()],
+  ["?", "this list", () => one("#help").click()],
+];
+
+function toggleTheme() {
+  const next = isDark() ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  localStorage.setItem("archive-theme", next);
+  document.dispatchEvent(new Event("theme"));
+}
+
+function showKeys() {
+  const box = el("dialog", {}, el("h2", {}, "Keys"),
+    el("dl.keys", {}, KEYS.map(([key, text]) => [el("dt", {}, el("kbd", {}, /** @type {string} */ (key))),
+      el("dd", {}, /** @type {string} */ (text))])),
+    el("p.quiet", {}, "In a table: arrow keys between rows, Enter opens. In a plot: arrow keys between points."),
+    el("form", { method: "dialog" }, el("button.primary", {}, "Close")));
+  document.body.append(box);
+  box.addEventListener("close", () => box.remove());
+  /** @type {HTMLDialogElement} */ (box).showModal();
+}
+
+one("#theme").addEventListener("click", toggleTheme);
+one("#help").addEventListener("click", showKeys);
+document.addEventListener("keydown", (event) => {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, dialog")) return;
+  const found = KEYS.find(([key]) => key === event.key);
+  if (!found) return;
+  event.preventDefault();
+  /** @type {() => void} */ (found[2])();
+});

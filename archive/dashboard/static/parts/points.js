@@ -1,0 +1,152 @@
+// @ts-check
+/**
+ * Results of a study as columns of numbers, which grow while the page is open.
+ *
+ * The server sends them in binary form (archive/dashboard/wire.py): a head in JSON and typed arrays, read without a
+ * copy. Later rows come with the news, one array of fields each.
+ */
+
+import { request, studyPath } from "./page.js";
+
+const ARRAYS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, u1: Uint8Array };
+
+/** Fields of a row of the news, in the order of archive/dashboard/feeds/study.py. */
+export const FIELDS = ["number", "state", "value", "mean", "std", "agent", "architecture", "epochs", "seconds", "finished",
+  "params", "flops", "latency_ms", "peak_memory_bytes", "rung", "worker", "reason", "answered_from"];
+
+export class Points {
+  /** @param {any} head @param {Record<string, any>} columns */
+  constructor(head, columns) {
+    this.head = head;
+    this.version = head.version;
+    this.about = head.about;
+    this.running = head.running;
+    /** @type {string[]} */
+    this.states = head.states;
+    /** @type {string[]} */
+    this.agents = head.agents;
+    this.columns = columns;
+    /** @type {number} */
+    this.rows = head.rows;
+    /** @type {Map<number, number>} place of each number */
+    this.places = new Map();
+    for (let at = 0; at < this.rows; at++) this.places.set(columns.number[at], at);
+  }
+
+  /** @param {string} study */
+  static async load(study) {
+    const answer = await request(studyPath(study, "points"));
+    return Points.read(await answer.arrayBuffer());
+  }
+
+  /** @param {ArrayBuffer} content */
+  static read(content) {
+    const length = new DataView(content).getUint32(0, true);
+    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, length)));
+    /** @type {Record<string, any>} */
+    const columns = {};
+    for (const { name, type, offset } of head.columns) {
+      columns[name] = new ARRAYS[/** @type {"f8"} */ (type)](content, 4 + length + offset, head.rows);
+    }
+    return new Points(head, columns);
+  }
+
+  /** Take the news of a study; return whether a point changed. @param {any} news */
+  take(news) {
+    if (news.about) this.about = news.about;
+    if (news.running) this.running = news.running;
+    for (const number of news.gone ?? []) {
+      const at = this.places.get(number);
+      if (at !== undefined) this.columns.value[at] = NaN;
+    }
+    for (const row of news.rows ?? []) this.#put(row);
+    return Boolean(news.rows || news.gone);
+  }
+
+  /** @param {any[]} row */
+  #put(row) {
+    const values = Object.fromEntries(FIELDS.map((name, at) => [name, row[at]]));
+    let at = this.places.get(values.number);
+    if (at === undefined) {
+      at = this.rows++;
+      this.places.set(values.number, at);
+      this.#reserve();
+    }
+    values.state = this.states.indexOf(values.state);
+    values.agent = this.#agent(values.agent);
+    for (const [name, column] of Object.entries(this.columns)) column[at] = values[name] ?? NaN;
+  }
+
+  /** @param {string | null} name */
+  #agent(name) {
+    if (name === null) return 0;
+    if (!this.agents.includes(name)) this.agents.push(name);
+    return this.agents.indexOf(name);
+  }
+
+  #reserve() {
+    if (this.rows <= this.columns.number.length) return;
+    for (const [name, column] of Object.entries(this.columns)) {
+      const larger = new column.constructor(Math.max(64, 2 * column.length));
+      larger.set(column);
+      this.columns[name] = larger;
+    }
+  }
+
+  /** @param {string} name */
+  column(name) {
+    return this.columns[name].subarray(0, this.rows);
+  }
+
+  /** Whether any point has a number in a column. @param {string} name */
+  has(name) {
+    return this.column(name).some((/** @type {number} */ value) => value === value);
+  }
+
+  /** Whether each point has a comparable value: of whole trainings, or of all while there is none. */
+  comparable() {
+    const complete = this.states.indexOf("COMPLETE");
+    const [states, values] = [this.column("state"), this.column("value")];
+    const whole = new Uint8Array(this.rows);
+    const any = new Uint8Array(this.rows);
+    let count = 0;
+    for (let at = 0; at < this.rows; at++) {
+      any[at] = Number(Number.isFinite(values[at]));
+      whole[at] = Number(any[at] && states[at] === complete);
+      count += whole[at];
+    }
+    return count ? whole : any;
+  }
+}
+
+/**
+ * Return the points at which the best value so far improves, in the order of `x`.
+ * @param {ArrayLike<number>} x @param {ArrayLike<number>} y @param {ArrayLike<number>} chosen @param {number} sign
+ * @returns {number[]} positions
+ */
+export function improvements(x, y, chosen, sign) {
+  const order = sorted(x, chosen);
+  const steps = [];
+  let best = -Infinity;
+  for (const at of order) {
+    if (sign * y[at] > best) {
+      best = sign * y[at];
+      steps.push(at);
+    }
+  }
+  return steps;
+}
+
+/** Positions of the chosen points with a number, by that number. @param {ArrayLike<number>} x @param {ArrayLike<number>} chosen */
+export function sorted(x, chosen) {
+  const order = [];
+  let ordered = true;
+  let last = -Infinity;
+  for (let at = 0; at < x.length; at++) {
+    if (!chosen[at] || x[at] !== x[at]) continue;
+    ordered &&= x[at] >= last;
+    last = x[at];
+    order.push(at);
+  }
+  return ordered ? order : Uint32Array.from(order).sort((first, second) => x[first] - x[second] || first - second);
+}

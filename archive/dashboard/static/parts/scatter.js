@@ -1,0 +1,379 @@
+// @ts-check
+/**
+ * Scatter plots on a canvas, for a hundred thousand points and more.
+ *
+ * Few points are drawn as discs; many as squares in the bits of an image, which takes milliseconds. Drag to zoom,
+ * double-click to see all again; the arrow keys go from point to point in the order of x.
+ */
+
+import { colour, el, number, onTheme } from "./page.js";
+
+const MANY = 4000;
+const MARGIN = { left: 58, right: 14, top: 10, bottom: 40 };
+const NEAR = 14;
+
+/** Names of the colours of kinds of points, in order; the same as the swatches of style.css. */
+export const COLOURS = ["--blue", "--orange", "--green", "--pink", "--yellow", "--sky", "--grey"];
+
+/**
+ * @typedef {object} Plotted
+ * @property {ArrayLike<number>} x
+ * @property {ArrayLike<number>} y
+ * @property {ArrayLike<number>} kind number of the colour
+ * @property {ArrayLike<number>} shown whether a point is drawn
+ * @property {string} xTitle
+ * @property {string} yTitle
+ * @property {boolean} [log] whether x is logarithmic
+ * @property {boolean} [time] whether x is a time in milliseconds
+ * @property {{ points: number[], kind: string, step: boolean }} [line] through some points
+ * @property {boolean} [diagonal] whether to draw y = x
+ * @property {number} [chosen] position of a point to mark
+ */
+
+export class Scatter {
+  /**
+   * @param {string} label description for readers of the screen
+   * @param {object} options
+   * @param {(at: number) => any} options.describe text or elements about a point
+   * @param {(at: number) => void} [options.open] called for a clicked point
+   * @param {number} [options.height]
+   */
+  constructor(label, options) {
+    this.options = options;
+    this.canvas = /** @type {HTMLCanvasElement} */ (el("canvas", { tabindex: 0, role: "img", "aria-label": label }));
+    this.tip = el("div.tip", { hidden: true });
+    this.element = el("div.plot.points", {}, this.canvas, this.tip);
+    /** @type {Plotted | null} */
+    this.data = null;
+    /** @type {[number, number, number, number] | null} */
+    this.zoom = null;
+    this.near = -1;
+    /** @type {ArrayLike<number>} */
+    this.order = [];
+    new ResizeObserver(() => this.draw()).observe(this.element);
+    onTheme(() => this.draw());
+    this.#listen();
+  }
+
+  /** @param {Plotted} data */
+  show(data) {
+    if (this.data && (this.data.xTitle !== data.xTitle || this.data.log !== data.log)) this.zoom = null;
+    this.data = data;
+    this.near = -1;
+    this.tip.hidden = true;
+    requestAnimationFrame(() => this.draw());
+  }
+
+  draw() {
+    const { data, canvas } = this;
+    const width = this.element.clientWidth;
+    if (!data || !width) return;
+    const height = this.options.height ?? 300;
+    const ratio = devicePixelRatio || 1;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    context.scale(ratio, ratio);
+    this.box = { left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
+    this.range = this.zoom ?? this.#extent(data);
+    this.#axes(context, data);
+    context.save();
+    context.beginPath();
+    context.rect(this.box.left, this.box.top, this.box.width, this.box.height);
+    context.clip();
+    this.#points(context, data, ratio);
+    this.#line(context, data);
+    if (this.near >= 0) this.#mark(context, data, this.near);
+    if (data.chosen !== undefined) this.#mark(context, data, data.chosen);
+    context.restore();
+  }
+
+  /** @param {Plotted} data @returns {[number, number, number, number]} */
+  #extent(data) {
+    let [x0, x1, y0, y1] = [Infinity, -Infinity, Infinity, -Infinity];
+    for (let at = 0; at < data.x.length; at++) {
+      if (!data.shown[at]) continue;
+      const [x, y] = [data.x[at], data.y[at]];
+      if (x !== x || y !== y || (data.log && x <= 0)) continue;
+      if (x < x0) x0 = x;
+      if (x > x1) x1 = x;
+      if (y < y0) y0 = y;
+      if (y > y1) y1 = y;
+    }
+    if (x0 > x1) return [data.log ? 1 : 0, data.log ? 10 : 1, 0, 1];
+    [y0, y1] = padded(y0, y1);
+    if (data.diagonal) [x0, x1] = padded(x0, x1);
+    else if (data.log) [x0, x1] = [x0 / 1.15, x1 * 1.15];
+    else [x0, x1] = padded(x0, x1, 0.02);
+    return [x0, x1, y0, y1];
+  }
+
+  /** @param {number} value */
+  px(value) {
+    const [x0, x1] = /** @type {number[]} */ (this.range);
+    const share = this.data?.log ? Math.log(value / x0) / Math.log(x1 / x0) : (value - x0) / (x1 - x0);
+    return this.box.left + share * this.box.width;
+  }
+
+  /** @param {number} value */
+  py(value) {
+    const [, , y0, y1] = /** @type {number[]} */ (this.range);
+    return this.box.top + (1 - (value - y0) / (y1 - y0)) * this.box.height;
+  }
+
+  /** @param {number} px */
+  #x(px) {
+    const [x0, x1] = /** @type {number[]} */ (this.range);
+    const share = (px - this.box.left) / this.box.width;
+    return this.data?.log ? x0 * (x1 / x0) ** share : x0 + share * (x1 - x0);
+  }
+
+  /** @param {number} py */
+  #y(py) {
+    const [, , y0, y1] = /** @type {number[]} */ (this.range);
+    return y0 + (1 - (py - this.box.top) / this.box.height) * (y1 - y0);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
+  #axes(context, data) {
+    const { left, top, width, height } = this.box;
+    const [x0, x1, y0, y1] = /** @type {number[]} */ (this.range);
+    context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    context.lineWidth = 1;
+    context.strokeStyle = colour("--line");
+    context.fillStyle = colour("--quiet");
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    const room = Math.max(2, Math.floor(width / 80));
+    const ticks = data.log ? logTicks(x0, x1, room) : linearTicks(x0, x1, room);
+    for (const value of ticks) {
+      const x = Math.round(this.px(value)) + 0.5;
+      line(context, x, top, x, top + height);
+      context.fillText(data.time ? clock(value, x1 - x0) : number(value), x, top + height + 5);
+    }
+    context.fillText(data.xTitle, left + width / 2, top + height + 21);
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    for (const value of linearTicks(y0, y1, Math.max(2, Math.floor(height / 45)))) {
+      const y = Math.round(this.py(value)) + 0.5;
+      line(context, left, y, left + width, y);
+      context.fillText(number(value), left - 6, y);
+    }
+    context.save();
+    context.translate(11, top + height / 2);
+    context.rotate(-Math.PI / 2);
+    context.textAlign = "center";
+    context.fillText(data.yTitle, 0, 0);
+    context.restore();
+    if (data.diagonal) {
+      context.strokeStyle = colour("--grey");
+      context.setLineDash([4, 4]);
+      const [low, high] = [Math.max(x0, y0), Math.min(x1, y1)];
+      if (low < high) line(context, this.px(low), this.py(low), this.px(high), this.py(high));
+      context.setLineDash([]);
+    }
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} ratio */
+  #points(context, data, ratio) {
+    if (data.x.length > MANY) {
+      this.#squares(context, data, ratio);
+      return;
+    }
+    const palette = COLOURS.map(colour);
+    context.globalAlpha = 0.75;
+    for (let at = 0; at < data.x.length; at++) {
+      if (!data.shown[at] || data.x[at] !== data.x[at] || data.y[at] !== data.y[at]) continue;
+      context.fillStyle = palette[data.kind[at] % palette.length];
+      context.beginPath();
+      context.arc(this.px(data.x[at]), this.py(data.y[at]), 3, 0, 7);
+      context.fill();
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} ratio */
+  #squares(context, data, ratio) {
+    const { width, height } = this.canvas;
+    const image = context.getImageData(0, 0, width, height);
+    const bits = new Uint32Array(image.data.buffer);
+    const palette = COLOURS.map((name) => bitsOf(colour(name)));
+    const { left, top, width: w, height: h } = this.box;
+    const [x0, x1, y0, y1] = /** @type {number[]} */ (this.range);
+    const [lx, sx] = data.log ? [Math.log(x0), (w * ratio) / Math.log(x1 / x0)] : [x0, (w * ratio) / (x1 - x0)];
+    const sy = (h * ratio) / (y1 - y0);
+    const size = Math.max(2, Math.round(2 * ratio));
+    const [minX, maxX] = [left * ratio, (left + w) * ratio - size];
+    const [minY, maxY] = [top * ratio, (top + h) * ratio - size];
+    for (let at = 0; at < data.x.length; at++) {
+      if (!data.shown[at]) continue;
+      const x = (left * ratio + ((data.log ? Math.log(data.x[at]) : data.x[at]) - lx) * sx) | 0;
+      const y = (top * ratio + (y1 - data.y[at]) * sy) | 0;
+      if (!(x >= minX && x <= maxX && y >= minY && y <= maxY)) continue;
+      const bit = palette[data.kind[at] % palette.length];
+      for (let row = 0; row < size; row++) {
+        const begin = (y + row) * width + x;
+        for (let column = 0; column < size; column++) bits[begin + column] = bit;
+      }
+    }
+    context.putImageData(image, 0, 0);
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
+  #line(context, data) {
+    if (!data.line?.points.length) return;
+    const { points, kind, step } = data.line;
+    context.strokeStyle = colour(kind);
+    context.lineWidth = 2;
+    context.beginPath();
+    points.forEach((at, place) => {
+      const [x, y] = [this.px(data.x[at]), this.py(data.y[at])];
+      if (place === 0) context.moveTo(x, y);
+      else {
+        if (step) context.lineTo(x, this.py(data.y[points[place - 1]]));
+        context.lineTo(x, y);
+      }
+    });
+    if (step) context.lineTo(this.box.left + this.box.width, this.py(data.y[points[points.length - 1]]));
+    context.stroke();
+  }
+
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} at */
+  #mark(context, data, at) {
+    context.strokeStyle = colour("--ink");
+    context.lineWidth = 2;
+    context.beginPath();
+    context.arc(this.px(data.x[at]), this.py(data.y[at]), 6, 0, 7);
+    context.stroke();
+  }
+
+  #listen() {
+    /** @type {[number, number] | null} */
+    let start = null;
+    const place = (/** @type {PointerEvent | MouseEvent} */ event) => {
+      const box = this.canvas.getBoundingClientRect();
+      return /** @type {[number, number]} */ ([event.clientX - box.left, event.clientY - box.top]);
+    };
+    this.canvas.addEventListener("pointerdown", (event) => { start = place(event); });
+    this.canvas.addEventListener("pointermove", (event) => this.#hover(...place(event)));
+    this.canvas.addEventListener("pointerleave", () => this.#choose(-1));
+    this.canvas.addEventListener("pointerup", (event) => {
+      const end = place(event);
+      if (start && event.pointerType === "mouse" && Math.abs(end[0] - start[0]) > 12 && Math.abs(end[1] - start[1]) > 12) {
+        const [xs, ys] = [[this.#x(start[0]), this.#x(end[0])], [this.#y(start[1]), this.#y(end[1])]];
+        this.zoom = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+        this.draw();
+      } else {
+        this.#hover(...end);
+        if (this.near >= 0) this.options.open?.(this.near);
+      }
+      start = null;
+    });
+    this.canvas.addEventListener("dblclick", () => {
+      this.zoom = null;
+      this.draw();
+    });
+    this.canvas.addEventListener("keydown", (event) => this.#key(event));
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (event.key === "Enter" && this.near >= 0) this.options.open?.(this.near);
+    if (event.key === "Escape") {
+      this.zoom = null;
+      this.#choose(-1);
+      this.draw();
+    }
+    if (!step || !this.data) return;
+    event.preventDefault();
+    const { x, y, shown } = this.data;
+    const order = Array.from({ length: x.length }, (_, at) => at).filter((at) => shown[at] && x[at] === x[at] && y[at] === y[at]);
+    order.sort((first, second) => x[first] - x[second]);
+    const next = order[(order.indexOf(this.near) + step + order.length) % order.length];
+    if (next !== undefined) this.#choose(next);
+  }
+
+  /** @param {number} px @param {number} py */
+  #hover(px, py) {
+    const data = this.data;
+    if (!data || !this.box) return;
+    let [best, nearest] = [NEAR * NEAR, -1];
+    for (let at = 0; at < data.x.length; at++) {
+      if (!data.shown[at]) continue;
+      const dx = this.px(data.x[at]) - px;
+      if (!(dx < NEAR && dx > -NEAR)) continue;
+      const dy = this.py(data.y[at]) - py;
+      const distance = dx * dx + dy * dy;
+      if (distance < best) [best, nearest] = [distance, at];
+    }
+    this.#choose(nearest);
+  }
+
+  /** @param {number} at */
+  #choose(at) {
+    if (at === this.near) return;
+    this.near = at;
+    this.draw();
+    this.tip.hidden = at < 0;
+    if (at < 0 || !this.data) return;
+    this.tip.replaceChildren(...[this.options.describe(at)].flat());
+    const [x, y] = [this.px(this.data.x[at]), this.py(this.data.y[at])];
+    const right = x > this.element.clientWidth / 2;
+    this.tip.style.left = right ? "" : `${x + 12}px`;
+    this.tip.style.right = right ? `${this.element.clientWidth - x + 12}px` : "";
+    this.tip.style.top = `${Math.max(0, y - 14)}px`;
+  }
+}
+
+/** @param {number} low @param {number} high @param {number} [share] */
+function padded(low, high, share = 0.05) {
+  const pad = (high - low) * share || Math.abs(low) * share || 0.5;
+  return [low - pad, high + pad];
+}
+
+/** @param {CanvasRenderingContext2D} context @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
+function line(context, x0, y0, x1, y1) {
+  context.beginPath();
+  context.moveTo(x0, y0);
+  context.lineTo(x1, y1);
+  context.stroke();
+}
+
+/** @param {number} low @param {number} high @param {number} most */
+export function linearTicks(low, high, most) {
+  const rough = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough) ?? power;
+  const ticks = [];
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) ticks.push(Number(value.toPrecision(12)));
+  return ticks;
+}
+
+/** @param {number} low @param {number} high @param {number} most */
+function logTicks(low, high, most) {
+  const ticks = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const factor of [1, 2, 5]) {
+      const value = factor * 10 ** power;
+      if (value >= low && value <= high) ticks.push(value);
+    }
+  }
+  if (ticks.length < 2) return linearTicks(low, high, most);
+  return ticks.length > most ? ticks.filter((_, at) => at % Math.ceil(ticks.length / most) === 0) : ticks;
+}
+
+/** @param {number} at @param {number} span milliseconds */
+function clock(at, span) {
+  const date = new Date(at);
+  if (span > 2 * 86400e3) return date.toLocaleDateString([], { month: "short", day: "numeric" });
+  return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(span < 600e3 ? { second: "2-digit" } : {}) });
+}
+
+/** Colour as the bits of a pixel. @param {string} hex */
+function bitsOf(hex) {
+  const value = parseInt(hex.slice(1), 16);
+  return (0xff000000 | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
+}

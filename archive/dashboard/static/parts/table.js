@@ -1,0 +1,105 @@
+// @ts-check
+/** Tables: sortable columns, rows that the keyboard reaches, rows replaced in place. */
+
+import { el, fill } from "./page.js";
+
+/**
+ * @typedef {object} Column
+ * @property {string} name name of the field, by which the table is sorted
+ * @property {string} [title] heading; the name by default
+ * @property {(row: any) => any} [cell] content: text or an element
+ * @property {boolean} [numeric] whether it is right-aligned
+ * @property {boolean} [wide] whether a narrow screen leaves it out
+ * @property {(row: any) => any} [key] what it is sorted by; the field by default
+ */
+
+/**
+ * A table that sorts its own rows, or asks `sorted` to.
+ */
+export class Table {
+  /**
+   * @param {Column[]} columns
+   * @param {object} [options]
+   * @param {string} [options.sort] column of the first order
+   * @param {boolean} [options.descending]
+   * @param {(sort: string, descending: boolean) => void} [options.sorted] called instead of sorting
+   * @param {(row: any) => string | null} [options.link] address that Enter opens
+   * @param {string} [options.empty] text without rows
+   */
+  constructor(columns, options = {}) {
+    this.columns = columns;
+    this.options = options;
+    this.sort = options.sort ?? "";
+    this.descending = options.descending ?? false;
+    /** @type {any[]} */
+    this.rows = [];
+    this.head = el("tr");
+    this.body = el("tbody");
+    this.element = el("div.table", {}, el("table", {}, el("thead", {}, this.head), this.body));
+    this.body.addEventListener("keydown", (event) => this.#key(event));
+    this.#heading();
+  }
+
+  /** @param {any[]} rows */
+  show(rows) {
+    this.rows = rows;
+    const focused = [...this.body.children].indexOf(/** @type {Element} */ (document.activeElement?.closest("tr")));
+    fill(this.body, this.#ordered().map((row) => this.#row(row)),
+      rows.length ? null : el("tr", {}, el("td.quiet", { colspan: this.columns.length }, this.options.empty ?? "none")));
+    if (focused >= 0) /** @type {HTMLElement} */ (this.body.children[focused])?.focus();
+  }
+
+  #ordered() {
+    const column = this.columns.find((each) => each.name === this.sort);
+    if (this.options.sorted || !column) return this.rows;
+    const key = column.key ?? ((row) => row[column.name]);
+    const sign = this.descending ? -1 : 1;
+    return [...this.rows].sort((first, second) => {
+      const [a, b] = [key(first), key(second)];
+      if (a === null || a === undefined) return 1;
+      if (b === null || b === undefined) return -1;
+      return sign * (a < b ? -1 : a > b ? 1 : 0);
+    });
+  }
+
+  #heading() {
+    fill(this.head, this.columns.map((column) => {
+      const chosen = column.name === this.sort;
+      const sorting = chosen ? (this.descending ? "descending" : "ascending") : "none";
+      return el(`th${column.numeric ? ".number" : ""}${column.wide ? ".wide" : ""}`, { "aria-sort": sorting, scope: "col" },
+        el("button.sort", { type: "button", onclick: () => this.#sortBy(column.name) }, column.title ?? column.name,
+          chosen ? (this.descending ? " ▾" : " ▴") : ""));
+    }));
+  }
+
+  /** @param {string} name */
+  #sortBy(name) {
+    this.descending = name === this.sort ? !this.descending : false;
+    this.sort = name;
+    this.#heading();
+    if (this.options.sorted) this.options.sorted(name, this.descending);
+    else this.show(this.rows);
+  }
+
+  /** @param {any} row */
+  #row(row) {
+    const link = this.options.link?.(row) ?? null;
+    return el("tr", { tabindex: 0, dataset: link ? { link } : {} }, this.columns.map((column) => {
+      const value = column.cell ? column.cell(row) : row[column.name];
+      return el(`td${column.numeric ? ".number" : ""}${column.wide ? ".wide" : ""}`, {}, value ?? "–");
+    }));
+  }
+
+  /** @param {KeyboardEvent} event */
+  #key(event) {
+    const row = /** @type {HTMLElement} */ (event.target);
+    if (row.tagName !== "TR") return;
+    const next = { ArrowDown: row.nextElementSibling, ArrowUp: row.previousElementSibling }[event.key];
+    if (next instanceof HTMLElement) {
+      event.preventDefault();
+      next.focus();
+    } else if (event.key === "Enter" && row.dataset.link) {
+      location.href = row.dataset.link;
+    }
+  }
+}

@@ -1,0 +1,73 @@
+"""Answers of endpoints: JSON without NaN, and columns of numbers in binary form.
+
+The binary form is a table: the length of the head (uint32, little endian), the head as JSON, padding to a multiple of
+eight bytes, and the columns one after the other, each padded alike:
+
+    {"rows": n, "columns": [{"name", "type", "offset"}, …], …}        type: f8 f4 u4 u1; offset from the first column
+
+A browser reads a column as a typed array without a copy: 100,000 results with ten columns are 4 MB, and no parsing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from starlette.responses import Response
+
+BINARY = "application/octet-stream"
+_ALIGNMENT = 8
+_TYPES = {"f8": "<f8", "f4": "<f4", "u4": "<u4", "u1": "|u1"}
+
+
+def json_response(document: Any, status: int = 200) -> Response:
+    """Return a document as JSON that no cache keeps."""
+    return Response(dumps(document), status, {"cache-control": "no-store"}, "application/json")
+
+
+def dumps(document: Any) -> str:
+    """Return a document as JSON; NaN and infinities become null, as JSON has none."""
+    try:
+        return json.dumps(document, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_finite(document), separators=(",", ":"))
+
+
+def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]]) -> Response:
+    """Return columns of numbers in binary form.
+
+    Args:
+        head: Further keys of the head.
+        columns: Type and n values of each column, by name; NaN stands for a missing number.
+    """
+    described: list[dict[str, Any]] = []
+    parts: list[bytes] = []
+    offset = rows = 0
+    for name, (kind, values) in columns.items():
+        array = np.ascontiguousarray(values, _TYPES[kind])
+        rows = len(array)
+        described.append({"name": name, "type": kind, "offset": offset})
+        parts.append(_padded(array.tobytes()))
+        offset += len(parts[-1])
+    text = dumps({**head, "rows": rows, "columns": described}).encode()
+    text += b" " * (-(4 + len(text)) % _ALIGNMENT)
+    content = b"".join([len(text).to_bytes(4, "little"), text, *parts])
+    return Response(content, headers={"cache-control": "no-store"}, media_type=BINARY)
+
+
+def _padded(content: bytes) -> bytes:
+    return content + b"\0" * (-len(content) % _ALIGNMENT)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

@@ -1,0 +1,104 @@
+"""`archive dashboard`: the page of an archive, for browsers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from archive.cli.parameters import Count, Duration
+from archive.cli.render import open_archive, print_line, print_message
+from archive.errors import SettingsError
+
+if TYPE_CHECKING:
+    from archive.dashboard.server import DashboardServer
+
+TOKEN = "ARCHIVE_DASHBOARD_TOKEN"
+"""Variable with the token of access."""
+PATIENCE_SECONDS = 10.0
+"""Longest outage of the database for which a page waits."""
+
+
+@click.command(short_help="Serve a page that shows the archive, live.")
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all.")
+@click.option("--port", type=Count(0, 65535), default=8765, help="Port; 0 for a free one.")
+@click.option(
+    "--allow-host",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="Further host name by which browsers reach the page, behind a proxy say. May be repeated.",
+)
+@click.option(
+    "--token-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    show_default=f"{TOKEN}, else a random token",
+    help="File of mode 0600 with the token that the page asks for.",
+)
+@click.option(
+    "--write",
+    is_flag=True,
+    help="Let the page stop studies, and cancel, retry, prioritise and enqueue proposals.",
+)
+@click.option(
+    "--query-timeout",
+    "query_seconds",
+    type=Duration(0.1),
+    default="30s",
+    help="End a query of the page after this long.",
+)
+@click.pass_context
+def dashboard(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    token_file: Path | None,
+    write: bool,
+    query_seconds: float,
+) -> None:
+    """Serve a page that shows the archive, live, until Ctrl-C.
+
+    The printed address opens it. Studies, networks, comparisons, queries, workers and the queue; it loads nothing from
+    elsewhere. Read-only unless --write is given. Whoever has the token can read the whole archive.
+
+    Example: archive dashboard
+
+    Example: archive --db neo4j://host:7687 dashboard --host 0.0.0.0 --token-file token
+    """
+    try:
+        from archive.dashboard.application import Options
+        from archive.dashboard.server import DashboardServer
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("archive"):
+            raise
+        raise SettingsError("the dashboard is not installed: pip install 'nas-archive[dashboard]'") from None
+    token = _token(token_file)
+    with open_archive(ctx, patience=PATIENCE_SECONDS) as archive:
+        options = Options(write=write, query_seconds=query_seconds)
+        lowered = tuple(name.lower() for name in names)
+        server = DashboardServer(archive, host=host, port=port, token=token, names=lowered, options=options)
+        _announce(server, chosen=token is not None)
+        server.run()
+
+
+def _token(file: Path | None) -> str | None:
+    from archive import settings
+
+    return settings.read_secret(file) if file is not None else os.environ.get(TOKEN) or None
+
+
+def _announce(server: DashboardServer, *, chosen: bool) -> None:
+    if chosen:
+        print_line(server.address)
+        print_message("the page asks for the token that you chose; Ctrl-C ends it")
+    else:
+        print_line(server.address_with_token)
+        print_message("the address contains the token: do not share it; Ctrl-C ends the page")
+    if not server.access.on_loopback:
+        print_message(("other machines reach this page, without encryption: put a TLS proxy in front", "yellow"))
+    sys.stdout.flush()

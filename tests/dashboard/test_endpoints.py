@@ -1,0 +1,199 @@
+"""Endpoints over a real archive: what they answer, what they refuse, and what they change."""
+
+import json
+
+import numpy as np
+import pytest
+
+from archive.dashboard.wire import dumps
+from archive.store.records import Result, State
+from tests.support.stores import cells, evaluate, propose, study, suggest
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def columns(answer):
+    """Read the binary form as a browser does."""
+    content = answer.content
+    length = int.from_bytes(content[:4], "little")
+    head = json.loads(content[4 : 4 + length])
+    assert (4 + length) % 8 == 0
+    kinds = {"f8": "<f8", "f4": "<f4", "u4": "<u4", "u1": "|u1"}
+    return head, {
+        each["name"]: np.frombuffer(content, kinds[each["type"]], head["rows"], 4 + length + each["offset"])
+        for each in head["columns"]
+    }
+
+
+def test_points_are_the_results_of_the_study(archive, client):
+    evaluate(archive, [0.25, 0.75, 0.5], budget=4)
+    propose(archive, cells(5)[3:4])
+    archive.proposals.claim("trainer", study="study")
+    head, found = columns(client.get("/api/studies/study/points"))
+    assert head["rows"] == 4 and head["about"]["budget"] == 4
+    assert list(found["number"]) == [0, 1, 2, 3]
+    assert list(found["value"][:3]) == [0.25, 0.75, 0.5] and np.isnan(found["value"][3])
+    assert [head["states"][at] for at in found["state"]] == ["COMPLETE"] * 3 + ["RUNNING"]
+    assert head["about"]["best"]["number"] == 1
+    assert head["about"]["counts"] == {"complete": 3, "running": 1}
+    assert [each["number"] for each in head["running"]] == [3]
+
+
+def test_the_table_is_sorted_and_filtered_by_the_server(archive, client):
+    evaluate(archive, [0.25, 0.75, 0.5])
+    propose(archive, cells(5)[3:5])
+    path = "/api/studies/study/proposals"
+    answer = client.get(f"{path}?sort=value&order=desc&limit=2").json()
+    assert ([row["value"] for row in answer["proposals"]], answer["total"]) == ([0.75, 0.5], 5)
+    # Rows without a value come last, in either order.
+    assert [row["value"] for row in client.get(f"{path}?sort=value").json()["proposals"]] == [
+        0.25,
+        0.5,
+        0.75,
+        None,
+        None,
+    ]
+    assert client.get(f"{path}?state=WAITING").json()["total"] == 2
+    assert client.get(f"{path}?find={cells(1)[0].key[:12]}").json()["total"] == 1
+    for wrong in ("sort=secret", "limit=0", "limit=x", "state=DONE", "order=up"):
+        answer = client.get(f"{path}?{wrong}")
+        assert answer.status_code == 400 and wrong.partition("=")[0] in answer.json()["error"]
+
+
+def test_one_proposal_with_its_events_and_curves(archive, client):
+    propose(archive, cells(2))
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.complete(
+        claim.id, claim.token, Result(0.5, {"accuracy": 0.5}, {"train_loss": [2.0, 1.0]}, 2, 3.0)
+    )
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.fail(claim.id, claim.token, "out of memory", log="the end of the log")
+    found = client.get("/api/studies/study/proposals/1").json()
+    assert (found["state"], found["reason"]) == ("FAILED", "out of memory")
+    assert [each["event"] for each in found["events"]] == ["proposed", "claimed", "failed"]
+    assert found["events"][-1]["log"] == "the end of the log"
+    (curve,) = client.get("/api/studies/study/curves").json()["curves"]
+    assert (curve["epochs"], curve["curve"]) == ([1, 2], {"train_loss": [2.0, 1.0]})
+    assert client.get("/api/studies/study/proposals/7").status_code == 404
+
+
+def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
+    evaluate(archive, [0.5], "one")
+    evaluate(archive, [0.25], "two")
+    parent, child = cells(2)
+    archive.architectures.record_morph(parent, child, ["swap"])
+    found = client.get(f"/api/networks/{parent.key[:12]}").json()
+    assert sorted((each["study"], each["value"]) for each in found["evaluations"]) == [("one", 0.5), ("two", 0.25)]
+    assert [(each["key"], each["operations"]) for each in found["children"]] == [(child.key, ["swap"])]
+    assert found["parents"] == [] and found["graph"]["space"] == "nasbench201"
+    near = client.get(f"/api/networks/{parent.key}/nearest?k=1").json()
+    assert [each["key"] for each in near["neighbours"]] == [child.key]
+    pair = client.get(f"/api/comparison?network={parent.key}&network={child.key}").json()
+    assert {each["kernel"] for each in pair["distances"]} >= {"edit", "path"}
+    assert client.get("/api/networks/ffffffff").status_code == 404
+    assert client.get("/api/comparison?network=a").status_code == 400
+
+
+def test_lineage_of_the_best_network(archive, client):
+    evaluate(archive, [0.5, 0.75])
+    first, second = cells(2)
+    archive.architectures.record_morph(first, second, ["swap"])
+    found = client.get("/api/studies/study/lineage").json()
+    assert found["key"] == second.key
+    assert [(step["parent"], step["child"]) for step in found["steps"]] == [(first.key, second.key)]
+    assert {row["key"]: row["value"] for row in found["networks"]} == {first.key: 0.5, second.key: 0.75}
+
+
+def test_queries_only_read_and_end_by_themselves(archive, served):
+    client = served(query_seconds=0.3, write=True)
+    evaluate(archive, [0.5])
+
+    def ask(**document):
+        return client.post("/api/query", json=document)
+
+    assert ask(cypher="MATCH (s:Study) RETURN s.name AS name").json()["rows"] == [["study"]]
+    assert ask(name="cost", parameters={"task": "digits"}).json()["rows"]
+    refused = ask(cypher="MATCH (n) DETACH DELETE n")
+    assert refused.status_code == 400 and "could change the archive" in refused.json()["error"]
+    assert archive.studies.names() == ["study"]
+    assert ask(cypher="NOT CYPHER").status_code == 400
+    assert ask(name="none").status_code == 404
+    endless = ask(cypher="UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b RETURN sum(a * b)")
+    assert endless.status_code == 400 and "took longer than 0.3 seconds" in endless.json()["error"]
+    for wrong in (
+        {},
+        {"cypher": ""},
+        {"cypher": 7},
+        {"cypher": "RETURN 1", "limit": 0},
+        {"name": "cost", "parameters": []},
+    ):
+        assert ask(**wrong).status_code == 400
+    assert client.post("/api/query", content=b"[1]").status_code == 400
+
+
+def test_changes_exist_only_with_write(archive, served):
+    propose(archive, cells(3))
+    for action in ("stop", "cancel", "retry", "prioritise", "enqueue"):
+        assert served().post(f"/api/changes/{action}", json={}).status_code == 404
+    client = served(write=True)
+
+    def change(action, **document):
+        return client.post(f"/api/changes/{action}", json=document)
+
+    assert change("cancel", proposal="study#00000").json()["changed"]
+    assert archive.proposals.get("study#00000").cancelled
+    assert change("cancel", proposal="study#00000").json() == {"study": "study", "changed": False}
+    assert change("retry", proposal="study#00000").json()["changed"]
+    assert change("prioritise", proposal="study#00002", priority=5).status_code == 200
+    claim = archive.proposals.claim("trainer", study="study")
+    assert claim.id == "study#00002"
+    assert change("retry", proposal="study#00002").status_code == 409
+    made = change("enqueue", study="study", network=_stored(archive, cells(4)[3])).json()
+    assert archive.proposals.get(made["proposal"]).architecture_key == cells(4)[3].key
+    assert change("enqueue", study="study", network=cells(4)[3].key).status_code == 400
+    stopped = change("stop", study="study").json()
+    assert stopped == {"study": "study", "cancelled": 3, "budget": 1}
+    assert archive.studies.get("study").budget == 1
+    states = [each.state for each in archive.proposals.list("study")]
+    assert states.count(State.FAILED) == 3 and states.count(State.RUNNING) == 1
+    assert change("stop", study="none").status_code == 404
+
+
+def _stored(archive, network):
+    archive.architectures.add([network])
+    return network.key
+
+
+def test_names_of_other_people_are_data(archive, client):
+    evaluate(archive, [0.5], EVIL)
+    page = client.get(f"/study?study={EVIL}", headers={"accept": "text/html"})
+    assert page.status_code == 200 and "<img" not in page.text
+    for path in ("/api/studies", f"/api/studies/{EVIL}/proposals", "/api/studies/none/points"):
+        assert client.get(path).headers["content-type"] == "application/json"
+    head, _ = columns(client.get(f"/api/studies/{EVIL}/points"))
+    assert head["about"]["study"] == EVIL
+
+
+def test_the_queue_shows_what_waits_in_its_order_and_what_failed(archive, client):
+    propose(archive, cells(3))
+    archive.proposals.prioritise("study#00002", 3)
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.fail(claim.id, claim.token, "out of memory")
+    found = client.get("/api/queue").json()
+    assert [each["number"] for each in found["waiting"]] == [0, 1]
+    assert [(each["number"], each["reason"]) for each in found["failed"]] == [(2, "out of memory")]
+
+
+@pytest.mark.parametrize("value", [float("nan"), {"a": [float("inf"), 1.0]}])
+def test_json_has_no_nan(value):
+    assert "null" in dumps(value) and "NaN" not in dumps(value) and "Infinity" not in dumps(value)
+
+
+def test_an_archive_of_other_directions(archive, client):
+    agent = archive.proposals.register_agent("random", {}, "1")
+    archive.studies.create(study("low", direction="minimise", objective="error"))
+    archive.proposals.create("low", agent, suggest(cells(2)), outcomes=[Result(0.5, {}), Result(0.25, {})])
+    head, _ = columns(client.get("/api/studies/low/points"))
+    assert head["about"]["best"]["value"] == 0.25
+    (listed,) = client.get("/api/studies").json()["studies"]
+    assert listed["best"] == 0.25 and listed["counts"] == {"complete": 2}
