@@ -1,0 +1,146 @@
+// @ts-check
+/** Several studies, or two networks, side by side; the address has all of them. */
+
+import { address, api, el, failed, fill, networkAnchor, number, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { Curves } from "../parts/curves.js";
+import { improvements, Points, sorted } from "../parts/points.js";
+import { Table } from "../parts/table.js";
+
+const AXES = { number: "evaluations", seconds: "seconds of training, summed", epochs: "epochs, summed" };
+const MOST = 7;
+
+/** @param {string} key */
+const keep = (key) => address.getAll(key).map((each) => each.trim()).filter(Boolean);
+
+/** @param {string} name @param {string[]} values @param {Record<string, string>} [more] */
+function go(name, values, more = {}) {
+  const query = new URLSearchParams(values.map((value) => [name, value]));
+  for (const [key, value] of Object.entries(more)) query.set(key, value);
+  location.search = String(query);
+}
+
+/** @param {any[]} studies @param {string[]} chosen */
+function picker(studies, chosen) {
+  const boxes = studies.map((each) => /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", value: each.name, checked: chosen.includes(each.name) })));
+  const keys = [0, 1].map((at) => /** @type {HTMLInputElement} */ (el("input", { placeholder: `key of network ${at + 1}`, "aria-label": `Key of network ${at + 1}`, value: keep("network")[at] ?? "" })));
+  return el("div.cards", {},
+    section("Studies", el("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("study", boxes.filter((each) => each.checked).map((each) => each.value).slice(0, MOST)); } },
+      el("div.checks", {}, studies.map((each, at) => el("label", {}, boxes[at], ` ${each.name} `, el("span.quiet", {}, `${each.task}, ${each.agent ?? "–"}`)))),
+      studies.length ? el("button.primary", {}, "Compare") : el("p.quiet", {}, "No study yet."))),
+    section("Two networks", el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("network", keys.map((each) => each.value)); } },
+      keys, el("button.primary", {}, "Compare"))));
+}
+
+/** @param {string[]} names */
+async function studies(names) {
+  const loaded = await Promise.all(names.map((name) => Points.load(name)));
+  const by = /** @type {keyof typeof AXES} */ (address.get("x") ?? "number");
+  const curves = new Curves("Best value so far of each study", { height: 380, legend: true, stepped: true });
+  const select = el("select", { "aria-label": "against", onchange: () => go("study", names, { x: /** @type {HTMLSelectElement} */ (select).value }) },
+    Object.entries(AXES).map(([value, text]) => el("option", { value, selected: value === by }, text)));
+  const objectives = [...new Set(loaded.map((each) => each.about.objective))];
+  const table = new Table([
+    { name: "study", cell: (row) => studyAnchor(row.study) },
+    { name: "best", numeric: true, cell: (row) => el("b", {}, number(row.best)) },
+    { name: "network", cell: (row) => (row.network ? networkAnchor(row.network) : "–") },
+    { name: "evaluated", numeric: true },
+    { name: "failed", numeric: true, wide: true },
+    { name: "seconds", title: "training", numeric: true, cell: (row) => seconds(row.seconds) },
+    { name: "agent" },
+    { name: "task", wide: true },
+    { name: "protocol", wide: true },
+    { name: "space", wide: true },
+    { name: "seed", numeric: true, wide: true },
+  ], { link: (row) => studyLink(row.study) });
+  table.show(loaded.map((each) => row(each)));
+  const tasks = new Set(loaded.map((each) => `${each.about.task} ${each.about.protocol} ${each.about.objective}`));
+  fill(view, section("Best so far", el("div.tools", {}, el("label.choice", {}, "against ", select)),
+    tasks.size > 1 && el("p.bad", {}, "These studies differ in task, protocol or objective: their values are not comparable."), curves.element),
+  section("Studies", table.element), picker((await api("/api/studies")).studies, names));
+  curves.show(loaded.map((each) => bestSoFar(each, by)), AXES[by], objectives.join(" / "));
+}
+
+/** @param {Points} points */
+function row(points) {
+  const { about } = points;
+  const sum = points.column("seconds").reduce((/** @type {number} */ total, /** @type {number} */ value) => total + (value || 0), 0);
+  return { ...about, best: about.best?.value ?? null, network: about.best?.architecture ?? null, seconds: sum,
+    evaluated: (about.counts.complete ?? 0) + (about.counts.pruned ?? 0), failed: about.counts.failed ?? 0 };
+}
+
+/** @param {Points} points @param {keyof typeof AXES} by */
+function bestSoFar(points, by) {
+  const y = points.column("value");
+  const whole = points.comparable();
+  const x = new Float64Array(points.rows).fill(NaN);
+  let sum = 0;
+  for (const at of sorted(points.column(by === "number" ? "number" : "finished"), whole)) {
+    sum += by === "number" ? 1 : points.columns[by][at] || 0;
+    x[at] = sum;
+  }
+  const steps = improvements(x, y, whole, points.about.direction === "minimise" ? -1 : 1);
+  const [xs, ys] = [steps.map((at) => x[at]), steps.map((at) => y[at])];
+  if (steps.length && sum > xs[xs.length - 1]) {
+    xs.push(sum);
+    ys.push(ys[ys.length - 1]);
+  }
+  // uPlot needs increasing x: of equal ones, the last is the best.
+  const last = xs.map((value, at) => value !== xs[at + 1]);
+  return { label: points.about.study, x: xs.filter((_, at) => last[at]), y: ys.filter((_, at) => last[at]), strong: true };
+}
+
+/** @param {string[]} keys */
+async function networks(keys) {
+  const both = await Promise.all(keys.map((key) => api(`/api/networks/${encodeURIComponent(key)}`)));
+  const distances = el("div", {}, el("p.quiet", {}, "Comparing …"));
+  const facts = ["space", "layers", "edges", "depth", "params", "flops", "mass"];
+  const table = new Table([{ name: "fact", title: "" }, { name: "first", title: both[0].key.slice(0, 10), numeric: true }, { name: "second", title: both[1].key.slice(0, 10), numeric: true }]);
+  table.show(facts.filter((name) => both.some((each) => each[name] !== undefined)).map((fact) => ({ fact, first: number(both[0][fact]), second: number(both[1][fact]) })));
+  fill(view,
+    el("div.cards", {}, both.map((each) => section(`Network ${each.key.slice(0, 10)}`, el("p", {}, networkAnchor(each.key)),
+      each.picture ? el("div.picture", {}, el("img", { src: `/networks/${each.key}.svg`, alt: each.text })) : el("code", {}, each.text)))),
+    el("div.cards", {}, section("Properties", table.element), section("Evaluations", common(both))),
+    section("Distances", distances),
+    picker((await api("/api/studies")).studies, []));
+  // The first comparison of a server compiles kernels.
+  showDistances(distances, both.map((each) => each.key)).catch((error) => failed(distances, error));
+}
+
+/** @param {Element} place @param {string[]} keys */
+async function showDistances(place, keys) {
+  const pair = await api(`/api/comparison?${new URLSearchParams(keys.map((key) => ["network", key]))}`);
+  const table = new Table([{ name: "kernel" }, { name: "component" }, { name: "distance", numeric: true, cell: (each) => number(each.distance) }],
+    { empty: pair.one_space ? "no kernel is defined on both" : "networks of different spaces have no distance" });
+  table.show(pair.distances);
+  fill(place, table.element, Object.keys(pair.left_out).length > 0 && el("p.quiet", {}, `Not defined on these: ${Object.keys(pair.left_out).join(", ")}`));
+}
+
+/** @param {any[]} both */
+function common(both) {
+  const rows = new Map();
+  both.forEach((network, at) => {
+    for (const each of network.evaluations) {
+      const name = `${each.task} ${each.protocol}`;
+      const row = rows.get(name) ?? { task: each.task, protocol: each.protocol, values: [[], []] };
+      row.values[at].push(each.value);
+      rows.set(name, row);
+    }
+  });
+  const mean = (/** @type {number[]} */ values) => (values.length ? `${number(values.reduce((sum, each) => sum + each, 0) / values.length)}${values.length > 1 ? ` (${values.length})` : ""}` : "–");
+  const table = new Table([{ name: "task" }, { name: "protocol", wide: true }, { name: "first", title: both[0].key.slice(0, 10), numeric: true, cell: (row) => mean(row.values[0]) },
+    { name: "second", title: both[1].key.slice(0, 10), numeric: true, cell: (row) => mean(row.values[1]) }], { empty: "neither was evaluated" });
+  table.show([...rows.values()]);
+  return table.element;
+}
+
+async function start() {
+  try {
+    if (keep("network").length === 2) await networks(keep("network"));
+    else if (keep("study").length) await studies(keep("study").slice(0, MOST));
+    else fill(view, picker((await api("/api/studies")).studies, []));
+  } catch (error) {
+    failed(view, error);
+  }
+}
+
+start();

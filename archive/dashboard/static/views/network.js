@@ -1,0 +1,166 @@
+// @ts-check
+/** One network: picture, every evaluation anywhere, relatives, nearest ones, and its graph to copy. */
+
+import {
+  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, Refused, seconds, section,
+  studyLink, toast, view,
+} from "../parts/page.js";
+import { Table } from "../parts/table.js";
+
+const key = (address.get("key") ?? "").trim();
+
+/** @param {any} found */
+function show(found) {
+  document.title = `${found.key.slice(0, 10)} · Architecture Archive`;
+  const fact = (/** @type {string} */ title, /** @type {any} */ value) => value === null || value === undefined ? null : el("div", {}, el("dt", {}, title), el("dd", {}, value));
+  fill(view,
+    el("section.card", {}, el("h1", {}, "Network ", el("code", {}, found.key.slice(0, 10))),
+      el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
+        fact("parameters", found.params === undefined ? null : number(found.params)), fact("multiply-adds", found.flops === undefined ? null : number(found.flops)), fact("mass", found.mass === undefined ? null : number(found.mass))),
+      el("p", {}), actions(found)),
+    el("div.cards", {}, section("Picture", picture(found)), section("Evaluations", evaluations(found))),
+    el("div.cards", {}, section("Parents", relatives(found.parents)), section("Children", relatives(found.children))),
+    nearest(found),
+    found.graph && section("Layers", layers(found.graph)));
+}
+
+/** @param {any} found */
+function actions(found) {
+  const copy = (/** @type {string} */ title, /** @type {() => string} */ text) => el("button.small", { type: "button", onclick: () => copied(text()) }, title);
+  const other = /** @type {HTMLInputElement} */ (el("input", { placeholder: "another key", "aria-label": "Key of another network", size: 14 }));
+  const study = /** @type {HTMLInputElement} */ (el("input", { placeholder: "study", "aria-label": "Study", size: 14 }));
+  return el("div.tools", {},
+    copy("Copy key", () => found.key),
+    found.graph && copy("Copy JSON", () => JSON.stringify(found.graph)),
+    copy("Copy Python", () => `import archive\n\nwith archive.connect() as store:\n    network = store.architectures.get("${found.key}")\n`),
+    el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); location.href = `/compare?network=${found.key}&network=${encodeURIComponent(other.value.trim())}`; } },
+      other, el("button.small", {}, "Compare")),
+    mayWrite && el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); enqueue(found.key, study.value.trim()); } },
+      study, el("button.small", {}, "Propose there")));
+}
+
+/** @param {string} network @param {string} study */
+async function enqueue(network, study) {
+  const done = await change("Proposed.", "enqueue", { network, study });
+  if (done) location.href = `${studyLink(study)}&proposal=${done.number}`;
+}
+
+/** @param {string} text */
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast("Copied.");
+  } catch {
+    const box = /** @type {HTMLTextAreaElement} */ (el("textarea", { readonly: true }, text));
+    const dialog = /** @type {HTMLDialogElement} */ (el("dialog", {}, box, el("form", { method: "dialog" }, el("button", {}, "Close"))));
+    document.body.append(dialog);
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.showModal();
+    box.select();
+  }
+}
+
+/** @param {any} found */
+function picture(found) {
+  if (!found.picture) return el("p", {}, el("code", {}, found.text));
+  return [el("div.picture", {}, el("img", { src: `/networks/${found.key}.svg`, alt: found.text, loading: "lazy" })), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))];
+}
+
+/** @param {any} found */
+function evaluations(found) {
+  const table = new Table([
+    { name: "task" },
+    { name: "value", numeric: true, cell: (row) => el("b", {}, number(row.value)) },
+    { name: "evaluation", cell: (row) => (row.study === null ? row.evaluation : el("a", { href: `${studyLink(row.study)}&proposal=${row.number}` }, row.evaluation)) },
+    { name: "protocol", wide: true },
+    { name: "epochs", numeric: true, wide: true, cell: (row) => number(row.epochs) },
+    { name: "seconds", title: "time", numeric: true, wide: true, cell: (row) => (row.answered_from ? "reused" : seconds(row.seconds)) },
+    { name: "created", wide: true, cell: (row) => moment(row.created) },
+  ], { sort: "task", empty: "never evaluated" });
+  table.show(found.evaluations);
+  const metrics = found.evaluations.flatMap((/** @type {any} */ each) => Object.entries(each.metrics).map(([name, value]) => `${each.evaluation}  ${name}  ${number(value)}`));
+  return [table.element, found.proposals.length > 0 && el("p", {}, "Also proposed: ", found.proposals.map((/** @type {any} */ each) => [el("a", { href: `${studyLink(each.study)}&proposal=${each.number}` }, each.id), ` (${each.state.toLowerCase()}) `]).flat()),
+    metrics.length > 0 && el("details", {}, el("summary", {}, "All metrics"), el("pre", {}, metrics.join("\n")))];
+}
+
+/** @param {any[]} rows */
+function relatives(rows) {
+  const table = new Table([
+    { name: "key", title: "network", cell: (row) => networkAnchor(row.key) },
+    { name: "operations", cell: (row) => row.operations.join(", ") || "–", key: (row) => row.operations.join() },
+    { name: "best", title: "values", numeric: true, cell: (row) => (row.best === null ? "–" : row.best === row.lowest ? number(row.best) : `${number(row.lowest)} … ${number(row.best)}`) },
+    { name: "evaluations", numeric: true, wide: true },
+    { name: "tasks", wide: true, cell: (row) => row.tasks.join(", ") },
+  ], { link: (row) => networkLink(row.key), empty: "none on record", sort: "key" });
+  table.show(rows);
+  return table.element;
+}
+
+/** @param {any} found */
+function nearest(found) {
+  const place = el("div");
+  const tools = el("div.tools", {}, el("button", { type: "button", onclick: () => load(address.get("kernel") ?? "") }, "Find the nearest networks"),
+    el("span.quiet", {}, "compares with all networks of the space; the first time takes longest"));
+  async function load(/** @type {string} */ kernel) {
+    fill(place, el("p.quiet", {}, "Comparing …"));
+    try {
+      const near = await api(`/api/networks/${found.key}/nearest?k=15&kernel=${encodeURIComponent(kernel)}`);
+      const table = new Table([
+        { name: "key", title: "network", cell: (row) => networkAnchor(row.key) },
+        { name: "distance", numeric: true, cell: (row) => number(row.distance) },
+        { name: "layers", numeric: true },
+        { name: "edges", numeric: true, wide: true },
+        { name: "evaluations", numeric: true },
+        { name: "compare", title: "", cell: (row) => el("a", { href: `/compare?network=${found.key}&network=${row.key}` }, "compare") },
+      ], { link: (row) => networkLink(row.key), empty: "no other network of this space" });
+      table.show(near.neighbours);
+      carry({ kernel: near.kernel });
+      fill(tools, choice("kernel", near.kernels.map((/** @type {string} */ each) => [each, each]), near.kernel, load), el("span.quiet", {}, `${near.compared} of ${near.among} compared in full`));
+      fill(place, table.element);
+    } catch (error) {
+      failed(place, error);
+    }
+  }
+  if (address.get("kernel")) load(/** @type {string} */ (address.get("kernel")));
+  return section("Nearest networks", tools, place);
+}
+
+/** @param {any} graph */
+function layers(graph) {
+  /** @type {Map<number, number[]>} */
+  const heads = new Map();
+  for (const [tail, head] of graph.edges) heads.set(tail, [...(heads.get(tail) ?? []), head]);
+  const table = new Table([
+    { name: "index", title: "layer" },
+    { name: "op", title: "operation" },
+    { name: "units", numeric: true, cell: (row) => row.units ?? "–" },
+    { name: "stride", numeric: true, wide: true, cell: (row) => row.stride ?? 1 },
+    { name: "feeds", cell: (row) => row.feeds.join(" ") || "–" },
+  ]);
+  table.show(graph.layers.map((/** @type {any} */ layer, /** @type {number} */ index) => ({ ...layer, index, feeds: heads.get(index) ?? [] })));
+  return table.element;
+}
+
+async function search() {
+  const place = el("div");
+  const { networks } = await api(`/api/networks?find=${encodeURIComponent(key)}`);
+  const table = new Table([{ name: "key", title: "network", cell: (row) => networkAnchor(row.key) }, { name: "space" }, { name: "layers", numeric: true }],
+    { link: (row) => networkLink(row.key), empty: "no network begins so" });
+  table.show(networks);
+  fill(place, table.element);
+  fill(view, section(key ? `Networks that begin with ${key}` : "Networks", place));
+}
+
+async function start() {
+  if (!key) return search();
+  try {
+    const found = await api(`/api/networks/${encodeURIComponent(key)}`);
+    /** @type {HTMLInputElement} */ (one("#find input")).value = found.key.slice(0, 10);
+    show(found);
+  } catch (error) {
+    if (error instanceof Refused && error.status < 500) search().catch((again) => failed(view, again));
+    else failed(view, error);
+  }
+}
+
+start();

@@ -1,0 +1,73 @@
+// @ts-check
+/** Workers and the queue of all studies. */
+
+import { api, badge, change, el, failed, fill, mayWrite, moment, networkAnchor, number, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { follow } from "../parts/live.js";
+import { Table } from "../parts/table.js";
+
+const PAUSE = 5000;
+
+/** @type {Map<string, any>} */
+const workers = new Map();
+
+/** @param {any} row */
+const proposalAnchor = (row) => el("a", { href: `${studyLink(row.study)}&proposal=${row.number ?? Number(row.proposal.split("#").pop())}` }, row.id ?? row.proposal);
+
+const workerTable = new Table([
+  { name: "id", title: "worker" },
+  { name: "state", cell: (row) => [badge(row.state), row.rest_reason ? el("span.quiet", {}, ` ${row.rest_reason}`) : ""] },
+  { name: "trials", cell: (row) => (row.trials.length ? row.trials.map((/** @type {any} */ trial) => el("div", {}, proposalAnchor(trial), ` ${trial.epochs} epochs`)) : "–"), key: (row) => row.trials.length },
+  { name: "device", wide: true },
+  { name: "host", wide: true },
+  { name: "slots", numeric: true, wide: true },
+  { name: "study", wide: true, cell: (row) => (row.study ? studyAnchor(row.study) : "any") },
+  { name: "seen", title: "last seen", wide: true, cell: (row) => moment(1000 * row.seen) },
+], { empty: "No worker was seen today. Start one with: archive trainer", sort: "id" });
+
+const waitingTable = new Table([
+  { name: "id", title: "proposal", cell: proposalAnchor },
+  { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
+  { name: "priority", numeric: true, cell: (row) => number(row.priority) },
+  { name: "agent", wide: true },
+  { name: "created", title: "since", wide: true, cell: (row) => moment(row.created) },
+  { name: "act", title: "", cell: (row) => (mayWrite ? [act("Run next", "prioritise", row, { priority: row.priority + 1000 }), " ", act("Cancel", "cancel", row)] : "") },
+], { empty: "nothing waits" });
+
+const failedTable = new Table([
+  { name: "id", title: "proposal", cell: proposalAnchor },
+  { name: "reason" },
+  { name: "architecture", title: "network", wide: true, cell: (row) => networkAnchor(row.architecture) },
+  { name: "worker", wide: true },
+  { name: "finished", title: "when", wide: true, cell: (row) => moment(row.finished) },
+  { name: "act", title: "", cell: (row) => (mayWrite ? act("Retry", "retry", row) : "") },
+], { empty: "nothing failed" });
+
+/** @param {string} title @param {string} path @param {any} row @param {any} [more] */
+const act = (title, path, row, more = {}) => el("button.small", { type: "button", onclick: async () => { if (await change(`${row.id}: done.`, path, { proposal: row.id, ...more })) load(); } }, title);
+
+const note = el("p.quiet");
+
+async function load() {
+  try {
+    const found = await api("/api/queue");
+    waitingTable.show(found.waiting);
+    failedTable.show(found.failed);
+    const cut = [found.waiting, found.failed].some((rows) => rows.length === found.shown);
+    fill(note, cut ? `the first ${found.shown} of each` : "");
+  } catch (error) {
+    failed(note, error);
+  }
+}
+
+fill(view, section("Workers", workerTable.element), section("Queue, in its order", waitingTable.element), section("Failed and cancelled, latest first", failedTable.element, note));
+follow({ workers: "" }, (news) => {
+  if (!news.workers) return;
+  if (news.workers.whole) workers.clear();
+  for (const [id, worker] of Object.entries(news.workers.workers)) {
+    if (worker) workers.set(id, worker);
+    else workers.delete(id);
+  }
+  workerTable.show([...workers.values()]);
+});
+load();
+setInterval(() => document.visibilityState === "visible" && load(), PAUSE);

@@ -1,0 +1,164 @@
+"""The page in a real browser: one server and one browser for all tests, Debian's Chromium without a download."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from archive.api import Archive
+from archive.dashboard.application import Options
+from archive.dashboard.server import DashboardServer
+from archive.store.records import Result
+from tests.support import wait_until
+from tests.support.stores import cells, evaluate, propose
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+CHROMIUM = next((path for path in ("/usr/lib/chromium/chromium", "/usr/bin/chromium") if Path(path).exists()), None)
+EVIL = "<img src=x onerror=document.title=1>"
+TOKEN = "a token of sixteen"
+
+pytestmark = [
+    pytest.mark.lasts(15),
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(migrated_connection):
+    """A dashboard that may write, in a thread of this process."""
+    opened = DashboardServer(Archive(migrated_connection), port=0, token=TOKEN, options=Options(write=True))
+    thread = threading.Thread(target=opened.run)
+    thread.start()
+    wait_until(lambda: opened.started, what="the start of the dashboard")
+    yield opened
+    opened.stop()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as started:
+        options = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, server, archive):
+    """Return a function that opens an address; the test fails for any request elsewhere and any error of a page."""
+    faults: list[str] = []
+    context = browser.new_context(viewport={"width": 1000, "height": 700})
+    context.set_default_timeout(15_000)
+
+    def opened(path="/", *, token=True):
+        page = context.new_page()
+        page.on("request", lambda request: faults.append(request.url) if _is_foreign(request.url, server) else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" and token else None)
+        page.goto(
+            server.address.rstrip("/") + path + (("&" if "?" in path else "?") + f"token={TOKEN}" if token else "")
+        )
+        return page
+
+    yield opened
+    context.close()
+    assert not faults
+
+
+def _is_foreign(url, server):
+    return not url.startswith((server.address, "data:", "blob:"))
+
+
+def test_the_token_is_asked_for_and_leads_to_what_was_wanted(visit, archive):
+    evaluate(archive, [0.5], EVIL)
+    page = visit(f"/study?study={EVIL}", token=False)
+    page.get_by_label("Token").fill("not the token at all")
+    page.get_by_role("button", name="Open").click()
+    page.get_by_text("This is not the token.").wait_for()
+    page.get_by_label("Token").fill(TOKEN)
+    page.get_by_role("button", name="Open").click()
+    # The name of another user's study is text, wherever it stands.
+    page.get_by_role("heading", name=EVIL).wait_for()
+    assert page.title() == f"{EVIL} · Architecture Archive"
+    # Keys lead to the other views, and from a row of a table to its study.
+    page.keyboard.press("?")
+    page.get_by_role("heading", name="Keys").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("s")
+    page.get_by_role("link", name=EVIL).wait_for()
+    page.locator("tbody tr").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name=EVIL).wait_for()
+
+
+def test_a_study_grows_while_its_page_is_open(visit, archive):
+    evaluate(archive, [0.25, 0.5])
+    page = visit("/study?study=study")
+    page.locator("#best", has_text="0.5").wait_for()
+    page.locator("#live", has_text="live").wait_for()
+    propose(archive, cells(4))
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.report(claim.id, claim.token, {"train_loss": [2.0, 1.5], "accuracy": [0.5, 0.625]})
+    page.get_by_text("train_loss 1.5").wait_for()
+    begin = time.monotonic()
+    archive.proposals.complete(claim.id, claim.token, Result(0.875, {"accuracy": 0.875}))
+    page.locator("#best", has_text="0.875").wait_for()
+    # A second is the pause between two looks; the limit leaves room for a busy machine.
+    assert time.monotonic() - begin < 10
+    assert page.locator("#done").text_content() == "3"
+    page.get_by_role("row").filter(has_text="0.875").first.wait_for()
+
+
+def test_a_page_that_was_cut_off_misses_nothing(visit, archive, server):
+    evaluate(archive, [0.25])
+    page = visit("/study?study=study")
+    page.locator("#live", has_text="live").wait_for()
+    page.context.set_offline(True)
+    # The stream that is open already is cut as well, as by a laptop that sleeps.
+    page.evaluate("dispatchEvent(new Event('pagehide'))")
+    for value in (0.5, 0.75):
+        propose(archive, cells(4))
+        claim = archive.proposals.claim("trainer", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+    page.context.set_offline(False)
+    page.locator("#best", has_text="0.75").wait_for()
+    assert page.locator("#done").text_content() == "3"
+
+
+def test_a_failed_proposal_is_retried_from_the_page(visit, archive):
+    propose(archive, cells(1))
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.fail(claim.id, claim.token, "out of memory", log=f"Traceback {EVIL}")
+    page = visit("/study?study=study&proposal=0")
+    page.get_by_text(f"Traceback {EVIL}").wait_for()
+    page.locator("[data-action=retry]").click()
+    page.locator("dialog").get_by_text("retried").wait_for()
+    assert archive.proposals.get(claim.id).state.value == "WAITING"
+
+
+def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, server):
+    evaluate(archive, [0.25, 0.5, 0.75])
+    parent, child = cells(2)
+    archive.architectures.record_morph(parent, child, ["swap"])
+    width = 400
+    page = visit("/")
+    page.set_viewport_size({"width": width, "height": 800})
+    paths = {
+        "/": "study",
+        "/study?study=study": "Lineage of the best network",
+        f"/network?key={child.key}": "Copy JSON",
+        "/compare?study=study": "Best so far",
+        "/ask?query=lineage&study=study": "step",
+        "/ask?cypher=MATCH w = (:Study)--(:Proposal) RETURN w": "rows in",
+        "/workers": "nothing waits",
+    }
+    for at, (path, words) in enumerate(paths.items()):
+        page.emulate_media(color_scheme="dark" if at % 2 else "light")
+        page.goto(server.address.rstrip("/") + path)
+        page.get_by_text(words).first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
