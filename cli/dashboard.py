@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,13 +71,10 @@ def dashboard(
 
     Example: archive --db neo4j://host:7687 dashboard --host 0.0.0.0 --token-file token
     """
-    try:
-        from archive.dashboard.application import Options
-        from archive.dashboard.server import DashboardServer
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("archive"):
-            raise
-        raise SettingsError("the dashboard is not installed: pip install 'nas-archive[dashboard]'") from None
+    check_installed()
+    from archive.dashboard.application import Options
+    from archive.dashboard.server import DashboardServer
+
     token = _token(token_file)
     with open_archive(ctx, patience=PATIENCE_SECONDS) as archive:
         options = Options(write=write, query_seconds=query_seconds)
@@ -84,6 +82,16 @@ def dashboard(
         server = DashboardServer(archive, host=host, port=port, token=token, names=lowered, options=options)
         _announce(server, chosen=token is not None)
         server.run()
+
+
+def check_installed() -> None:
+    """Check that the extra `dashboard` is installed.
+
+    Raises:
+        SettingsError: It is not.
+    """
+    if any(find_spec(name) is None for name in ("jinja2", "starlette", "uvicorn")):
+        raise SettingsError("the dashboard is not installed: pip install 'nas-archive[dashboard]'")
 
 
 def _token(file: Path | None) -> str | None:

@@ -14,8 +14,8 @@ def bench() -> None:
 
 COMMANDS = (
     *(first.first, search.search, transfer.transfer),
-    *(speed.agents, speed.drawing, speed.kernels, speed.morphism, speed.store, speed.surrogates, speed.throughput),
-    speed.trainer,
+    *(speed.agents, speed.dashboard, speed.drawing, speed.kernels, speed.morphism, speed.store, speed.surrogates),
+    *(speed.throughput, speed.trainer),
 )
 
 for each in COMMANDS:

@@ -53,6 +53,23 @@ def store(ctx: click.Context, table: Path | None, architectures: int | None, as_
     _print({"store": measure(table)}, as_json)
 
 
+@click.command(short_help="Measure the page with many evaluations.")
+@click.option("--evaluations", type=Count(100), default=100_000, help="Number of evaluations of the study.")
+@json_option
+def dashboard(evaluations: int, as_json: bool) -> None:
+    """Measure the page over a study with many evaluations: requests, views in a browser, live results.
+
+    Runs on a separate embedded server. The browser is Chromium, driven by Playwright; without them, only requests are
+    measured.
+    """
+    from archive.cli.dashboard import check_installed
+
+    check_installed()
+    from archive.dashboard.benchmarks.page import measure
+
+    _print({"dashboard": measure(evaluations)}, as_json)
+
+
 @click.command(short_help="Measure life cycles a second beside Optuna's storages.")
 @click.option(
     "--workers", multiple=True, type=Count(1), show_default="1 and 8", help="Number of processes. May be repeated."

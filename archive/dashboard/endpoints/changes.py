@@ -30,7 +30,7 @@ Change = Callable[["Archive", dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class RequestedNetwork:
     """A network that a user wants evaluated."""
 
     architecture: Architecture
@@ -84,7 +84,7 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
     if network.space != study.space:
         raise UsageError(f"the study {study.name} is in the space {study.space}, the network in {network.space}")
     agent = archive.proposals.register_agent(AGENT, {}, __version__)
-    made = archive.proposals.create(study.name, agent, [Suggestion(network, _priority(document))])
+    made = archive.proposals.create(study.name, agent, [RequestedNetwork(network, _priority(document))])
     if not made:
         raise UsageError(f"the study {study.name} has this network already, or its budget is spent")
     return {"study": study.name, "proposal": made[0].id, "number": made[0].number}

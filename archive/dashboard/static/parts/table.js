@@ -49,6 +49,12 @@ export class Table {
     if (focused >= 0) /** @type {HTMLElement} */ (this.body.children[focused])?.focus();
   }
 
+  /** Set the order of a table that is sorted elsewhere. @param {string} sort @param {boolean} descending */
+  order(sort, descending) {
+    [this.sort, this.descending] = [sort, descending];
+    this.#heading();
+  }
+
   #ordered() {
     const column = this.columns.find((each) => each.name === this.sort);
     if (this.options.sorted || !column) return this.rows;

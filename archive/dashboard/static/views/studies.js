@@ -16,7 +16,7 @@ const filter = /** @type {HTMLInputElement} */ (el("input", {
 const summary = el("p.quiet");
 const table = new Table([
   { name: "name", title: "study", cell: (row) => studyAnchor(row.name) },
-  { name: "best", numeric: true, cell: (row) => [el("b", {}, number(row.best)), el("span.quiet", {}, ` ${row.objective}`)] },
+  { name: "best", numeric: true, cell: (row) => [el("b", {}, number(row.best)), el("span.quiet.wide", {}, ` ${row.objective}`)] },
   { name: "state", cell: states, key: (row) => row.counts?.running ?? 0 },
   { name: "done", title: "evaluated", numeric: true, cell: progress, key: evaluated },
   { name: "agent" },

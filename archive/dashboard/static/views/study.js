@@ -320,7 +320,7 @@ async function start() {
     fill(view, section(gone ? "No such study" : "The study cannot be shown", el("p.bad", { role: "alert" }, error instanceof Error ? error.message : ""), el("p", {}, el("a", { href: "/" }, "All studies"))));
     return;
   }
-  if (!address.get("order")) table.descending = table.sort === "value" && sign() > 0;
+  if (!address.get("order")) table.order(table.sort, table.sort === "value" && sign() > 0);
   document.title = `${name} · Architecture Archive`;
   if (!document.body.contains(facts)) build();
   showAll();
