@@ -78,7 +78,7 @@ def fill(archive: Archive, count: int, study: str = STUDY) -> None:
         count: Number of evaluations; cells repeat after 15,625.
         study: Name of the study.
     """
-    cells = spaces.get("nasbench201").members()
+    cells = spaces.get("nasbench201").members() or ()
     rng = np.random.default_rng(0)
     archive.studies.create(Study(study, "synthetic", "synthetic/1", "nasbench201", budget=count))
     agents = [archive.proposals.register_agent(kind, {}, "1") for kind in ("random", "bananas", "nasbot")]
@@ -176,7 +176,7 @@ def _live(page: Any, archive: Archive) -> Iterator[Figure]:
     study = archive.studies.get(STUDY)
     archive.studies.set_budget(STUDY, study.budget + LIVE)
     agent = archive.proposals.register_agent("random", {}, "1")
-    cells = spaces.get("nasbench201").members()
+    cells = spaces.get("nasbench201").members() or ()
     done, late = sum(archive.studies.counts(STUDY).values()), []
     for number in range(LIVE):
         suggestion = SyntheticSuggestion(cells[number], 0.5, 0.1)
