@@ -197,3 +197,32 @@ def test_an_archive_of_other_directions(archive, client):
     assert head["about"]["best"]["value"] == 0.25
     (listed,) = client.get("/api/studies").json()["studies"]
     assert listed["best"] == 0.25 and listed["counts"] == {"complete": 2}
+
+
+def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client):
+    assert client.get("/api/map/choices").json() == {"spaces": [], "studies": []}
+    evaluate(archive, [0.25, 0.75, 0.5])
+    archive.architectures.add(cells(9))
+    assert client.get("/api/map/choices").json()["spaces"] == [{"space": "nasbench201", "networks": 9}]
+    head, found = columns(client.get("/api/map?study=study"))
+    keys = ["".join(f"{found[f'key{at}'][row]:08x}" for at in range(4)) for row in range(head["rows"])]
+    assert sorted(keys) == sorted(cell.key for cell in cells(9))
+    values = {cell.key: value for cell, value in zip(cells(3), [0.25, 0.75, 0.5], strict=True)}
+    for key, value, owner in zip(keys, found["value"], found["study"], strict=True):
+        assert (value, owner) == (values[key], 1) if key in values else np.isnan(value) and owner == 0
+    assert [keys[at] for at in head["paths"][0]["incumbents"]] == [cells(2)[0].key, cells(2)[1].key]
+    whole, _ = columns(client.get("/api/map?space=nasbench201"))
+    assert whole["paths"] == [] and whole["rows"] == 9
+    # A map that is kept is made again when there are further networks.
+    archive.architectures.add(cells(10))
+    assert columns(client.get("/api/map?space=nasbench201"))[0]["rows"] == 10
+    assert client.get("/api/map?space=cnn").status_code == 404
+
+
+def test_a_picture_is_in_the_colours_of_the_page(archive, client):
+    evaluate(archive, [0.5])
+    path = f"/networks/{cells(1)[0].key}.svg"
+    light, dark = (client.get(f"{path}?theme={theme}") for theme in ("light", "dark"))
+    assert light.headers["content-type"] == "image/svg+xml" and light.text.startswith("<svg")
+    assert light.text != dark.text
+    assert client.get(f"{path}?theme=pink").status_code == 400

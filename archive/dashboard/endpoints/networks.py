@@ -10,15 +10,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from archive.architecture import codec, texts
+from archive.architecture import codec, diagram, texts
 from archive.architecture.graph import Architecture
-from archive.dashboard.endpoints.inputs import archive_of, integer
+from archive.dashboard.endpoints.inputs import archive_of, choice, integer
 from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError
 
 if TYPE_CHECKING:
     from archive.agents.nearest.search import Nearest
     from archive.api import Archive
+    from archive.drawing import Theme
 
 EVALUATIONS = """
 MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
@@ -83,7 +84,6 @@ def _network(request: Request) -> Response:
         {
             **about,
             "text": texts.to_text(network),
-            "picture": hasattr(network, "_repr_svg_"),
             "graph": codec.to_dict(network) if len(network.layers) <= LAYERS_SHOWN else None,
             "evaluations": evaluations,
             "proposals": proposed,
@@ -142,10 +142,12 @@ def _index(archive: Archive) -> Nearest:
 def _picture(request: Request) -> Response:
     archive = archive_of(request)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
-    drawn = getattr(network, "_repr_svg_", None)
-    if drawn is None:
-        return json_response({"error": "this release draws no networks"}, 404)
-    return Response(drawn(), headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
+    theme: Theme = "dark" if choice(request, "theme", ("light", "dark"), "light") == "dark" else "light"
+    return Response(
+        diagram.svg(network, theme=theme),
+        headers={"cache-control": "private, max-age=86400"},
+        media_type="image/svg+xml",
+    )
 
 
 ROUTES = [

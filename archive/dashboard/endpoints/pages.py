@@ -16,6 +16,7 @@ VIEWS = {
     "/study": ("study", "Study"),
     "/network": ("network", "Network"),
     "/compare": ("compare", "Compare"),
+    "/map": ("map", "Map"),
     "/ask": ("ask", "Ask"),
     "/workers": ("workers", "Workers"),
 }

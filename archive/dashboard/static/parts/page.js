@@ -84,6 +84,15 @@ export function networkAnchor(key) {
   return el("a.key", { href: networkLink(key), title: key }, key.slice(0, 10));
 }
 
+/** The picture of a network, in the colours of the page. @param {string} key @param {string} text @returns {HTMLElement} */
+export function picture(key, text) {
+  const image = el("img", { alt: text, loading: "lazy" });
+  const load = () => image.setAttribute("src", `/networks/${encodeURIComponent(key)}.svg?theme=${isDark() ? "dark" : "light"}`);
+  load();
+  onTheme(load);
+  return el("div.picture", {}, image);
+}
+
 /** @param {string} name @returns {HTMLElement} */
 export const studyAnchor = (name) => el("a", { href: studyLink(name) }, name);
 
@@ -196,6 +205,7 @@ export async function change(what, path, body, question) {
 const KEYS = [
   ["s", "studies", () => (location.href = "/")],
   ["c", "compare", () => (location.href = "/compare")],
+  ["m", "map", () => (location.href = "/map")],
   ["a", "ask", () => (location.href = "/ask")],
   ["w", "workers", () => (location.href = "/workers")],
   ["/", "find a network", () => one("#find input").focus()],

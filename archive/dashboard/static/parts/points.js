@@ -14,6 +14,21 @@ const ARRAYS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, u1: Uint8A
 export const FIELDS = ["number", "state", "value", "mean", "std", "agent", "architecture", "epochs", "seconds", "finished",
   "params", "flops", "latency_ms", "peak_memory_bytes", "rung", "worker", "reason", "answered_from"];
 
+/**
+ * Read the binary form of a table.
+ * @param {ArrayBuffer} content @returns {{ head: any, columns: Record<string, any> }}
+ */
+export function readTable(content) {
+  const length = new DataView(content).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, length)));
+  /** @type {Record<string, any>} */
+  const columns = {};
+  for (const { name, type, offset } of head.columns) {
+    columns[name] = new ARRAYS[/** @type {"f8"} */ (type)](content, 4 + length + offset, head.rows);
+  }
+  return { head, columns };
+}
+
 export class Points {
   /** @param {any} head @param {Record<string, any>} columns */
   constructor(head, columns) {
@@ -41,13 +56,7 @@ export class Points {
 
   /** @param {ArrayBuffer} content */
   static read(content) {
-    const length = new DataView(content).getUint32(0, true);
-    const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, length)));
-    /** @type {Record<string, any>} */
-    const columns = {};
-    for (const { name, type, offset } of head.columns) {
-      columns[name] = new ARRAYS[/** @type {"f8"} */ (type)](content, 4 + length + offset, head.rows);
-    }
+    const { head, columns } = readTable(content);
     return new Points(head, columns);
   }
 

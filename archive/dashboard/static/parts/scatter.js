@@ -25,7 +25,9 @@ export const COLOURS = ["--blue", "--orange", "--green", "--pink", "--yellow", "
  * @property {string} yTitle
  * @property {boolean} [log] whether x is logarithmic
  * @property {boolean} [time] whether x is a time in milliseconds
- * @property {{ points: number[], kind: string, step: boolean }} [line] through some points
+ * @property {{ points: number[], kind: string, step: boolean }[]} [lines] through some points
+ * @property {string[]} [palette] names of other colours
+ * @property {boolean} [bare] whether to leave out the axes
  * @property {boolean} [diagonal] whether to draw y = x
  * @property {number} [chosen] position of a point to mark
  */
@@ -76,7 +78,8 @@ export class Scatter {
     canvas.style.height = `${height}px`;
     const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
     context.scale(ratio, ratio);
-    this.box = { left: MARGIN.left, top: MARGIN.top, width: width - MARGIN.left - MARGIN.right, height: height - MARGIN.top - MARGIN.bottom };
+    const margin = data.bare ? { left: 8, right: 8, top: 8, bottom: 8 } : MARGIN;
+    this.box = { left: margin.left, top: margin.top, width: width - margin.left - margin.right, height: height - margin.top - margin.bottom };
     this.range = this.zoom ?? this.#extent(data);
     this.#axes(context, data);
     context.save();
@@ -84,7 +87,7 @@ export class Scatter {
     context.rect(this.box.left, this.box.top, this.box.width, this.box.height);
     context.clip();
     this.#points(context, data, ratio);
-    this.#line(context, data);
+    this.#lines(context, data);
     if (this.near >= 0) this.#mark(context, data, this.near);
     if (data.chosen !== undefined) this.#mark(context, data, data.chosen);
     context.restore();
@@ -138,6 +141,7 @@ export class Scatter {
 
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
   #axes(context, data) {
+    if (data.bare) return;
     const { left, top, width, height } = this.box;
     const [x0, x1, y0, y1] = /** @type {number[]} */ (this.range);
     context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -182,7 +186,7 @@ export class Scatter {
       this.#squares(context, data, ratio);
       return;
     }
-    const palette = COLOURS.map(colour);
+    const palette = (data.palette ?? COLOURS).map(colour);
     context.globalAlpha = 0.75;
     for (let at = 0; at < data.x.length; at++) {
       if (!data.shown[at] || data.x[at] !== data.x[at] || data.y[at] !== data.y[at]) continue;
@@ -199,7 +203,7 @@ export class Scatter {
     const { width, height } = this.canvas;
     const image = context.getImageData(0, 0, width, height);
     const bits = new Uint32Array(image.data.buffer);
-    const palette = COLOURS.map((name) => bitsOf(colour(name)));
+    const palette = (data.palette ?? COLOURS).map((name) => bitsOf(colour(name)));
     const { left, top, width: w, height: h } = this.box;
     const [x0, x1, y0, y1] = /** @type {number[]} */ (this.range);
     const [lx, sx] = data.log ? [Math.log(x0), (w * ratio) / Math.log(x1 / x0)] : [x0, (w * ratio) / (x1 - x0)];
@@ -222,22 +226,25 @@ export class Scatter {
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
-  #line(context, data) {
-    if (!data.line?.points.length) return;
-    const { points, kind, step } = data.line;
-    context.strokeStyle = colour(kind);
-    context.lineWidth = 2;
-    context.beginPath();
-    points.forEach((at, place) => {
-      const [x, y] = [this.px(data.x[at]), this.py(data.y[at])];
-      if (place === 0) context.moveTo(x, y);
-      else {
-        if (step) context.lineTo(x, this.py(data.y[points[place - 1]]));
-        context.lineTo(x, y);
-      }
-    });
-    if (step) context.lineTo(this.box.left + this.box.width, this.py(data.y[points[points.length - 1]]));
-    context.stroke();
+  #lines(context, data) {
+    for (const { points, kind, step } of data.lines ?? []) {
+      if (!points.length) continue;
+      context.strokeStyle = colour(kind);
+      context.lineWidth = step ? 2 : 1.5;
+      context.globalAlpha = step ? 1 : 0.7;
+      context.beginPath();
+      points.forEach((at, place) => {
+        const [x, y] = [this.px(data.x[at]), this.py(data.y[at])];
+        if (place === 0) context.moveTo(x, y);
+        else {
+          if (step) context.lineTo(x, this.py(data.y[points[place - 1]]));
+          context.lineTo(x, y);
+        }
+      });
+      if (step) context.lineTo(this.box.left + this.box.width, this.py(data.y[points[points.length - 1]]));
+      context.stroke();
+      context.globalAlpha = 1;
+    }
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} at */

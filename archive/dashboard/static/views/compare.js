@@ -1,7 +1,7 @@
 // @ts-check
 /** Several studies, or two networks, side by side; the address has all of them. */
 
-import { address, api, el, failed, fill, networkAnchor, number, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { address, api, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { improvements, Points, sorted } from "../parts/points.js";
 import { Table } from "../parts/table.js";
@@ -98,7 +98,7 @@ async function networks(keys) {
   table.show(facts.filter((name) => both.some((each) => each[name] !== undefined)).map((fact) => ({ fact, first: number(both[0][fact]), second: number(both[1][fact]) })));
   fill(view,
     el("div.cards", {}, both.map((each) => section(`Network ${each.key.slice(0, 10)}`, el("p", {}, networkAnchor(each.key)),
-      each.picture ? el("div.picture", {}, el("img", { src: `/networks/${each.key}.svg`, alt: each.text })) : el("code", {}, each.text)))),
+      picture(each.key, each.text)))),
     el("div.cards", {}, section("Properties", table.element), section("Evaluations", common(both))),
     section("Distances", distances),
     picker((await api("/api/studies")).studies, []));

@@ -2,7 +2,7 @@
 /** One network: picture, every evaluation anywhere, relatives, nearest ones, and its graph to copy. */
 
 import {
-  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, Refused, seconds, section,
+  address, api, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, networkLink, number, one, picture, Refused, seconds, section,
   studyLink, toast, view,
 } from "../parts/page.js";
 import { Table } from "../parts/table.js";
@@ -18,7 +18,7 @@ function show(found) {
       el("dl.facts", {}, fact("key", el("code", {}, found.key)), fact("space", found.space), fact("layers", found.layers), fact("edges", found.edges), fact("depth", found.depth),
         fact("parameters", found.params === undefined ? null : number(found.params)), fact("multiply-adds", found.flops === undefined ? null : number(found.flops)), fact("mass", found.mass === undefined ? null : number(found.mass))),
       el("p", {}), actions(found)),
-    el("div.cards", {}, section("Picture", picture(found)), section("Evaluations", evaluations(found))),
+    el("div.cards", {}, section("Picture", picture(found.key, found.text), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))), section("Evaluations", evaluations(found))),
     el("div.cards", {}, section("Parents", relatives(found.parents)), section("Children", relatives(found.children))),
     nearest(found),
     found.graph && section("Layers", layers(found.graph)));
@@ -58,12 +58,6 @@ async function copied(text) {
     dialog.showModal();
     box.select();
   }
-}
-
-/** @param {any} found */
-function picture(found) {
-  if (!found.picture) return el("p", {}, el("code", {}, found.text));
-  return [el("div.picture", {}, el("img", { src: `/networks/${found.key}.svg`, alt: found.text, loading: "lazy" })), el("details", {}, el("summary", {}, "As text"), el("pre", {}, found.text))];
 }
 
 /** @param {any} found */

@@ -102,6 +102,7 @@ function showFacts() {
 function showActions() {
   fill(actions,
     el("a", { href: `/compare?study=${encodeURIComponent(name)}` }, "Compare with other studies"),
+    el("a", { href: `/map?study=${encodeURIComponent(name)}` }, "Map"),
     el("a", { href: `/ask?query=lineage&study=${encodeURIComponent(name)}` }, "Saved queries"),
     mayWrite && el("button.danger.small", { type: "button", onclick: () => change("The study ends when what runs has ended.", "stop", { study: name },
       `Stop the study ${name}? What waits is cancelled; what runs ends.`).then(() => loadTable()) }, "Stop the study"));
@@ -119,7 +120,7 @@ function showProgress() {
   const x = by === "spent" ? summed("seconds") : by === "epochs_spent" ? summed("epochs") : points.column(by === "finished" ? "finished" : "number");
   const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
   progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: points.about.objective,
-    time: by === "finished", line: { points: improvements(x, y, whole, sign()), kind: "--ink", step: true } });
+    time: by === "finished", lines: [{ points: improvements(x, y, whole, sign()), kind: "--ink", step: true }] });
 }
 
 /** Running sum of a cost in the order of the ends of the trainings. @param {string} column */
@@ -146,7 +147,7 @@ function showFront() {
   const whole = points.comparable();
   const [x, y] = [points.column(chosen[0]), points.column("value")];
   front.show({ x, y, kind: points.column("agent"), shown: whole, xTitle: chosen[1], yTitle: points.about.objective, log,
-    line: { points: improvements(x, y, whole, sign()), kind: "--orange", step: true } });
+    lines: [{ points: improvements(x, y, whole, sign()), kind: "--orange", step: true }] });
 }
 
 function showPredicted() {

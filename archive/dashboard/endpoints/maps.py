@@ -1,0 +1,102 @@
+"""The map of the networks of a space, with searches as paths over it (`archive.plots.data.network_map`).
+
+The places of all networks of a space are computed once, and again when the archive has further ones.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from archive.dashboard.endpoints.inputs import archive_of
+from archive.dashboard.wire import json_response, table
+from archive.plots.data.network_map import PROFILE, NetworkMap, network_map
+
+if TYPE_CHECKING:
+    from archive.api import Archive
+
+SPACES = """
+MATCH (a:Architecture)
+RETURN a.space AS space, count(a) AS networks
+ORDER BY networks DESC, space
+"""
+
+# The only clauses of the query: both servers then answer it by an index.
+NETWORKS = "MATCH (a:Architecture {space: $space}) RETURN count(a) AS networks"
+
+STUDIES = """
+MATCH (s:Study)-[:IN]->(space:Space)
+RETURN s.name AS study, space.name AS space, s.objective AS objective, s.created AS created
+ORDER BY created DESC, study
+"""
+
+KEPT = 4
+"""Number of maps that are kept."""
+
+_made: OrderedDict[tuple[Any, ...], NetworkMap] = OrderedDict()
+_making = Lock()
+
+
+def _choices(request: Request) -> Response:
+    """Return the spaces with their numbers of networks, and the studies of each."""
+    spaces, studies = archive_of(request).connection.read(
+        lambda tx: (tx.run(SPACES).data(), tx.run(STUDIES).data()),
+    )
+    return json_response({"spaces": spaces, "studies": studies})
+
+
+def _map(request: Request) -> Response:
+    """Return the places of the networks of a space, with the best value of each in some studies.
+
+    `study` is the number of the first study that has evaluated a network, from 1; 0 for none. A key is four numbers of
+    32 bits.
+    """
+    archive, space = archive_of(request), request.query_params.get("space")
+    found = _current(archive, request.query_params.getlist("study"), space)
+    count = len(found.architecture)
+    owner, values = np.zeros(count), np.full(count, np.nan)
+    better = np.fmin if found.direction == "minimise" else np.fmax
+    for number, path in reversed(list(enumerate(found.paths, 1))):
+        owner[path.at] = number
+        better.at(values, path.at, path.value)
+    keys = np.array([_words(key) for key in found.architecture], np.uint32).reshape(count, 4)
+    head = {
+        "space": found.space,
+        "distance": found.distance,
+        "kept": found.kept,
+        "objective": found.objective,
+        "direction": found.direction,
+        "paths": [{"study": path.study, "incumbents": path.incumbents.tolist()} for path in found.paths],
+    }
+    columns: dict[str, Any] = {"x": ("f4", found.places[:, 0]), "y": ("f4", found.places[:, 1])}
+    columns |= {"study": ("u1", owner), "value": ("f8", values)}
+    return table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}})
+
+
+def _current(archive: Archive, studies: Sequence[str], space: str | None) -> NetworkMap:
+    with _making:
+        if studies or space is None:
+            # Results are read at each call; the places are those of the networks.
+            return network_map(archive, list(studies), space=space)
+        count = archive.connection.read(lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"])
+        key = (archive.connection.address, space, count)
+        if key not in _made:
+            _made[key] = network_map(archive, space=space, distance=PROFILE)
+            while len(_made) > KEPT:
+                _made.popitem(last=False)
+        return _made[key]
+
+
+def _words(key: str) -> list[int]:
+    """Return the four words of a key, a digest of 128 bits."""
+    return [int(key[at : at + 8], 16) for at in range(0, 32, 8)]
+
+
+ROUTES = [Route("/api/map/choices", _choices), Route("/api/map", _map)]
