@@ -90,6 +90,13 @@ def test_a_network_with_every_evaluation_and_its_relatives(archive, client):
     assert [each["key"] for each in near["neighbours"]] == [child.key]
     pair = client.get(f"/api/comparison?network={parent.key}&network={child.key}").json()
     assert {each["kernel"] for each in pair["distances"]} >= {"edit", "path"}
+    query = f"network={parent.key}&network={child.key}"
+    difference = client.get(f"/api/difference?{query}").json()
+    edit = [each["distance"] for each in pair["distances"] if each["kernel"] == "edit"]
+    assert difference["distance"] == pytest.approx(sum(part["cost"] for part in difference["parts"])) and edit
+    assert difference["distance"] == pytest.approx(edit[0]) and difference["distance"] > 0
+    assert client.get(f"/differences.svg?{query}&theme=dark").text.startswith("<svg")
+    assert client.get(f"/api/difference?{query}&kernel=path").status_code == 400
     assert client.get("/api/networks/ffffffff").status_code == 404
     assert client.get("/api/comparison?network=a").status_code == 400
 

@@ -1,27 +1,33 @@
-"""Comparison of two networks: their distances by each kernel. Studies are compared by their points."""
+"""Comparison of two networks: their difference as a picture and in parts, and their distances by each kernel.
+
+Studies are compared by their points.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from archive.dashboard.endpoints.inputs import archive_of
+from archive import drawing
+from archive.dashboard.endpoints.inputs import archive_of, choice, theme_of
 from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError, UsageError
+
+if TYPE_CHECKING:
+    from archive.architecture.graph import Architecture
+    from archive.kernels.differences import Difference
+
+EXPLAINED = ("edit", "otmann")
+"""Kernels whose distances are known in parts."""
 
 
 def _networks(request: Request) -> Response:
     from archive import kernels
 
-    asked = request.query_params.getlist("network")
-    if len(asked) != 2:
-        raise UsageError(f"two networks are compared, got {len(asked)}")
-    archive = archive_of(request)
-    keys = [archive.architectures.find(key) for key in asked]
-    first, second = (archive.architectures.get(key) for key in keys)
+    first, second = _pair(request)
     rows: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
     for name in kernels.names() if first.space == second.space else ():
@@ -34,8 +40,68 @@ def _networks(request: Request) -> Response:
         for component, value in zip(kernel.components, stack[:, 0, 0], strict=True):
             rows.append({"kernel": name, "component": component, "distance": float(value)})
     return json_response(
-        {"keys": keys, "distances": rows, "left_out": left_out, "one_space": first.space == second.space}
+        {
+            "keys": [first.key, second.key],
+            "distances": rows,
+            "left_out": left_out,
+            "one_space": first.space == second.space,
+        }
     )
 
 
-ROUTES = [Route("/api/comparison", _networks)]
+def _difference(request: Request) -> Response:
+    """Return the parts of a distance: what is matched, changed, inserted and removed, and what it costs."""
+    found = _explained(request)
+    parts = [
+        {
+            "subject": part.subject,
+            "change": part.change,
+            "first": _words(found.first, part.first),
+            "second": _words(found.second, part.second),
+            "cost": part.cost,
+            "reason": part.reason,
+        }
+        for part in found.parts
+    ]
+    totals = [
+        {"subject": subject, "change": change, "parts": count, "cost": cost}
+        for subject, change, count, cost in found.totals()
+    ]
+    about = {"kernel": found.kernel, "component": found.component, "distance": found.distance}
+    return json_response({**about, "parts": parts, "totals": totals})
+
+
+def _picture(request: Request) -> Response:
+    from archive.kernels.differences.picture import pictured
+
+    drawn = drawing.svg(pictured(_explained(request)), theme=theme_of(request))
+    return Response(drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
+
+
+def _explained(request: Request) -> Difference:
+    from archive.kernels.differences import difference
+
+    first, second = _pair(request)
+    return difference(first.canonical, second.canonical, choice(request, "kernel", EXPLAINED, EXPLAINED[0]))
+
+
+def _pair(request: Request) -> tuple[Architecture, Architecture]:
+    asked = request.query_params.getlist("network")
+    if len(asked) != 2:
+        raise UsageError(f"two networks are compared, got {len(asked)}")
+    architectures = archive_of(request).architectures
+    first, second = (architectures.get(architectures.find(key)) for key in asked)
+    return first, second
+
+
+def _words(network: Architecture, ends: tuple[int, ...]) -> str:
+    from archive.kernels.differences.base import words
+
+    return f"{ends[0]} {words(network.layers[ends[0]])}" if len(ends) == 1 else " → ".join(map(str, ends))
+
+
+ROUTES = [
+    Route("/api/comparison", _networks),
+    Route("/api/difference", _difference),
+    Route("/differences.svg", _picture),
+]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from archive.api import Archive
     from archive.dashboard.application import Options
     from archive.dashboard.news import News
+    from archive.drawing import Theme
 
 LONGEST_BODY = 1_000_000
 """Bytes of a body that are read."""
@@ -60,6 +61,15 @@ def choice(request: Request, name: str, known: Collection[str], default: str) ->
     if text not in known:
         raise UsageError(f"{name} must be one of {', '.join(known)}, got {text!r}")
     return text
+
+
+def theme_of(request: Request) -> Theme:
+    """Return the colours of the page that asks for a picture.
+
+    Raises:
+        UsageError: There are no such colours.
+    """
+    return "dark" if choice(request, "theme", ("light", "dark"), "light") == "dark" else "light"
 
 
 async def body(request: Request) -> dict[str, Any]:

@@ -12,14 +12,13 @@ from starlette.routing import Route
 
 from archive.architecture import codec, diagram, texts
 from archive.architecture.graph import Architecture
-from archive.dashboard.endpoints.inputs import archive_of, choice, integer
+from archive.dashboard.endpoints.inputs import archive_of, integer, theme_of
 from archive.dashboard.wire import json_response
 from archive.errors import InvalidArchitectureError
 
 if TYPE_CHECKING:
     from archive.agents.nearest.search import Nearest
     from archive.api import Archive
-    from archive.drawing import Theme
 
 EVALUATIONS = """
 MATCH (:Architecture {key: $key})<-[:OF]-(e:Evaluation)-[:ON]->(t:Task)
@@ -142,12 +141,8 @@ def _index(archive: Archive) -> Nearest:
 def _picture(request: Request) -> Response:
     archive = archive_of(request)
     network = archive.architectures.get(archive.architectures.find(request.path_params["key"]))
-    theme: Theme = "dark" if choice(request, "theme", ("light", "dark"), "light") == "dark" else "light"
-    return Response(
-        diagram.svg(network, theme=theme),
-        headers={"cache-control": "private, max-age=86400"},
-        media_type="image/svg+xml",
-    )
+    drawn = diagram.svg(network, theme=theme_of(request))
+    return Response(drawn, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
 
 
 ROUTES = [

@@ -85,9 +85,12 @@ export function networkAnchor(key) {
 }
 
 /** The picture of a network, in the colours of the page. @param {string} key @param {string} text @returns {HTMLElement} */
-export function picture(key, text) {
+export const picture = (key, text) => drawing(`/networks/${encodeURIComponent(key)}.svg?`, text);
+
+/** A picture that the server draws, in the colours of the page. @param {string} path up to the parameter of the colours @param {string} text @returns {HTMLElement} */
+export function drawing(path, text) {
   const image = el("img", { alt: text, loading: "lazy" });
-  const load = () => image.setAttribute("src", `/networks/${encodeURIComponent(key)}.svg?theme=${isDark() ? "dark" : "light"}`);
+  const load = () => image.setAttribute("src", `${path}theme=${isDark() ? "dark" : "light"}`);
   load();
   onTheme(load);
   return el("div.picture", {}, image);

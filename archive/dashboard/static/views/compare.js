@@ -1,7 +1,7 @@
 // @ts-check
 /** Several studies, or two networks, side by side; the address has all of them. */
 
-import { address, api, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { address, api, carry, choice, drawing, el, failed, fill, networkAnchor, number, picture, seconds, section, studyAnchor, studyLink, view } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { improvements, Points, sorted } from "../parts/points.js";
 import { Table } from "../parts/table.js";
@@ -93,6 +93,7 @@ function bestSoFar(points, by) {
 async function networks(keys) {
   const both = await Promise.all(keys.map((key) => api(`/api/networks/${encodeURIComponent(key)}`)));
   const distances = el("div", {}, el("p.quiet", {}, "Comparing …"));
+  const difference = el("div", {}, el("p.quiet", {}, "Comparing …"));
   const facts = ["space", "layers", "edges", "depth", "params", "flops", "mass"];
   const table = new Table([{ name: "fact", title: "" }, { name: "first", title: both[0].key.slice(0, 10), numeric: true }, { name: "second", title: both[1].key.slice(0, 10), numeric: true }]);
   table.show(facts.filter((name) => both.some((each) => each[name] !== undefined)).map((fact) => ({ fact, first: number(both[0][fact]), second: number(both[1][fact]) })));
@@ -100,10 +101,32 @@ async function networks(keys) {
     el("div.cards", {}, both.map((each) => section(`Network ${each.key.slice(0, 10)}`, el("p", {}, networkAnchor(each.key)),
       picture(each.key, each.text)))),
     el("div.cards", {}, section("Properties", table.element), section("Evaluations", common(both))),
+    section("Difference", difference),
     section("Distances", distances),
     picker((await api("/api/studies")).studies, []));
+  showDifference(difference, both.map((each) => each.key)).catch((error) => failed(difference, error));
   // The first comparison of a server compiles kernels.
   showDistances(distances, both.map((each) => each.key)).catch((error) => failed(distances, error));
+}
+
+/** @param {Element} place @param {string[]} keys */
+async function showDifference(place, keys) {
+  const kernel = address.get("kernel") === "otmann" ? "otmann" : "edit";
+  const query = new URLSearchParams([...keys.map((key) => ["network", key]), ["kernel", kernel]]);
+  const found = await api(`/api/difference?${query}`);
+  const table = new Table([
+    { name: "subject", title: "part" },
+    { name: "change" },
+    { name: "first", title: keys[0].slice(0, 10), cell: (row) => row.first || "–" },
+    { name: "second", title: keys[1].slice(0, 10), cell: (row) => row.second || "–" },
+    { name: "cost", numeric: true, cell: (row) => number(row.cost) },
+    { name: "reason", wide: true },
+  ], { sort: "cost", descending: true, empty: "the networks are equal" });
+  table.show(found.parts.filter((/** @type {any} */ part) => part.cost > 0));
+  const kernels = [["edit", "edit script"], ["otmann", "OTMANN's transport"]].map(([value, text]) => /** @type {[string, string]} */ ([value, text]));
+  fill(place, el("div.tools", {}, choice("by", kernels, kernel, (value) => { carry({ kernel: value }); showDifference(place, keys).catch((error) => failed(place, error)); }),
+    el("span.quiet", {}, `${found.component}: ${number(found.distance)}, the sum of what costs something`)),
+  el("div.cards", {}, drawing(`/differences.svg?${query}&`, "Both networks, with what is matched, changed, inserted and removed"), table.element));
 }
 
 /** @param {Element} place @param {string[]} keys */
