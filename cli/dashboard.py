@@ -43,7 +43,7 @@ PATIENCE_SECONDS = 10.0
 @click.option(
     "--write",
     is_flag=True,
-    help="Let the page stop studies, and cancel, retry, prioritise and enqueue proposals.",
+    help="Let the page stop studies, cancel, retry, prioritise and enqueue proposals, and write notes.",
 )
 @click.option(
     "--query-timeout",

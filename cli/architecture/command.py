@@ -25,6 +25,7 @@ RETURN e.id AS evaluation, t.name AS task, t.protocol AS protocol, e.value AS va
 ORDER BY task, evaluation
 """
 
+_UNSET: dict[str, Any] = {"params": None, "flops": None, "note": None, "tags": []}
 DISTANCE_COLUMNS = ("kernel", "component", "distance")
 NEIGHBOUR_COLUMNS = ("architecture", "distance", "layers", "edges", "evaluations")
 
@@ -62,7 +63,7 @@ def show(ctx: click.Context, key: str, as_json: bool) -> None:
     evaluations = [dict(zip(answer.columns, row, strict=True)) for row in answer.rows]
     text = texts.to_text(architecture)
     if as_json:
-        described = {"params": None, "flops": None, **{name: details[name] for name in details if name != "revision"}}
+        described = {**_UNSET, **{name: details[name] for name in details if name != "revision"}}
         graph = codec.to_dict(architecture)
         print_json({**described, "text": text, "architecture": graph, "evaluations": evaluations})
         return

@@ -40,6 +40,8 @@ class ArchitectureDocument(Document):
         mass: Sum of the layers' masses.
         params: Number of trained parameters, once it is known.
         flops: Multiply-adds of one input, once they are known.
+        note: Note of a user.
+        tags: Tags of users.
         parents: Keys of the architectures that it was made from.
         children: Keys of those that were made from it.
         text: Its NAS-Bench-201 string or its genotype; null in other spaces.
@@ -56,6 +58,8 @@ class ArchitectureDocument(Document):
     mass: float
     params: float | None
     flops: float | None
+    note: str | None
+    tags: list[str]
     parents: list[str]
     children: list[str]
     text: str | None

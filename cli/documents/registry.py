@@ -86,7 +86,10 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
     "import onnx": (ModelImport,),
     **{
         f"bench {subject}": (Figures,)
-        for subject in ("store", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents", "drawing")
+        for subject in (
+            *("store", "dashboard", "throughput", "trainer", "morphism", "kernels", "surrogates", "agents"),
+            "drawing",
+        )
     },
     "bench first": (GainComparison,),
     "bench search": (SearchComparison,),

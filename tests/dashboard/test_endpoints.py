@@ -140,7 +140,7 @@ def test_queries_only_read_and_end_by_themselves(archive, served):
 
 def test_changes_exist_only_with_write(archive, served):
     propose(archive, cells(3))
-    for action in ("stop", "cancel", "retry", "prioritise", "enqueue"):
+    for action in ("stop", "cancel", "retry", "prioritise", "enqueue", "annotate"):
         assert served().post(f"/api/changes/{action}", json={}).status_code == 404
     client = served(write=True)
 
@@ -164,6 +164,11 @@ def test_changes_exist_only_with_write(archive, served):
     states = [each.state for each in archive.proposals.list("study")]
     assert states.count(State.FAILED) == 3 and states.count(State.RUNNING) == 1
     assert change("stop", study="none").status_code == 404
+    assert change("annotate", study="study", note=EVIL, tags=["b", " a ", "", "b"]).json()["tags"] == ["a", "b"]
+    head, _ = columns(client.get("/api/studies/study/points"))
+    assert (head["about"]["note"], head["about"]["tags"]) == (EVIL, ["a", "b"])
+    assert change("annotate", study="study", tags="a").status_code == 400
+    assert change("annotate", study="none").status_code == 404
 
 
 def _stored(archive, network):

@@ -1,4 +1,7 @@
-"""Changes from the page, served with `--write` only: stop a study; cancel, retry, prioritise or enqueue a proposal."""
+"""Changes from the page, with `--write` only: stop a study; cancel, retry, prioritise or enqueue a proposal; notes.
+
+Each function takes the JSON of a request, and returns that of its answer.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from archive.architecture.graph import Architecture
 from archive.dashboard.endpoints.inputs import archive_of, body, news_of, text_of
 from archive.dashboard.wire import json_response
 from archive.errors import ArchiveError, UsageError
+from archive.store import notes
 from archive.store.properties import study_of
 from archive.store.records import State
 
@@ -90,6 +94,20 @@ def enqueue(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
     return {"study": study.name, "proposal": made[0].id, "number": made[0].number}
 
 
+def annotate(archive: Archive, document: dict[str, Any]) -> dict[str, Any]:
+    """Set the note and the tags of a study, or of a network."""
+    text, tags = document.get("note", ""), document.get("tags", [])
+    if not isinstance(text, str) or not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise UsageError("the note must be a text, and the tags a list of texts")
+    if "network" in document:
+        key = archive.architectures.find(text_of(document, "network"))
+        stored = notes.write(archive.connection, "Architecture", key, text, tags)
+        return {"network": key, "note": stored.text, "tags": stored.tags}
+    study = text_of(document, "study")
+    stored = notes.write(archive.connection, "Study", study, text, tags)
+    return {"study": study, "note": stored.text, "tags": stored.tags}
+
+
 def _priority(document: dict[str, Any]) -> float:
     value = document.get("priority", 0)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
@@ -101,7 +119,8 @@ def _endpoint(change: Change) -> Callable[..., Any]:
     async def answer(request: Request) -> Response:
         document = await body(request)
         done = await run_in_threadpool(change, archive_of(request), document)
-        news_of(request).hurry(f"study:{done['study']}")
+        if "study" in done:
+            news_of(request).hurry(f"study:{done['study']}")
         return json_response(done)
 
     return answer
@@ -109,5 +128,5 @@ def _endpoint(change: Change) -> Callable[..., Any]:
 
 ROUTES = [
     Route(f"/api/changes/{change.__name__}", _endpoint(change), methods=["POST"])
-    for change in (stop, cancel, retry, prioritise, enqueue)
+    for change in (stop, cancel, retry, prioritise, enqueue, annotate)
 ]

@@ -78,7 +78,11 @@ class StudiesFeed(Feed):
             if signature != self._signatures.get(study.name) and time.monotonic() >= self._due.get(study.name, 0.0):
                 known = self._counted(study)
                 self._signatures[study.name] = signature
-            entries[study.name] = self._known[study.name] = {**known, **_settings(study)}
+            entries[study.name] = self._known[study.name] = {
+                **known,
+                **_settings(study),
+                "tags": stored.get("tags") or [],
+            }
         gone = set(self._known) - set(entries)
         for name in gone:
             del self._known[name]

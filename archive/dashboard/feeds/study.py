@@ -59,7 +59,8 @@ _COLLECTED = f"collect([{', '.join(FIELDS.values())}])"
 EXTENT = """
 MATCH (s:Study {name: $study})
 USING INDEX SEEK s:Study(name)
-RETURN s.created AS created, s.budget AS budget, s.next_number AS next, s.rewritten AS rewritten
+RETURN s.created AS created, s.budget AS budget, s.next_number AS next, s.rewritten AS rewritten,
+       s.note AS note, s.tags AS tags
 """
 
 ALL = f"""
@@ -254,6 +255,8 @@ class StudyFeed(Feed):
             "seed": study.seed,
             "agent": agent if isinstance(agent, str) else None,
             "created": study.created,
+            "note": self._extent.get("note") or "",
+            "tags": self._extent.get("tags") or [],
             "counts": {name: count for name, count in sorted(self._counts.items()) if count},
             "best": None if best is None else dict(zip(FIELDS, best, strict=True)),
         }

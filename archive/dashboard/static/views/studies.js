@@ -11,11 +11,11 @@ const evaluated = (row) => (row.counts?.complete ?? 0) + (row.counts?.pruned ?? 
 /** @type {Map<string, any>} */
 const studies = new Map();
 const filter = /** @type {HTMLInputElement} */ (el("input", {
-  type: "search", placeholder: "Filter by name, task, space or agent", "aria-label": "Filter", oninput: show,
+  type: "search", placeholder: "Filter by name, task, agent or tag", "aria-label": "Filter", oninput: show,
 }));
 const summary = el("p.quiet");
 const table = new Table([
-  { name: "name", title: "study", cell: (row) => studyAnchor(row.name) },
+  { name: "name", title: "study", cell: (row) => [studyAnchor(row.name), (row.tags ?? []).map((/** @type {string} */ tag) => el("span.tag", {}, tag))].flat() },
   { name: "best", numeric: true, cell: (row) => [el("b", {}, number(row.best)), el("span.quiet.wide", {}, ` ${row.objective}`)] },
   { name: "state", cell: states, key: (row) => row.counts?.running ?? 0 },
   { name: "done", title: "evaluated", numeric: true, cell: progress, key: evaluated },
@@ -43,7 +43,7 @@ function states(row) {
 function show() {
   const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
   const rows = [...studies.values()].filter((row) => {
-    const text = `${row.name} ${row.task} ${row.space} ${row.agent} ${row.objective}`.toLowerCase();
+    const text = `${row.name} ${row.task} ${row.space} ${row.agent} ${row.objective} ${(row.tags ?? []).join(" ")}`.toLowerCase();
     return words.every((word) => text.includes(word));
   });
   rows.sort((first, second) => (second.created ?? 0) - (first.created ?? 0));

@@ -7,6 +7,7 @@ import {
 } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { follow } from "../parts/live.js";
+import { noteOf } from "../parts/note.js";
 import { improvements, Points, sorted } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
 import { showProposal } from "../parts/proposal.js";
@@ -339,7 +340,7 @@ function build() {
   showActions();
   showTableTools();
   fill(view,
-    el("section.card", {}, el("h1", {}, name), facts, el("p", {}), actions),
+    el("section.card", {}, el("h1", {}, name), facts, noteOf({ study: name }, points.about.note, points.about.tags), actions),
     el("div.cards", {}, section("Progress", progressTools, progress.element), frontCard, curvesCard, predictedCard),
     el("div.cards", {}, section("Running", running, workers), section("Lineage of the best network", lineage)),
     section("Proposals", tableTools, table.element, pager));

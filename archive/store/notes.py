@@ -1,0 +1,76 @@
+"""Notes and tags that users give studies and architectures: properties `note` and `tags` of the nodes.
+
+They are for people: no agent reads them, and a dump carries them. The last writer wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from archive.errors import UnknownNameError, UsageError
+
+if TYPE_CHECKING:
+    from archive.database.connection import Connection
+
+LONGEST_NOTE = 10_000
+LONGEST_TAG = 50
+MOST_TAGS = 20
+
+Annotated = Literal["Study", "Architecture"]
+"""Labels of nodes that have notes."""
+
+_KEYS: dict[Annotated, str] = {"Study": "name", "Architecture": "key"}
+
+READ = "MATCH (n:{label} {{{key}: $id}}) RETURN n.note AS note, n.tags AS tags"
+WRITE = "MATCH (n:{label} {{{key}: $id}}) SET n.note = $note, n.tags = $tags RETURN n.{key} AS id"
+
+
+@dataclass(frozen=True)
+class UserNote:
+    """Note and tags of a study or an architecture."""
+
+    text: str = ""
+    tags: tuple[str, ...] = ()
+
+
+def read(connection: Connection, label: Annotated, id_: str) -> UserNote:
+    """Return the note of a node.
+
+    Args:
+        connection: Connection to the archive.
+        label: Label of the node.
+        id_: Name of the study, or key of the architecture.
+
+    Raises:
+        UnknownNameError: There is no such node.
+    """
+    query = READ.format(label=label, key=_KEYS[label])
+    row = connection.read(lambda tx: tx.run(query, id=id_).single())
+    if row is None:
+        raise UnknownNameError(label.lower(), id_, ())
+    return UserNote(row["note"] or "", tuple(row["tags"] or ()))
+
+
+def write(connection: Connection, label: Annotated, id_: str, text: str, tags: Sequence[str]) -> UserNote:
+    """Set the note and the tags of a node, and return them as they are stored: tags sorted, each once.
+
+    Raises:
+        UnknownNameError: There is no such node.
+        UsageError: The note or a tag is too long, or there are too many tags.
+    """
+    if len(text) > LONGEST_NOTE:
+        raise UsageError(f"a note has at most {LONGEST_NOTE} characters, got {len(text)}")
+    kept = sorted({tag.strip() for tag in tags} - {""})
+    if len(kept) > MOST_TAGS:
+        raise UsageError(f"there are at most {MOST_TAGS} tags, got {len(kept)}")
+    for tag in kept:
+        if len(tag) > LONGEST_TAG:
+            raise UsageError(f"a tag has at most {LONGEST_TAG} characters, got {len(tag)}")
+    query = WRITE.format(label=label, key=_KEYS[label])
+    # A property without a value is absent.
+    row = connection.write(lambda tx: tx.run(query, id=id_, note=text or None, tags=kept or None).single())
+    if row is None:
+        raise UnknownNameError(label.lower(), id_, ())
+    return UserNote(text, tuple(kept))
