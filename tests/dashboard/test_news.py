@@ -11,6 +11,8 @@ from archive.errors import UnknownNameError
 from archive.store.records import Result
 from tests.support.stores import cells, evaluate, propose, suggest
 
+pytestmark = pytest.mark.every_server
+
 
 @pytest.fixture
 def news(archive):
