@@ -150,6 +150,8 @@ class Gate:
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
+                # Modules of two releases must not meet: a browser asks each time, and mostly gets "not modified".
+                headers.setdefault("cache-control", "no-cache")
             await send(message)
 
         answer = await self._refusal(Request(scope, receive))

@@ -90,6 +90,7 @@ def test_every_answer_lets_a_page_load_nothing_from_elsewhere(client):
     for path in ("/", "/api/studies", "/static/style.css", "/nowhere", "/api/studies/none/points"):
         policy = client.get(path).headers["content-security-policy"]
         assert "default-src 'self'" in policy and "unsafe" not in policy and "http" not in policy
+    assert client.get("/static/parts/page.js").headers["cache-control"] == "no-cache"
     page = client.get("/", headers=HTML).text
     assert not re.search(r"<script(?![^>]* src=)|\son\w+=|style=|https?://", page)
 

@@ -89,7 +89,7 @@ def test_the_token_is_asked_for_and_leads_to_what_was_wanted(visit, archive):
     assert page.title() == f"{EVIL} · Architecture Archive"
     # Keys lead to the other views, and from a row of a table to its study.
     page.keyboard.press("?")
-    page.get_by_role("heading", name="Keys").wait_for()
+    page.locator("dialog").get_by_text("light or dark").wait_for()
     page.keyboard.press("Escape")
     page.keyboard.press("s")
     page.get_by_role("link", name=EVIL).wait_for()

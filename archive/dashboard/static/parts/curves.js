@@ -59,7 +59,7 @@ export class Curves {
     const values = (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(number);
     const stepped = this.options.stepped ? { paths: /** @type {any} */ (uPlot.paths).stepped({ align: 1 }) } : {};
     const legend = this.options.legend ?? this.curves.length <= 10;
-    this.plot = new uPlot({
+    this.plot = new (/** @type {any} */ (uPlot))({
       ...this.#size(),
       legend: { show: legend },
       scales: { x: { time: false } },

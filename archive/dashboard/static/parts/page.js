@@ -226,7 +226,7 @@ function toggleTheme() {
 function showKeys() {
   const box = el("dialog", {}, el("h2", {}, "Keys"),
     el("dl.keys", {}, KEYS.map(([key, text]) => [el("dt", {}, el("kbd", {}, /** @type {string} */ (key))),
-      el("dd", {}, /** @type {string} */ (text))])),
+      el("dd", {}, /** @type {string} */ (text))]).flat()),
     el("p.quiet", {}, "In a table: arrow keys between rows, Enter opens. In a plot: arrow keys between points."),
     el("form", { method: "dialog" }, el("button.primary", {}, "Close")));
   document.body.append(box);

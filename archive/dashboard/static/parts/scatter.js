@@ -49,9 +49,10 @@ export class Scatter {
     this.data = null;
     /** @type {[number, number, number, number] | null} */
     this.zoom = null;
+    /** @type {[number, number, number, number]} */
+    this.range = [0, 1, 0, 1];
+    this.box = { left: 0, top: 0, width: 0, height: 0 };
     this.near = -1;
-    /** @type {ArrayLike<number>} */
-    this.order = [];
     new ResizeObserver(() => this.draw()).observe(this.element);
     onTheme(() => this.draw());
     this.#listen();
@@ -115,27 +116,27 @@ export class Scatter {
 
   /** @param {number} value */
   px(value) {
-    const [x0, x1] = /** @type {number[]} */ (this.range);
+    const [x0, x1] = this.range;
     const share = this.data?.log ? Math.log(value / x0) / Math.log(x1 / x0) : (value - x0) / (x1 - x0);
     return this.box.left + share * this.box.width;
   }
 
   /** @param {number} value */
   py(value) {
-    const [, , y0, y1] = /** @type {number[]} */ (this.range);
+    const [, , y0, y1] = this.range;
     return this.box.top + (1 - (value - y0) / (y1 - y0)) * this.box.height;
   }
 
   /** @param {number} px */
   #x(px) {
-    const [x0, x1] = /** @type {number[]} */ (this.range);
+    const [x0, x1] = this.range;
     const share = (px - this.box.left) / this.box.width;
     return this.data?.log ? x0 * (x1 / x0) ** share : x0 + share * (x1 - x0);
   }
 
   /** @param {number} py */
   #y(py) {
-    const [, , y0, y1] = /** @type {number[]} */ (this.range);
+    const [, , y0, y1] = this.range;
     return y0 + (1 - (py - this.box.top) / this.box.height) * (y1 - y0);
   }
 
@@ -143,7 +144,7 @@ export class Scatter {
   #axes(context, data) {
     if (data.bare) return;
     const { left, top, width, height } = this.box;
-    const [x0, x1, y0, y1] = /** @type {number[]} */ (this.range);
+    const [x0, x1, y0, y1] = this.range;
     context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
     context.lineWidth = 1;
     context.strokeStyle = colour("--line");
@@ -205,7 +206,7 @@ export class Scatter {
     const bits = new Uint32Array(image.data.buffer);
     const palette = (data.palette ?? COLOURS).map((name) => bitsOf(colour(name)));
     const { left, top, width: w, height: h } = this.box;
-    const [x0, x1, y0, y1] = /** @type {number[]} */ (this.range);
+    const [x0, x1, y0, y1] = this.range;
     const [lx, sx] = data.log ? [Math.log(x0), (w * ratio) / Math.log(x1 / x0)] : [x0, (w * ratio) / (x1 - x0)];
     const sy = (h * ratio) / (y1 - y0);
     const size = Math.max(2, Math.round(2 * ratio));
@@ -306,7 +307,7 @@ export class Scatter {
   /** @param {number} px @param {number} py */
   #hover(px, py) {
     const data = this.data;
-    if (!data || !this.box) return;
+    if (!data || !this.box.width) return;
     let [best, nearest] = [NEAR * NEAR, -1];
     for (let at = 0; at < data.x.length; at++) {
       if (!data.shown[at]) continue;
