@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from archive.cli.mcp import check_sdk
 from archive.cli.parameters import Count, Duration
 from archive.cli.render import open_archive, print_line, print_message
 from archive.errors import SettingsError
 
 if TYPE_CHECKING:
+    from archive.api import Archive
+    from archive.dashboard.application import Extension
     from archive.dashboard.server import DashboardServer
 
 TOKEN = "ARCHIVE_DASHBOARD_TOKEN"
@@ -45,6 +48,7 @@ PATIENCE_SECONDS = 10.0
     is_flag=True,
     help="Let the page stop studies, cancel, retry, prioritise and enqueue proposals, and write notes.",
 )
+@click.option("--mcp", "tools", is_flag=True, help="Serve the tools of `archive mcp` at /mcp, too.")
 @click.option(
     "--query-timeout",
     "query_seconds",
@@ -60,6 +64,7 @@ def dashboard(
     names: tuple[str, ...],
     token_file: Path | None,
     write: bool,
+    tools: bool,
     query_seconds: float,
 ) -> None:
     """Serve a page that shows the archive, live, until Ctrl-C.
@@ -79,7 +84,10 @@ def dashboard(
     with open_archive(ctx, patience=PATIENCE_SECONDS) as archive:
         options = Options(write=write, query_seconds=query_seconds)
         lowered = tuple(name.lower() for name in names)
-        server = DashboardServer(archive, host=host, port=port, token=token, names=lowered, options=options)
+        extensions = (language_models(archive, write),) if tools else ()
+        server = DashboardServer(
+            archive, host=host, port=port, token=token, names=lowered, options=options, extensions=extensions
+        )
         _announce(server, chosen=token is not None)
         server.run()
 
@@ -92,6 +100,22 @@ def check_installed() -> None:
     """
     if any(find_spec(name) is None for name in ("jinja2", "starlette", "uvicorn")):
         raise SettingsError("the dashboard is not installed: pip install 'nas-archive[dashboard]'")
+
+
+def language_models(archive: Archive, write: bool) -> Extension:
+    """Return the tools of language models, as routes of the page.
+
+    Raises:
+        SettingsError: The extra `mcp` is not installed.
+    """
+    check_sdk()
+    from archive.dashboard.application import Extension
+    from archive.mcp import server, transports
+    from archive.mcp.access import ArchiveAccess
+
+    tools = server.create(ArchiveAccess(lambda: archive), write=write)
+    # The page checks Host, Origin and token of each request.
+    return Extension(transports.application(tools, hosts=()).routes, lambda: transports.running(tools))
 
 
 def _token(file: Path | None) -> str | None:

@@ -32,10 +32,7 @@ def mcp(ctx: click.Context, write: bool) -> None:
     from archive import settings
 
     chosen = settings.load(**settings_of(ctx))
-    try:
-        import_module("mcp")
-    except ModuleNotFoundError:
-        raise SettingsError("the MCP SDK is not installed: pip install 'nas-archive[mcp]'") from None
+    check_sdk()
     from archive.api import connect
     from archive.mcp import server, transports
     from archive.mcp.access import ArchiveAccess
@@ -48,3 +45,15 @@ def mcp(ctx: click.Context, write: bool) -> None:
         transports.serve_stdio(server.create(access, write=write))
     finally:
         access.close()
+
+
+def check_sdk() -> None:
+    """Check that the extra `mcp` is installed.
+
+    Raises:
+        SettingsError: It is not.
+    """
+    try:
+        import_module("mcp")
+    except ModuleNotFoundError:
+        raise SettingsError("the MCP SDK is not installed: pip install 'nas-archive[mcp]'") from None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,23 +42,42 @@ class Options:
     query_seconds: float = 30.0
 
 
-def create(archive: Archive, access: Access, options: Options | None = None) -> Starlette:
+@dataclass(frozen=True)
+class Extension:
+    """Routes of another package, served behind the same access.
+
+    Attributes:
+        routes: The routes.
+        running: Returns the context in which they are served.
+    """
+
+    routes: Sequence[BaseRoute]
+    running: Callable[[], AbstractAsyncContextManager[None]]
+
+
+def create(
+    archive: Archive, access: Access, options: Options | None = None, extensions: Sequence[Extension] = ()
+) -> Starlette:
     """Return the application over an archive; it does not close the archive.
 
     Args:
         archive: The archive.
         access: Rules of access.
         options: Settings of the page.
+        extensions: Further routes.
     """
     options = options or Options()
 
     @asynccontextmanager
     async def lifespan(application: Starlette) -> AsyncIterator[None]:
-        yield
+        async with AsyncExitStack() as contexts:
+            for extension in extensions:
+                await contexts.enter_async_context(extension.running())
+            yield
         application.state.news.close()
 
     application = Starlette(
-        routes=_routes(options),
+        routes=[*_routes(options), *(route for extension in extensions for route in extension.routes)],
         middleware=[Middleware(Gate, access=access)],
         exception_handlers={ArchiveError: _known_error, HTTPException: _http_error, Exception: _unknown_error},
         lifespan=lifespan,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import errno
 import socket
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import uvicorn
 
 from archive.dashboard.access import Access
-from archive.dashboard.application import Options, create
+from archive.dashboard.application import Extension, Options, create
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class DashboardServer:
         token: Token of access; None for a random one.
         names: Further host names by which browsers may reach it.
         options: Settings of the page.
+        extensions: Further routes.
 
     Raises:
         UsageError: The address cannot be used.
@@ -48,6 +50,7 @@ class DashboardServer:
         token: str | None = None,
         names: tuple[str, ...] = (),
         options: Options | None = None,
+        extensions: Sequence[Extension] = (),
     ) -> None:
         """Bind the socket; `run` serves."""
         self._socket = _bound(host, port)
@@ -57,7 +60,7 @@ class DashboardServer:
         except BaseException:
             self._socket.close()
             raise
-        self.application = create(archive, self.access, options)
+        self.application = create(archive, self.access, options, extensions)
         config = uvicorn.Config(
             self.application,
             log_level="critical",  # an access log would contain the token of the first request

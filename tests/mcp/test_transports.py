@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import asynccontextmanager
 
 import anyio
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
-from archive.mcp import server, transports
+from archive.cli.dashboard import language_models
+from archive.dashboard import application
+from archive.dashboard.access import Access
+from archive.mcp import server
 from archive.mcp.access import ArchiveAccess
 from tests.support.commands import Shell
 from tests.support.stores import evaluate
@@ -46,37 +45,29 @@ def test_a_server_leaves_the_logging_of_its_process_as_it_is(monkeypatch):
     assert logging.getLogger().handlers == []
 
 
-def test_a_page_serves_the_tools_beside_its_own_routes(archive):
+def test_the_dashboard_serves_the_tools_behind_its_token(archive):
     evaluate(archive, [0.25])
-    tools = server.create(ArchiveAccess(lambda: archive))
-    routes = [Route("/", lambda _: PlainTextResponse("page")), *transports.application(tools).routes]
-
-    @asynccontextmanager
-    async def lifespan(_):
-        async with transports.running(tools):
-            yield
-
-    page = Starlette(routes=routes, lifespan=lifespan)
+    token, address = "a token of sixteen", "http://127.0.0.1:8765"
+    page = application.create(archive, Access(token, "127.0.0.1", 8765), extensions=[language_models(archive, False)])
 
     async def work():
-        transport = httpx2.ASGITransport(page)
+        bearer = {"Authorization": f"Bearer {token}"}
         async with (
             page.router.lifespan_context(page),
-            httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as web,
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(page), base_url=address) as web,
         ):
-            async with Client(streamable_http_client("http://127.0.0.1:8080/mcp", http_client=web)) as client:
+            allowed = httpx2.AsyncClient(transport=httpx2.ASGITransport(page), base_url=address, headers=bearer)
+            async with allowed, Client(streamable_http_client(f"{address}/mcp", http_client=allowed)) as client:
                 answer = await client.call_tool("studies")
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
             headers = {"Accept": "application/json, text/event-stream"}
-            foreign = [
-                await web.post("/mcp", json=message, headers={**headers, **wrong})
-                for wrong in ({"Host": "evil.example"}, {"Origin": "http://evil.example"})
-            ]
-            return answer, (await web.get("/")).text, [response.status_code for response in foreign]
+            wrong = ({}, {**bearer, "Host": "evil.example"}, {**bearer, "Origin": "http://evil.example"})
+            refused = [await web.post("/mcp", json=message, headers={**headers, **each}) for each in wrong]
+            return answer, [response.status_code for response in refused]
 
-    answer, text, foreign = anyio.run(work)
+    answer, refused = anyio.run(work)
     assert answer.structured_content["studies"][0]["best"] == 0.25
-    assert (text, foreign) == ("page", [421, 403])
+    assert refused == [403, 421, 403]
 
 
 def test_without_its_extra_the_command_says_what_to_install(store_settings, tmp_path, monkeypatch):
