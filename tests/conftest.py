@@ -16,6 +16,7 @@ the first test asks for them and hold no data when a test begins. Environment:
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -81,14 +82,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Keep the collector of garbage away from what was imported and collected: none of it is garbage before the end."""
-    gc.collect()
     gc.freeze()
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Let the collector see everything again: libraries report objects that outlive them."""
-    gc.unfreeze()
+    # Libraries report objects that outlive them.
+    atexit.register(gc.unfreeze)
 
 
 def _sort_by_length(items: list[pytest.Item]) -> None:

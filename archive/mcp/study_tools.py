@@ -72,7 +72,7 @@ class RankedNetwork:
 
 
 @dataclass(frozen=True)
-class StudyReport:
+class StudyProgress:
     """A study and its progress; `trainers` is the number of trainers at work that serve it."""
 
     name: str
@@ -120,12 +120,12 @@ def studies(archive: Archive) -> StudyEntries:
     return StudyEntries(entries, len(newest) > len(entries))
 
 
-def study(archive: Archive, name: StudyName) -> StudyReport:
+def study(archive: Archive, name: StudyName) -> StudyProgress:
     """Show one study: task, space with its limits, budget, proposals in each state, best network, trainers at work."""
     snapshot = archive.studies.snapshot(name)
     record, best, agent = snapshot.study, snapshot.incumbent, snapshot.study.config.get("agent")
     serving = [one for one in workers.statuses(archive.connection) if one.state in SERVING and one.slots]
-    return StudyReport(
+    return StudyProgress(
         *(record.name, record.task, record.protocol, record.space, dict(record.space_config), record.objective),
         *(record.direction, record.budget, record.seed, agent if isinstance(agent, str) else None),
         snapshot.counts[State.WAITING],
