@@ -49,7 +49,7 @@ from archive.trainer.tasks.base import Task
 from archive.trainer.trial.messages import EpochReport
 
 GOAL = "< 3"
-TURNS, SECONDS = 10, 1.0
+TURNS, SECONDS = 10, 3.0
 """Number of turns of both loops for each network, and the approximate duration of each."""
 
 _log = logging.getLogger("archive.trainer")
