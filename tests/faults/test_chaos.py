@@ -1,4 +1,7 @@
-"""Workers that are killed while the server is, too: small enough for every day. The full size is `chaos.py` by hand."""
+"""Workers that are killed while the server is, too: small for every day, larger in the whole matrix.
+
+The full size is `chaos.py` by hand.
+"""
 
 import pytest
 

@@ -14,6 +14,7 @@ from archive.trainer.daemon import trial_memory
 from archive.trainer.daemon.in_flight import DelayedResult, InFlight
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trial_memory import TrialMemory
+from tests.support import wait_until
 
 MIB = 1 << 20
 
@@ -84,4 +85,5 @@ def test_a_trial_that_has_ended_takes_nothing(family):
     grow(family)
     os.killpg(family.pid, 9)
     family.wait()
-    assert memory.measure(1) < 64 * MIB
+    # Its children end a moment later.
+    wait_until(lambda: memory.measure(1) < 64 * MIB, what="the end of the children")
