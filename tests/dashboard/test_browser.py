@@ -1,4 +1,4 @@
-"""The page in a real browser: one server and one browser for all tests, Debian's Chromium without a download."""
+"""The page and the report in a real browser: one server and one browser, Debian's Chromium without a download."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from archive import report
 from archive.api import Archive
 from archive.dashboard.application import Options
 from archive.dashboard.server import DashboardServer
@@ -141,6 +142,24 @@ def test_a_failed_proposal_is_retried_from_the_page(visit, archive):
     page.locator("[data-action=retry]").click()
     page.locator("dialog").get_by_text("retried").wait_for()
     assert archive.proposals.get(claim.id).state.value == "WAITING"
+
+
+def test_a_report_opens_from_disk(browser, archive, tmp_path):
+    evaluate(archive, [0.25, 0.75, 0.5])
+    file = tmp_path / "study.html"
+    file.write_text(report.html(archive, "study"), encoding="utf-8")
+    faults: list[str] = []
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.on("request", lambda request: faults.append(request.url) if request.url != file.as_uri() else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    page.goto(file.as_uri())
+    page.locator("#evaluations").get_by_role("button", name="accuracy").first.click()
+    # The script sorts, so the policy knows it.
+    assert "0.75" in page.locator("#evaluations tbody tr").first.text_content()
+    context.close()
+    assert not faults
 
 
 def test_every_view_fits_a_narrow_screen_in_light_and_dark(visit, archive, server):
