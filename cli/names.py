@@ -202,3 +202,8 @@ PLOT = Name(_plots)
 DISTANCE = Name(_distances)
 RECIPE = Name(_recipes)
 RECIPE_LIST = Name(_recipes, separator=",")
+
+
+def as_file(name: str) -> str:
+    """Return the name of a study as a part of a file's name."""
+    return "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip(".") or "study"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 else:
     # Generic from click 8.4 on.
     SecondsType = SizeType = click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+"""A command, to which a decorator adds options."""
 
 UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 """Units of a duration, in seconds."""
@@ -135,6 +140,15 @@ def listed(option: str, what: str, text: str | None) -> tuple[str, ...] | None:
 
 
 _PLURALS = {"s": "seconds", "m": "minutes", "min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def output_option(default: str, help: str = "File.") -> Callable[[Command], Command]:
+    """Return the option of the file that a command writes; `default` says where its output goes without."""
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option("-o", "--output", "path", type=kind, metavar="FILE", show_default=default, help=help)
+
+
+force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 
 
 def settings_of(ctx: click.Context) -> dict[str, Any]:

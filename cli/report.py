@@ -6,25 +6,15 @@ from pathlib import Path
 
 import click
 
-from archive.cli.names import STUDY
-from archive.cli.parameters import Count
+from archive.cli.names import STUDY, as_file
+from archive.cli.parameters import Count, force_option, output_option
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.study.plot import as_file
-from archive.errors import UsageError
 
 
 @click.command(short_help="Write a study as one HTML file.")
 @click.argument("name", metavar="STUDY", type=STUDY)
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    show_default="STUDY.html",
-    help="File.",
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@output_option("STUDY.html")
+@force_option
 @click.option("--top", type=Count(0), default=5, help="Number of the best networks with pictures.")
 @click.option("--rows", type=Count(1), default=2000, help="Most evaluations in the table.")
 @json_option
@@ -39,12 +29,11 @@ def report(
 
     Example: archive report nasbot-cnn-digits -o study.html
     """
-    from archive.exchange.study_rows import write
+    from archive.exchange.new_file import check_free, write
     from archive.report import html
 
     path = path or Path(f"{as_file(name)}.html")
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists: choose another name, or replace it with --force")
+    check_free(path, force=force)
     with open_archive(ctx) as archive:
         content = html(archive, name, top=top, rows=rows).encode()
     write(path, content, force=force)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
-from typing import Any, TypeVar
 
 import click
 
-from archive.cli.parameters import Duration, Size
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from archive.cli.parameters import Command, Duration, Size
 
 _LIMITS = (
     click.option(

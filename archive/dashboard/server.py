@@ -25,7 +25,7 @@ PORT = 8765
 
 
 class DashboardServer:
-    """A dashboard on a socket of its own.
+    """A dashboard with the socket that it listens on.
 
     Args:
         archive: The archive to show.

@@ -27,7 +27,7 @@ def svg(diagram: Diagram, *, theme: Theme = "auto") -> str:
     Names in the diagram may come from anywhere: they are escaped, and shortened where they are long.
 
     Args:
-        diagram: What is drawn.
+        diagram: The diagram.
         theme: `auto` follows the reader's system, and an attribute `data-theme` of an element around the picture.
             `light` and `dark` are fixed. `page` is `auto` without its style sheet, for pages that have `stylesheet()`.
     """

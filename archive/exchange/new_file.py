@@ -6,6 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
+from archive.errors import UsageError
+
 
 def part_of(path: Path) -> Path:
     """Return a new temporary path beside a file."""
@@ -34,3 +36,40 @@ def publish(part: Path, path: Path, *, replace: bool) -> None:
             # The file system has no links: the process that creates the empty file owns the name.
             path.open("xb").close()
     os.replace(part, path)
+
+
+def write(path: Path, content: bytes, *, force: bool) -> None:
+    """Write a file in one step.
+
+    Args:
+        path: Path of the file.
+        content: Its content.
+        force: Whether to replace an existing file.
+
+    Raises:
+        UsageError: The file exists, or cannot be written.
+    """
+    part = part_of(path)
+    try:
+        part.write_bytes(content)
+        publish(part, path, replace=force)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """Check, before the work, that `write` would not refuse to replace a file.
+
+    Raises:
+        UsageError: The file exists, and is not to be replaced.
+    """
+    if path.exists() and not force:
+        raise _exists(path)
+
+
+def _exists(path: Path) -> UsageError:
+    return UsageError(f"{path} exists: choose another name, or replace it with --force")

@@ -12,11 +12,9 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from archive.errors import SettingsError, UsageError
-from archive.exchange import new_file
+from archive.errors import SettingsError
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -93,29 +91,6 @@ def check_parquet() -> None:
     missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
     if missing:
         raise SettingsError(f"parquet needs {' and '.join(missing)}: pip install {' '.join(missing)}")
-
-
-def write(path: Path, content: bytes, *, force: bool) -> None:
-    """Write a file in one step.
-
-    Args:
-        path: Path of the file.
-        content: Its content.
-        force: Whether to replace an existing file.
-
-    Raises:
-        UsageError: The file exists, or cannot be written.
-    """
-    part = new_file.part_of(path)
-    try:
-        part.write_bytes(content)
-        new_file.publish(part, path, replace=force)
-    except FileExistsError:
-        raise UsageError(f"{path} exists: choose another name, or replace it with --force") from None
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _row(proposal: Proposal, result: Evaluation | None) -> StudyRow:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from archive.cli.parameters import Command, force_option, output_option
 from archive.cli.render import print_line, print_message
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
     from archive.drawing import Diagram, TextLine
 
-F = TypeVar("F", bound=Callable[..., Any])
 
 PictureTheme = Literal["auto", "light", "dark"]
 
@@ -38,25 +37,17 @@ _STYLES = {
 }
 
 
-def picture_options(command: F) -> F:
+def picture_options(command: Command) -> Command:
     """Add the options of the file, its colours and its replacement."""
     for option in (
-        click.option("--force", is_flag=True, help="Overwrite an existing file."),
+        force_option,
         click.option(
             "--theme",
             type=click.Choice(["auto", "light", "dark"]),
             default="auto",
             help="Colours of a file. auto: those of the reader's system, for .svg; light for .png.",
         ),
-        click.option(
-            "-o",
-            "--output",
-            "path",
-            type=click.Path(path_type=Path, dir_okay=False),
-            metavar="FILE",
-            show_default="text on stdout",
-            help="File: NAME.svg or NAME.png. A .png needs the extra png.",
-        ),
+        output_option("text on stdout", "File: NAME.svg or NAME.png. A .png needs the extra png."),
     ):
         command = option(command)
     return command
@@ -80,7 +71,7 @@ def write_picture(diagram: Diagram, path: Path, theme: PictureTheme, *, force: b
         SettingsError: The file is a PNG, and the extra is not installed.
     """
     from archive.drawing import png, svg
-    from archive.exchange.study_rows import write
+    from archive.exchange.new_file import write
 
     form = path.suffix.lower().removeprefix(".")
     if form == "png":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from archive.cli.names import STUDY
+from archive.cli.parameters import force_option, output_option
 from archive.cli.render import json_document, json_option, open_archive, print_data, print_json, print_message
 from archive.errors import UsageError
 
@@ -26,16 +27,8 @@ Format = Literal["csv", "json", "jsonl", "parquet"]
     show_default="the file's suffix, else csv",
     help="Format of the rows.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    show_default="stdout",
-    help="File.",
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@output_option("stdout")
+@force_option
 @json_option
 @click.pass_context
 def export(ctx: click.Context, name: str, form: Format | None, path: Path | None, force: bool, as_json: bool) -> None:
@@ -44,7 +37,8 @@ def export(ctx: click.Context, name: str, form: Format | None, path: Path | None
     CSV and parquet have a column for each metric (metric_NAME) and hyperparameter (hyperparameter_NAME). Parquet needs
     pandas and pyarrow. With --json, a description of FILE goes to stdout.
     """
-    from archive.exchange.study_rows import rows_of, write
+    from archive.exchange.new_file import write
+    from archive.exchange.study_rows import rows_of
 
     chosen = form or _by_suffix(path)
     _check(chosen, path, as_json)

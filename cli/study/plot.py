@@ -7,24 +7,16 @@ from typing import Any
 
 import click
 
-from archive.cli.names import DISTANCE, PLOT, STUDY
+from archive.cli.names import DISTANCE, PLOT, STUDY, as_file
+from archive.cli.parameters import force_option, output_option
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.errors import UsageError
 
 
 @click.command("plot", short_help="Plot studies as PNG, SVG or PDF.")
 @click.argument("names", metavar="STUDY...", type=STUDY, nargs=-1, required=True)
 @click.option("--kind", type=PLOT, default="best-so-far", metavar="KIND", help="What to plot, see below.")
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    show_default="STUDY-KIND.png",
-    help="File; its suffix is the format: .png, .svg or .pdf.",
-)
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@output_option("STUDY-KIND.png", "File; its suffix is the format: .png, .svg or .pdf.")
+@force_option
 @click.option(
     "--against",
     type=click.Choice(["evaluations", "seconds", "epochs"]),
@@ -73,7 +65,7 @@ def plot(
 
     Example: archive study plot tw-1 tw-2 random-1 random-2 --by agent --against seconds -o progress.svg
     """  # noqa: D301 - click reads \b as: keep the lines
-    from archive.exchange.study_rows import write
+    from archive.exchange.new_file import check_free, write
     from archive.plots import kinds
     from archive.plots.figures.files import check_format, rendered
 
@@ -81,8 +73,7 @@ def plot(
     form = check_format(path)
     options |= {"axes": axes or None, "whole": False if own else None}
     kinds.check(kind, names, options)
-    if path.exists() and not force:
-        raise UsageError(f"{path} exists: choose another name, or replace it with --force")
+    check_free(path, force=force)
     with open_archive(ctx) as archive:
         figure = kinds.draw(archive, kind, names, **options)
     content = rendered(figure, form)
@@ -93,8 +84,3 @@ def plot(
         print_message(
             f"{path}: {kind} of {len(names)} {'study' if len(names) == 1 else 'studies'}, {len(content):,} bytes"
         )
-
-
-def as_file(name: str) -> str:
-    """Return the name of a study as a part of a file's name."""
-    return "".join(each if each.isalnum() or each in "-_." else "-" for each in name).lstrip(".") or "study"

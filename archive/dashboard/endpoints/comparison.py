@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from archive.kernels.differences import Difference
 
 EXPLAINED = ("edit", "otmann")
-"""Kernels whose distances are known in parts."""
+"""Kernels that tell the parts of a distance."""
 
 
 def _networks(request: Request) -> Response:
