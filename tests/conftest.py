@@ -24,6 +24,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,6 +227,9 @@ def _embedded(folder: Path) -> Iterator[Settings]:
     own = settings.load(home=folder, java_options=options, environment={})
     yield own
     embedded.stop(own)
+    # The archive of benchmarks that were run on it.
+    if (folder / "bench").is_dir():
+        embedded.stop(replace(own, home=folder / "bench"))
 
 
 def _neo4j(folder: Path) -> Iterator[Settings]:
