@@ -51,7 +51,7 @@ _SECONDS, _NEO4J_SECONDS = 0.1, 0.4
 
 # No deadline: an example that starts a server or compiles takes as long as the machine is busy.
 hypothesis.settings.register_profile("dev", max_examples=40, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=20, deadline=None, derandomize=True)
+hypothesis.settings.register_profile("ci", max_examples=12, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("thorough", max_examples=400, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("ARCHIVE_TEST_PROFILE", "dev"))
 
@@ -152,6 +152,16 @@ def own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith("ARCHIVE_") and not name.startswith("ARCHIVE_TEST_") and name not in kept:
             monkeypatch.delenv(name)
     monkeypatch.setenv("ARCHIVE_HOME", str(tmp_path / "default-home"))
+
+
+@pytest.fixture
+def official(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The published tables, parsed once for all tests: the cache of this home is theirs together."""
+    folder = tmp_path_factory.getbasetemp()
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(data_dir()))
+    monkeypatch.setenv(
+        "ARCHIVE_HOME", str((folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "tables")
+    )
 
 
 @pytest.fixture(scope="session")

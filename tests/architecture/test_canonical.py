@@ -123,6 +123,7 @@ def test_keys_do_not_change_between_releases() -> None:
     assert network.key == "d3c8916d46003953637bec0cf0992284"
 
 
+@pytest.mark.whole
 def test_all_cells_of_the_nasbench101_sample_have_distinct_keys() -> None:
     rows = list(csv.DictReader(data_lines("nb101_sample.csv.gz")))
     keys = set()
@@ -134,6 +135,7 @@ def test_all_cells_of_the_nasbench101_sample_have_distinct_keys() -> None:
     assert len(rows) == len(keys) == 20_001
 
 
+@pytest.mark.whole
 def test_nasbench201_has_the_known_numbers_of_classes() -> None:
     networks = [from_nasbench201(row["arch_str"]) for row in csv.DictReader(data_lines("nb201.csv.gz"))]
     assert len(networks) == 15_625

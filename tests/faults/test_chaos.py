@@ -12,7 +12,7 @@ from tests.support.faults.chaos import STORES, Plan, run
 @pytest.mark.lasts(16)
 @pytest.mark.parametrize("server", ["embedded"])
 def test_nothing_is_lost_or_doubled(tmp_path, server):
-    tabular, real, kills = (40, 4, 6) if WHOLE else (20, 2, 3)
+    tabular, real, kills = (40, 4, 6) if WHOLE else (12, 2, 2)
     plan = Plan(workers=4, tabular=tabular, real=real, kills=kills, restarts=1, lease=3.0, tasks=("diabetes",))
     with STORES[server](tmp_path) as store:
         outcome = run(plan, store)

@@ -17,7 +17,7 @@ from archive.errors import InvalidArchitectureError
 from archive.spaces.limits import Limits
 from archive.spaces.modifiers.every import EVERY, every
 from archive.spaces.modifiers.sampled import DRAWS, STEP_PROBABILITIES, number_of_steps, steps
-from tests.support import whole
+from tests.support import examples, whole
 from tests.support.strategies import generators, members, relabelled, space_of
 
 NINE = [
@@ -69,6 +69,7 @@ def test_every_modifier_is_used_about_as_often(name: str) -> None:
 
 @pytest.mark.parametrize("name", [whole("cnn"), "mlp"])
 @pytest.mark.parametrize("modifier", NINE)
+@examples(0.5)
 @given(data=st.data(), rng=generators())
 def test_what_is_drawn_is_among_everything_there_is(
     name: str, modifier: str, data: st.DataObject, rng: np.random.Generator

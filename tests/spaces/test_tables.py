@@ -53,11 +53,6 @@ def write(tmp_path):
     return to
 
 
-@pytest.fixture
-def official(monkeypatch):
-    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(data_dir()))
-
-
 @pytest.mark.parametrize("name", ["table.csv", "table.csv.gz"])
 def test_rows_of_one_network_are_one_architecture_with_their_mean(write, name):
     table = Table.load(write(SMALL, name))

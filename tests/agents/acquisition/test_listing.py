@@ -23,6 +23,7 @@ from archive.kernels.features.l1 import parts
 from archive.kernels.features.topology import TopologyFeatures
 from archive.kernels.features.weisfeiler_lehman import WeisfeilerLehman
 from archive.kernels.gram import Gram
+from tests.support import whole
 from tests.support.histories import Chains
 from tests.support.listed import known, score, small_table
 
@@ -174,7 +175,7 @@ def test_of_a_space_beyond_the_limit_a_draw_is_listed(tmp_path, monkeypatch):
     assert members_of(Chains()) is None
 
 
-@pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl", "bananas"])
+@pytest.mark.parametrize("name", ["portfolio", "tw", "gp-wl", whole("bananas")])
 def test_beyond_the_limit_agents_prepare_the_draw_alone(tmp_path, name, monkeypatch):
     monkeypatch.setattr(listing, "MOST_LISTED", 50)
     listed = []

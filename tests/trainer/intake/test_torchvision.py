@@ -1,4 +1,4 @@
-"""torchvision's networks, built without weights: sizes, identity, folding. `ARCHIVE_TEST_WHOLE=1` takes all of them."""
+"""torchvision's networks, built without weights: sizes, identity, folding. For the whole matrix."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from functools import cache
 
 import pytest
 import torch
-from torchvision import models
 
 from archive import spaces
 from archive.architecture.aten.folding import unfold
 from archive.architecture.aten.weights import parameters
 from archive.architecture.aten.wiring import Input
 from archive.trainer.intake.models import ImportedModel, import_model
-from tests.support import whole
 from tests.support.strategies import relabelled
 
 # Layers, and layers when folded. On the device meta nothing is computed.
-CHEAP = {"vit_b_16": (386, 47, "meta")}
-OTHERS = {
+NETWORKS = {
+    "vit_b_16": (386, 47, "meta"),
     "mobilenet_v3_small": (158, 132, "cpu"),
     "resnet18": (71, 66, "cpu"),
     "resnet50": (177, 105, "meta"),
@@ -28,11 +26,14 @@ OTHERS = {
     "convnext_tiny": (205, 73, "cpu"),
     "swin_t": (969, 595, "cpu"),
 }
-NETWORKS = CHEAP | OTHERS
-every_network = pytest.mark.parametrize("name", [*CHEAP, *map(whole, OTHERS)])
+pytestmark = pytest.mark.whole
+every_network = pytest.mark.parametrize("name", NETWORKS)
 
 
 def model_of(name: str) -> torch.nn.Module:
+    # Its import loads the compiler of torch, which every worker would pay when it collects this file.
+    from torchvision import models
+
     with torch.device(NETWORKS[name][2]):
         return getattr(models, name)(weights=None)
 

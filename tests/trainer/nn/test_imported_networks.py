@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torchvision import models
 
 from archive.architecture.aten.wiring import Input
 from archive.architecture.graph import Architecture
@@ -68,6 +67,8 @@ def test_a_rebuilt_network_computes_what_the_model_does() -> None:
 
 @pytest.mark.lasts(8)
 def test_an_imported_resnet_is_the_model_and_trains() -> None:
+    from torchvision import models
+
     model = models.resnet18(num_classes=10)
     imported = import_model(model, [Input((3, 32, 32))])
     again = network.rebuilt(imported.architecture)

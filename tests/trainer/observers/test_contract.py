@@ -14,13 +14,13 @@ import pytest
 from archive.trainer.observers import registry
 from archive.trainer.observers.base import ObservedTrial, TrialEnd
 from archive.trainer.observers.process import Ended, Measured, ObserverProcess, Started
-from tests.support import trackers
+from tests.support import trackers, whole
 
 STUDY = "../täst: a/b #1"
 READERS = {name: getattr(trackers, name) for name in ("tensorboard", "mlflow", "wandb")}
 
 every = pytest.mark.parametrize("life", registry.names(), indirect=True)
-built_in = pytest.mark.parametrize("life", READERS, indirect=True)
+built_in = pytest.mark.parametrize("life", ["tensorboard", "mlflow", whole("wandb")], indirect=True)
 
 
 def trial(number: int, **changes) -> ObservedTrial:

@@ -16,7 +16,6 @@ from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import registry
-from tests.support import data_dir
 from tests.support.stores import suggest
 
 CELLS = spaces.get("nasbench201").members()
@@ -31,11 +30,6 @@ def table(tmp_path):
     ]
     path.write_text("\n".join(["arch_str,accuracy,train_time_s,-loss,note", *lines]))
     return path
-
-
-@pytest.fixture
-def official(monkeypatch):
-    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(data_dir()))
 
 
 def test_a_table_is_a_task(table, monkeypatch):

@@ -8,13 +8,13 @@ from archive.trainer.recipes.context import TrialContext
 
 
 def fit(trial: TrialContext) -> FitResult:
-    """Train a classifier with an epoch of twenty iterations, each on all inputs."""
+    """Train a classifier with an epoch of five iterations, each on all inputs."""
     data, model = trial.data(), trial.module().to(trial.device)
     train, valid = (
         [torch.from_numpy(array).to(trial.device) for array in (part.inputs, part.targets)]
         for part in (data.train, data.valid)
     )
-    optimiser = torch.optim.LBFGS(model.parameters(), max_iter=20, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(model.parameters(), max_iter=5, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         optimiser.zero_grad()
