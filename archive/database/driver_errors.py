@@ -23,6 +23,7 @@ from archive.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from archive.server.other_machines import hint_for
 
 _DATABASE_NOT_FOUND = "Neo.ClientError.Database.DatabaseNotFound"
 _UNUSABLE_LOGIN = {
@@ -50,7 +51,9 @@ def translate(error: Exception, address: str, user: str, database: str | None) -
         return StoreError(f"the disk of the server at {address} is full: {_line(text)}")
     if isinstance(error, ServiceUnavailable | SessionExpired | ConfigurationError):
         return StoreUnavailableError(
-            f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? ({_line(text)})", address
+            f"no database server answers at {address}: is it running, and is ARCHIVE_DB right? ({_line(text)})"
+            f"{hint_for(address)}",
+            address,
         )
     if isinstance(error, Neo4jError) and error.code in _UNUSABLE_LOGIN:
         return AuthenticationError(f"user {user!r} at {address} {_UNUSABLE_LOGIN[error.code]}")

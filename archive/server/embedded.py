@@ -19,6 +19,7 @@ from pathlib import Path
 import psutil
 
 from archive.errors import ServerStartError, SettingsError, StoreError
+from archive.server.other_machines import way_to_neo4j
 from archive.server.process import (
     POLL_SECONDS,
     clear_errors,
@@ -27,6 +28,7 @@ from archive.server.process import (
     failure,
     past,
     reap,
+    runs_elsewhere,
     spawn,
     turn_to_start,
     wait,
@@ -37,6 +39,8 @@ from archive.settings import Settings
 
 START_SECONDS = 60.0
 STOP_SECONDS = 30.0
+TAKEOVER_SECONDS = 3.0
+"""Time in which a server that has locked a folder writes its own run file over that of the last server."""
 MINIMUM_FREE_BYTES = 32 * 2**20
 
 
@@ -92,7 +96,7 @@ def ensure_running(settings: Settings, timeout: float = START_SECONDS) -> Server
 
     Raises:
         SettingsError: The folder cannot be created or written to.
-        ServerStartError: The server did not start.
+        ServerStartError: The server did not start, or runs on another machine that shares the folder.
     """
     folder = Folder(settings.home)
     deadline = time.monotonic() + timeout
@@ -201,7 +205,7 @@ def _find(folder: Folder) -> Server | None:
 
 def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
     """Start a supervisor and wait until a server accepts connections: this one, or one that another process started."""
-    supervisor = 0
+    supervisor, takeover = 0, time.monotonic() + TAKEOVER_SECONDS
     while True:
         if (server := _find(folder)) is not None:
             return server
@@ -209,6 +213,11 @@ def _start(folder: Folder, settings: Settings, deadline: float) -> Server:
         if supervisor == 0 and not locked(folder.lock):
             supervisor = spawn(folder, settings)
         elif supervisor == 0:
+            if run is not None and runs_elsewhere(run) and past(min(takeover, deadline)):
+                raise ServerStartError(
+                    f"the embedded archive over {folder.home} serves one machine{whereabouts(run)}. "
+                    f"For both, {way_to_neo4j(folder.home)}"
+                )
             end_orphan(run)
         elif (code := exit_code(supervisor)) is not None:
             supervisor = 0

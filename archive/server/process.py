@@ -88,10 +88,14 @@ def failure(folder: Folder, message: str) -> str:
 
 def whereabouts(run: ServerRun | None) -> str:
     """Return the end of a message about a folder in use: the machine, if it is another one."""
-    here = socket.gethostname()
-    if run is not None and run.host and run.host != here:
-        return f": it is in use on the machine {run.host}, and this is {here}"
+    if run is not None and runs_elsewhere(run):
+        return f": it is in use on the machine {run.host}, and this is {socket.gethostname()}"
     return ""
+
+
+def runs_elsewhere(run: ServerRun) -> bool:
+    """Whether a server, of a folder that is locked, is on another machine: the folder is on a shared file system."""
+    return run.state in ("starting", "ready") and run.host not in ("", socket.gethostname())
 
 
 def end_orphan(run: ServerRun | None) -> None:

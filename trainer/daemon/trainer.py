@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
+from archive.server.other_machines import refuse_address
 from archive.store.records import Claim
 from archive.trainer.daemon import events, retry
 from archive.trainer.daemon.in_flight import REPORT_SECONDS, DelayedResult, InFlight, is_paused, look_up, wait
@@ -135,6 +136,7 @@ class Trainer:
         self.stop_signal.request_stop()
 
     def _arrive(self) -> None:
+        refuse_address(self.archive.connection.settings, self.archive.connection.dialect)
         hardware = self.paths.find_device(self.archive)
         self.client.arrive(f"{self.device} ({hardware})")
 
