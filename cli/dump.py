@@ -1,8 +1,12 @@
-"""`archive dump` and `archive load`: an archive, or some of its studies, as one file."""
+"""`archive dump` and `archive load`: an archive, or some of its studies, as one file or through a pipe."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +16,11 @@ from archive.cli.names import STUDY
 from archive.cli.render import json_option, open_archive, print_json, print_message, print_table
 from archive.errors import UsageError
 
+STREAM = Path("-")
+
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), default=STREAM)
 @click.option(
     "--study",
     "studies",
@@ -32,22 +38,34 @@ def dump(
 ) -> None:
     """Write the archive, or some of its studies, to one compressed file.
 
-    The file holds everything that a study refers to, including the studies of its warm start, but no weights.
+    The file holds everything that a study refers to, including the studies of its warm start, but no weights. Without
+    FILE, the dump goes to stdout: `archive dump | ARCHIVE_DB=neo4j://HOST:7687 archive load`.
     """
     from archive.exchange.dump import dump as write
 
-    with open_archive(ctx) as archive:
-        options: dict[str, Any] = {"distances": not without_distances, "force": force}
-        counts = write(archive.connection, file, studies=list(studies) or None, **options)
-    if as_json:
-        print_json({"file": str(file), "bytes": file.stat().st_size, "records": counts})
-    else:
-        print_table(("record", "written"), sorted(counts.items()))
-        print_message(f"{file}: {file.stat().st_size:,} bytes")
+    options: dict[str, Any] = {"distances": not without_distances}
+    if file != STREAM:
+        with open_archive(ctx) as archive:
+            counts = write(archive.connection, file, studies=list(studies) or None, force=force, **options)
+        if as_json:
+            print_json({"file": str(file), "bytes": file.stat().st_size, "records": counts})
+        else:
+            print_table(("record", "written"), sorted(counts.items()))
+            print_message(f"{file}: {file.stat().st_size:,} bytes")
+        return
+    if sys.stdout.isatty() or as_json:
+        raise UsageError("without a FILE, stdout is the dump: name a FILE, or pipe it: archive dump | archive load")
+    # A dump that fails half-way leaves nothing in the pipe.
+    with _temporary("stdout") as whole, open_archive(ctx) as archive:
+        counts = write(archive.connection, whole, studies=list(studies) or None, **options)
+        print_message(f"dump: {sum(counts.values()):,} records, {whole.stat().st_size:,} bytes")
+        with whole.open("rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path), default=STREAM)
 @click.option(
     "--rename", "renames", multiple=True, metavar="OLD=NEW", help="Load the study OLD as NEW. May be repeated."
 )
@@ -55,15 +73,32 @@ def dump(
 @json_option
 @click.pass_context
 def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, as_json: bool) -> None:
-    """Merge a file of `archive dump` into the archive.
+    """Merge a file of `archive dump` into the archive; without FILE, from stdin.
 
     The whole file is verified before anything is stored. Loading a file twice, or several files in any order, gives the
     same archive. A study that has continued in two copies is refused; --rename loads it under another name.
     """
+    names = dict(_renaming(text) for text in renames)
+    if file != STREAM:
+        _load(ctx, file, names, check, as_json)
+        return
+    if sys.stdin.isatty():
+        raise UsageError("without a FILE, stdin is the dump: name a FILE, or pipe it: archive dump | archive load")
+    # The dump is read twice: it is verified as a whole first.
+    with _temporary("stdin") as whole:
+        with whole.open("wb") as content:
+            shutil.copyfileobj(sys.stdin.buffer, content)
+        if not whole.stat().st_size:
+            raise UsageError("there is no dump on stdin: the command before the pipe has written nothing")
+        _load(ctx, whole, names, check, as_json, shown="-")
+
+
+def _load(
+    ctx: click.Context, file: Path, names: Mapping[str, str], check: bool, as_json: bool, shown: str | None = None
+) -> None:
     from archive.exchange.load import load as read
     from archive.exchange.load import verify
 
-    names = dict(_renaming(text) for text in renames)
     changed: Mapping[str, int] = {}
     if check:
         contents = verify(file)
@@ -71,13 +106,20 @@ def load(ctx: click.Context, file: Path, renames: tuple[str, ...], check: bool, 
         with open_archive(ctx) as archive:
             contents, changed = read(archive.connection, file, rename=names)
     if as_json:
-        about = {"file": str(file), "release": contents.header.release, "sha256": contents.sha256}
+        about = {"file": shown or str(file), "release": contents.header.release, "sha256": contents.sha256}
         print_json({**about, "records": contents.counts, "stored": None if check else changed})
     elif check:
         print_table(("record", "in the file"), sorted(contents.counts.items()))
     else:
         rows = [(kind, count, changed.get(kind, 0)) for kind, count in sorted(contents.counts.items())]
         print_table(("record", "in the file", "new or changed"), rows)
+
+
+@contextmanager
+def _temporary(name: str) -> Iterator[Path]:
+    """Give the path of a file for the content of a stream, which is deleted with its folder."""
+    with tempfile.TemporaryDirectory(prefix="archive-dump-") as folder:
+        yield Path(folder) / name
 
 
 def _renaming(text: str) -> tuple[str, str]:

@@ -59,6 +59,31 @@ def test_an_archive_goes_into_a_file_and_comes_back(archive, connection, types):
     assert "distances" not in out
 
 
+def test_an_archive_goes_through_a_pipe(archive, connection, types, monkeypatch):
+    class Stream(io.TextIOWrapper):
+        def __init__(self, content=b""):
+            super().__init__(io.BytesIO(content))
+
+    fill(archive)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", out := Stream())
+        code, _, err = types("dump", "--study", "one")
+        assert (code, err.startswith("dump: ")) == (0, True)
+        content = out.buffer.getvalue()
+    wipe(connection)
+    monkeypatch.setattr(sys, "stdin", Stream(content[:-9]))
+    code, _, err = types("load")
+    assert (code, archive.studies.names()) == (2, [])
+    assert "stdin: it is cut off" in err
+    monkeypatch.setattr(sys, "stdin", Stream(content))
+    code, out, _ = types("load", "--json")
+    document = json.loads(out)
+    assert (code, document["file"], document["stored"]["proposal"]) == (0, "-", 6)
+    monkeypatch.setattr(sys, "stdin", Stream())
+    assert "no dump on stdin" in types("load")[2]
+    assert "name a FILE, or pipe it" in types("dump", "--json")[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
