@@ -4,6 +4,7 @@
     ├── UsageError                        invalid request of a caller
     │   ├── UnknownNameError              unknown agent, task, space, study …
     │   ├── SettingsError                 invalid setting or credential
+    │   │   └── StorageUnavailableError   remote storage that cannot be read or written from this machine now
     │   ├── InvalidArchitectureError      graph that is no network, or no member of its space
     │   ├── CodecError                    text or matrix that describes no architecture
     │   ├── StudyConflictError            contradiction to a study of the same name
@@ -74,6 +75,10 @@ class UnknownNameError(UsageError):
 
 class SettingsError(UsageError):
     """An invalid setting or credential."""
+
+
+class StorageUnavailableError(SettingsError):
+    """Remote storage of checkpoints that cannot be read or written from this machine now."""
 
 
 class InvalidArchitectureError(UsageError):

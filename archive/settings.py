@@ -9,6 +9,7 @@
 | `password`     | `ARCHIVE_PASSWORD`      | password of that user                                            |
 |                | `ARCHIVE_PASSWORD_FILE` | a file of mode 0600 that holds the password                      |
 | `weights`      | `ARCHIVE_WEIGHTS`       | folder or fsspec URL of trained weights (`HOME/weights`)         |
+| `checkpoints`  | `ARCHIVE_CHECKPOINTS`   | folder or fsspec URL of checkpoints (`HOME/checkpoints`)         |
 | `patience`     | `ARCHIVE_PATIENCE`      | longest outage of the server to wait for, in seconds (60)        |
 | `idle_seconds` | `ARCHIVE_IDLE_SECONDS`  | the embedded server ends after this time without clients (600)   |
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
@@ -48,6 +49,7 @@ _ENVIRONMENT = {
     "password": "ARCHIVE_PASSWORD",
     "password_file": "ARCHIVE_PASSWORD_FILE",
     "weights": "ARCHIVE_WEIGHTS",
+    "checkpoints": "ARCHIVE_CHECKPOINTS",
     "patience": "ARCHIVE_PATIENCE",
     "idle_seconds": "ARCHIVE_IDLE_SECONDS",
     "heap_mb": "ARCHIVE_HEAP_MB",
@@ -72,6 +74,7 @@ class Settings:
         idle_seconds: The embedded server ends after this many seconds without clients.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
+        checkpoints: Folder or fsspec URL of the checkpoints of trials; None means `checkpoints` in `home`.
         java_options: Further options of the embedded server's Java runtime, quoted as in a shell.
     """
 
@@ -84,6 +87,7 @@ class Settings:
     idle_seconds: float = 600.0
     heap_mb: int = 512
     weights: str | None = None
+    checkpoints: str | None = None
     java_options: str = ""
 
     def __post_init__(self) -> None:
@@ -108,14 +112,22 @@ class Settings:
     @property
     def place_of_weights(self) -> Path | str:
         """Location of trained weights: a folder, or an fsspec URL."""
-        if self.weights is None:
-            return self.home / "weights"
-        return self.weights if "://" in self.weights else Path(self.weights).expanduser().absolute()
+        return self._place(self.weights, "weights")
+
+    @property
+    def place_of_checkpoints(self) -> Path | str:
+        """Location of the checkpoints of trials: a folder, or an fsspec URL."""
+        return self._place(self.checkpoints, "checkpoints")
 
     @property
     def embedded(self) -> bool:
         """Whether the archive is in the embedded server over `home`."""
         return self.uri is None
+
+    def _place(self, location: str | None, name: str) -> Path | str:
+        if location is None:
+            return self.home / name
+        return location if "://" in location else Path(location).expanduser().absolute()
 
 
 def load(
@@ -129,6 +141,7 @@ def load(
     idle_seconds: float | None = None,
     heap_mb: int | None = None,
     weights: str | os.PathLike[str] | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
     java_options: str | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Settings:
@@ -145,6 +158,7 @@ def load(
         idle_seconds: Seconds without clients after which the embedded server ends.
         heap_mb: Bound on the embedded server's heap, in MiB.
         weights: Folder or fsspec URL of trained weights.
+        checkpoints: Folder or fsspec URL of the checkpoints of trials.
         java_options: Further options of the embedded server's Java runtime.
         environment: Variables instead of those of `os.environ`.
 
@@ -154,7 +168,8 @@ def load(
     arguments: dict[str, Any] = {
         "home": home, "uri": uri, "database": database, "user": user, "password": password,
         "password_file": password_file, "patience": patience, "idle_seconds": idle_seconds, "heap_mb": heap_mb,
-        "weights": weights and str(weights), "java_options": java_options,
+        "weights": weights and str(weights), "checkpoints": checkpoints and str(checkpoints),
+        "java_options": java_options,
     }  # fmt: skip
     layers = [_set_values(arguments), _from_environment(os.environ if environment is None else environment)]
     folder = Path(next((layer["home"] for layer in layers if "home" in layer), DEFAULT_HOME)).expanduser().absolute()

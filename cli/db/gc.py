@@ -65,7 +65,7 @@ def gc(
     its weights in the same place.
 
     Records of trainers whose last heartbeat is older than --history are deleted, and with them the attempts that the
-    log of a study shows; so are the logs and checkpoints on this machine of trials that ended before.
+    log of a study shows; so are the logs on this machine, and the checkpoints, of trials that ended before.
     """
     from archive.store.retention import Policy
     from archive.trainer.storage.history_gc import clear
@@ -74,7 +74,9 @@ def gc(
     with open_archive(ctx) as archive:
         place = weights or archive.connection.settings.place_of_weights
         weights_gone = collect(archive, place, Policy(keep_best, recent_seconds), dry_run=dry_run, orphans=orphans)
-        past = clear(archive, archive.connection.settings.home, history_seconds, dry_run=dry_run)
+        settings = archive.connection.settings
+        place_of_checkpoints = settings.place_of_checkpoints
+        past = clear(archive, settings.home, history_seconds, checkpoints_at=place_of_checkpoints, dry_run=dry_run)
     if as_json:
         freed = weights_gone.freed + past.freed
         print_json({"dry_run": dry_run, "freed_bytes": freed, **vars(weights_gone), "history": vars(past)})

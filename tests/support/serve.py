@@ -10,6 +10,7 @@ import json
 import logging
 import sys
 import time
+from pathlib import Path
 
 import archive
 from archive.trainer.daemon.options import TrainerOptions
@@ -48,5 +49,7 @@ if __name__ == "__main__":
     # Under its own name, by which a trial's process can import it.
     know(serve.SLOW, serve.DELAYED, serve.LONGER)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    options = json.loads(sys.argv[1])
+    home = options.pop("home", None)
     with archive.connect() as opened:
-        Trainer(opened, TrainerOptions(**json.loads(sys.argv[1]))).run()
+        Trainer(opened, TrainerOptions(**options), home=home and Path(home)).run()

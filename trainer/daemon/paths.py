@@ -1,12 +1,12 @@
 """Folders and device of a daemon, and the specification of each trial.
 
     HOME/weights/        trained weights of finished trials, unless they are kept elsewhere
-    HOME/checkpoints/    checkpoints of unfinished trials, for the attempts that resume them
+    HOME/checkpoints/    checkpoints of unfinished trials, unless they are kept elsewhere
     HOME/logs/           output of each trial
     TMPDIR/…             temporary files of running trials (`archive.trainer.daemon.scratch`)
     HOME/outbox/         undelivered results (`archive.trainer.daemon.result_spool`)
 
-Daemons with the same home resume each other's trials.
+Daemons with the same home, or the same location of checkpoints, resume each other's trials.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from archive import cpu_count
 from archive.errors import SettingsError, StoreError
 from archive.queue import successive_halving
 from archive.store.records import Claim, Study
+from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.result_spool import ResultSpool
 from archive.trainer.daemon.scratch import ScratchFolders
 from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
+from archive.trainer.storage.locations import check_location, local_folder
 from archive.trainer.tasks import registry
 from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.tasks.registry import Task
@@ -55,10 +57,12 @@ class TrainerPaths:
         home: Folder of all its files.
         options: How the daemon works.
         weights: Location of the weights, a folder or an fsspec URL; None keeps them in the home.
+        checkpoints: Location of the checkpoints, likewise; the daemons that share it resume each other's trials.
 
     Attributes:
         home: Folder of all its files.
         weights: Location of the weights.
+        checkpoints: Location of the checkpoints.
         readable: Locations whose weights may be inherited.
         device: Device in torch's notation; as requested until `find_device` resolves it.
         access: Files of users that may be opened for studies.
@@ -66,10 +70,18 @@ class TrainerPaths:
         scratch: Folders of temporary files.
     """
 
-    def __init__(self, home: Path, options: TrainerOptions, weights: Path | str | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        options: TrainerOptions,
+        weights: Path | str | None = None,
+        checkpoints: Path | str | None = None,
+    ) -> None:
         self.home, self.device = home, options.device
         self.weights = home / "weights" if weights is None else weights
-        self.checkpoints = home / "checkpoints"
+        self._shared = checkpoints is not None
+        self.checkpoints = home / "checkpoints" if checkpoints is None else local_folder(checkpoints) or checkpoints
+        self._removal = CheckpointRemoval(self.checkpoints)
         self.access = FileAccess.of(home, options.data_folders)
         self.recipes = RecipeAccess(home, options.recipes)
         self.readable = (self.weights, home / "weights", *options.weights_from)
@@ -143,19 +155,40 @@ class TrainerPaths:
     def clean_up(self, spool: ResultSpool) -> None:
         """Remove discarded checkpoints, and now and then what nobody needs any more.
 
-        That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that were killed.
+        That is checkpoints older than `CHECKPOINT_LIFETIME`, and temporary files of trainers that were killed. Behind
+        a URL, `archive db gc` removes old checkpoints: a thousand trainers must not list a bucket each.
 
         Args:
-            spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill would take both.
+            spool: A checkpoint stays while the spool holds the trial's end in memory alone: a kill would take both. At
+                a location of several machines it stays until the end is delivered: the machine may be lost with it.
         """
-        for id_, token in [claim for claim in self._discarded if spool.is_safe(*claim)]:
+        is_safe = spool.is_delivered if self._shared else spool.is_safe
+        for id_, token in [claim for claim in self._discarded if is_safe(*claim)]:
             self._discarded.discard((id_, token))
-            checkpoints.remove(self.checkpoints, id_)
+            self._removal.remove(id_)
         # A trainer may run for months.
         if time.monotonic() - self._swept_at > SWEEP_SECONDS:
             self._swept_at = time.monotonic()
-            checkpoints.remove_stale(self.checkpoints, CHECKPOINT_LIFETIME)
+            if isinstance(self.checkpoints, Path):
+                checkpoints.remove_stale(self.checkpoints, CHECKPOINT_LIFETIME)
             self.scratch.remove_stale()
+
+    def check(self) -> None:
+        """Check the locations of files, and the recipes, without connecting to anything.
+
+        Raises:
+            SettingsError: A location or `recipes.toml` cannot be used.
+            UnknownNameError: An allowed recipe is not on this machine.
+        """
+        for location in (self.weights, *self._options.weights_from):
+            check_location(location)
+        check_location(self.checkpoints, "checkpoints")
+        self.recipes.check()
+
+    def close(self) -> None:
+        """Remove the temporary files of this daemon, and finish the removal of checkpoints."""
+        self._removal.close()
+        self.scratch.close()
 
     def _resolved(self, archive: Archive) -> tuple[str, str]:
         study = self._options.study

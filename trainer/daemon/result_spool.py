@@ -70,6 +70,10 @@ class ResultSpool:
         """Whether a kill cannot lose the end of a claim: it is on disk, or already delivered."""
         return self._path(id_, token) not in self._unwritten
 
+    def is_delivered(self, id_: str, token: str) -> bool:
+        """Whether the archive knows the end of a claim."""
+        return self._path(id_, token) not in self._waiting
+
     def adopt(self, seconds: float = 0.0) -> int:
         """Take over files of other daemons that are at least this old, and return their number."""
         adopted, before = 0, time.time() - seconds

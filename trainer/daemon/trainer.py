@@ -41,7 +41,6 @@ from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.daemon.store_client import BATCH, StoreClient
-from archive.trainer.storage import weights_store
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures, inheritance, spare
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
@@ -74,7 +73,8 @@ class Trainer:
         self.options = options or TrainerOptions()
         settings = archive.connection.settings
         weights = settings.place_of_weights if settings.weights else None
-        self.paths = TrainerPaths(home or settings.home, self.options, weights)
+        checkpoints = settings.place_of_checkpoints if settings.checkpoints else None
+        self.paths = TrainerPaths(home or settings.home, self.options, weights, checkpoints)
         self.spool = self.paths.spool(" ".join((settings.uri or "embedded", settings.database or "")))
         self.worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.observers = list(observers)
@@ -110,9 +110,7 @@ class Trainer:
                 later, the daemon waits for it.
         """
         with self.stop_signal.signals():
-            for location in (self.paths.weights, *self.options.weights_from):
-                weights_store.check_location(location)
-            self.paths.recipes.check()
+            self.paths.check()
             retry.wait_for_store(self._arrive, self.options.wait_seconds, log.warning, self.stop_signal.stopping)
             try:
                 log.info("started worker=%s device=%s study=%s", self.worker, self.device, self.options.study)
@@ -125,7 +123,7 @@ class Trainer:
             finally:
                 self._hand_back()
                 spare.discard()
-                self.paths.scratch.close()
+                self.paths.close()
                 self.client.depart()
         log.info("stopped worker=%s %s", self.worker, self.tally)
         self._emit(events.TrainerStopped(self.worker, self.tally))

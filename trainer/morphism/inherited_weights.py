@@ -22,6 +22,7 @@ from archive.store.records import Weights
 from archive.trainer.morphism.feasibility import operations_between
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.storage import weights_store
+from archive.trainer.storage.locations import local_folder
 from archive.trainer.storage.timeouts import CircuitBreaker
 from archive.trainer.tasks.base import Task
 
@@ -162,7 +163,7 @@ def find_ancestor(
 def _exists(ancestor: Ancestor) -> bool:
     uri = ancestor.weights.uri
     try:
-        if weights_store.local_folder(uri) is not None:
+        if local_folder(uri) is not None:
             return weights_store.exists(uri)
     except ArchiveError:
         return False

@@ -6,6 +6,9 @@
 
 A checkpoint also holds the reported curve and the time spent, so that a resumed trial has one curve. It belongs to one
 trial: another architecture, task, protocol, seed or choice of hyperparameters starts from scratch.
+
+In a folder, a checkpoint is on disk when `save` returns. Behind a URL, the training goes on during an upload, and waits
+for it only where it stops: at a rung, or because the trainer is stopped.
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from archive.architecture import codec
-from archive.errors import CheckpointError, TrainingError
+from archive.errors import CheckpointError, StorageUnavailableError, TrainingError
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.checkpoints import TrainingCheckpoint
+from archive.trainer.storage.locations import printable
+from archive.trainer.storage.timeouts import call_with_timeout
+from archive.trainer.storage.upload import Upload
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +38,11 @@ log = logging.getLogger("archive.trainer")
 
 CHECKPOINT_SECONDS = 60.0
 """Time between two checkpoints of a trial: the most training that a kill loses."""
+
+LOADING_SECONDS = 300.0
+"""Longest time for reading a checkpoint."""
+UPLOAD_SECONDS = 600.0
+"""Longest wait for an upload."""
 
 _TENSOR, _FILE = "tensor.", "file."
 
@@ -60,11 +71,11 @@ class SavedState:
 
 
 class CheckpointSlot:
-    """The checkpoint of one trial, on disk.
+    """The checkpoint of one trial.
 
     Args:
         trial: The trial.
-        path: File of the checkpoint; None saves none.
+        path: File of the checkpoint, or its fsspec URL; None saves none.
         seconds: Least time between two checkpoints that are not asked for.
 
     Attributes:
@@ -72,18 +83,21 @@ class CheckpointSlot:
         save_seconds: Duration of the last save.
     """
 
-    def __init__(self, trial: TrialContext, path: Path | None, seconds: float) -> None:
+    def __init__(self, trial: TrialContext, path: Path | str | None, seconds: float) -> None:
         self.path, self.seconds = path, seconds
         self.saved = False
         self.save_seconds = 0.0
         self._trial = trial
         self._also: Mapping[str, Any] = {}
         self._saved_at = time.monotonic()
+        self._upload: Upload | None = None
 
     def due(self) -> bool:
         """Whether to save now: enough time has passed, or the trial must stop (`TrialContext.stop`)."""
         interrupted = self._trial.beat()
-        return interrupted or (self.path is not None and time.monotonic() - self._saved_at >= self.seconds)
+        if interrupted or self.path is None or time.monotonic() - self._saved_at < self.seconds:
+            return interrupted
+        return self._upload is None or not self._upload.is_alive()
 
     def save(
         self,
@@ -92,7 +106,7 @@ class CheckpointSlot:
         tensors: Mapping[str, Any] | None = None,
         folder: Path | None = None,
     ) -> bool:
-        """Replace the checkpoint; False, and a line in the log, if the disk refuses it, which costs no result.
+        """Replace the checkpoint; False, and a line in the log, if it cannot be written, which costs no result.
 
         Args:
             state: JSON values.
@@ -106,17 +120,34 @@ class CheckpointSlot:
             return False
         began = time.monotonic()
         try:
-            content = TrainingCheckpoint(self._metadata(state or {}), _tensors(tensors or {}, folder))
-            size = checkpoints.save(self.path, self._identity(), content)
+            checkpoint = TrainingCheckpoint(self._metadata(state or {}), _tensors(tensors or {}, folder))
+            content = checkpoints.serialised(self._identity(), checkpoint)
+            if not isinstance(self.path, Path):
+                return self._save_remotely(self.path, content)
+            checkpoints.write(self.path, content)
         except CheckpointError as error:
             log.warning("checkpoint not saved reason=%r", error.reason)
             return False
         finally:
             self._saved_at = time.monotonic()
             self.save_seconds = self._saved_at - began
-        self.saved = True
-        log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", len(self._trial.curve), size, self.save_seconds)
+        self._note_saved(self._trial.reports, len(content), self.save_seconds)
         return True
+
+    def _save_remotely(self, uri: str, content: bytes) -> bool:
+        """Start an upload; wait for it if the trial stops here, and first for the one before, which is older."""
+        reports, trial = self._trial.reports, self._trial
+        if self._upload is not None and not self._upload.wait(UPLOAD_SECONDS, trial.beat):
+            raise CheckpointError(f"the upload to {printable(uri)} takes longer than {UPLOAD_SECONDS:g} s")
+        upload = self._upload = Upload(uri, content, lambda seconds: self._note_saved(reports, len(content), seconds))
+        upload.start()
+        if not trial.interrupted and reports < trial.epochs:
+            return True
+        return upload.wait(UPLOAD_SECONDS, trial.beat) and upload.succeeded
+
+    def _note_saved(self, reports: int, size: int, seconds: float) -> None:
+        self.saved = True
+        log.info("checkpoint saved epoch=%d bytes=%d seconds=%.4f", reports, size, seconds)
 
     def load(self, also: Mapping[str, Any] | None = None) -> SavedState | None:
         """Return what this trial has saved; None, with a reason in the log, where it must start from scratch.
@@ -125,10 +156,13 @@ class CheckpointSlot:
 
         Args:
             also: What else must be equal for a checkpoint to be this trial's, as JSON values.
+
+        Raises:
+            StorageUnavailableError: The location of the checkpoint does not answer. Another attempt may go on from it.
         """
         self._also = also or {}
         try:
-            found = None if self.path is None else checkpoints.load(self.path, self._identity())
+            found = self._found()
         except CheckpointError as error:
             log.warning("starts from scratch reason=%r", error.reason)
             return None
@@ -139,6 +173,15 @@ class CheckpointSlot:
         self._saved_at = time.monotonic()
         files = {name: tensor.numpy().tobytes() for name, tensor in _under(_FILE, found.tensors)}
         return SavedState(found.metadata["state"], dict(_under(_TENSOR, found.tensors)), files)
+
+    def _found(self) -> TrainingCheckpoint | None:
+        path = self.path
+        if path is None or isinstance(path, Path):
+            return None if path is None else checkpoints.load(path, self._identity())
+        done = call_with_timeout(lambda: (checkpoints.load(path, self._identity()),), LOADING_SECONDS)
+        if done is None:
+            raise StorageUnavailableError(f"cannot read {printable(path)}: no answer within {LOADING_SECONDS:g} s")
+        return done[0]
 
     def _metadata(self, state: Mapping[str, Any]) -> dict[str, Any]:
         metadata = {"trial": self._trial.progress(), "state": dict(state)}

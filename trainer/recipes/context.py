@@ -66,7 +66,7 @@ class TrialContext:
         initial: Weights to start from (`inherited_weights`).
         inherited: Record of `initial`, as JSON values.
         scratch: Folder of temporary files; None creates one at first use.
-        checkpoint: File of the checkpoint; None saves none.
+        checkpoint: File of the checkpoint, or its fsspec URL; None saves none.
         checkpoint_seconds: Least time between two checkpoints.
         on_report: Called with the entries of each report, and whether they come from a checkpoint.
         on_heartbeat: Called every few seconds while the recipe looks at `stop` or at `checkpoint.due()`.
@@ -107,7 +107,7 @@ class TrialContext:
         initial: Initial | None = None,
         inherited: Mapping[str, Any] | None = None,
         scratch: Path | None = None,
-        checkpoint: Path | None = None,
+        checkpoint: Path | str | None = None,
         checkpoint_seconds: float = CHECKPOINT_SECONDS,
         on_report: Callable[[Metrics, bool], None] | None = None,
         on_heartbeat: Callable[[], None] | None = None,

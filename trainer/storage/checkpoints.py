@@ -3,8 +3,9 @@
     FOLDER/STUDY%23NUMBER.checkpoint     magic, SHA-256 of the rest, then safetensors: network, optimiser, generators,
                                          best weights; its one metadata entry `state` is JSON with identity and numbers
 
-There is one file for each proposal, written atomically: its last checkpoint. A file that was altered, or belongs to
-another training, is refused with a reason. Workers may share the folder. Naming and removing files needs no torch.
+FOLDER is a folder or an fsspec URL. There is one file for each proposal, written atomically: its last checkpoint. A
+file that was altered, or belongs to another training, is refused with a reason. Workers that share the location resume
+each other's trials. Naming and removing files needs no torch.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from archive.errors import CheckpointError
+from archive.errors import CheckpointError, SettingsError
+from archive.trainer.storage import remote_files
 from archive.trainer.storage.atomic import partial_files, write_atomically
 from archive.trainer.storage.file_names import file_name
+from archive.trainer.storage.locations import printable
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,12 +48,21 @@ class TrainingCheckpoint:
     tensors: Mapping[str, Tensor]
 
 
-def path_of(folder: Path, proposal: str) -> Path:
-    """Return the checkpoint file of a proposal's trial."""
-    return folder / f"{file_name(proposal)}{SUFFIX}"
+@overload
+def path_of(folder: Path, proposal: str) -> Path: ...
 
 
-def save(path: Path, identity: Mapping[str, Any], checkpoint: TrainingCheckpoint) -> int:
+@overload
+def path_of(folder: Path | str, proposal: str) -> Path | str: ...
+
+
+def path_of(folder: Path | str, proposal: str) -> Path | str:
+    """Return the checkpoint file of a proposal's trial: a path, or the address below an fsspec URL."""
+    name = f"{file_name(proposal)}{SUFFIX}"
+    return folder / name if isinstance(folder, Path) else f"{folder.rstrip('/')}/{name}"
+
+
+def save(path: Path | str, identity: Mapping[str, Any], checkpoint: TrainingCheckpoint) -> int:
     """Replace a checkpoint; return its size in bytes.
 
     Args:
@@ -61,54 +73,79 @@ def save(path: Path, identity: Mapping[str, Any], checkpoint: TrainingCheckpoint
     Raises:
         CheckpointError: The folder cannot be written, or the disk is full; the former checkpoint is intact.
     """
+    content = serialised(identity, checkpoint)
+    write(path, content)
+    return len(content)
+
+
+def serialised(identity: Mapping[str, Any], checkpoint: TrainingCheckpoint) -> bytes:
+    """Return the content of a checkpoint's file."""
     from safetensors.torch import save as serialise
 
     note = json.dumps({"job": identity, "about": checkpoint.metadata})
     tensors = {name: tensor.cpu().contiguous() for name, tensor in checkpoint.tensors.items()}
     content = serialise(tensors, {"state": note})
+    return b"".join((_MAGIC, hashlib.sha256(content).digest(), content))
+
+
+def write(path: Path | str, content: bytes) -> None:
+    """Replace the file of a checkpoint.
+
+    Raises:
+        CheckpointError: It cannot be written; the former checkpoint is intact.
+    """
     try:
-        write_atomically(path, b"".join((_MAGIC, hashlib.sha256(content).digest(), content)))
+        if isinstance(path, Path):
+            write_atomically(path, content)
+        else:
+            remote_files.write(path, content)
     except OSError as error:
         raise CheckpointError(f"cannot write the checkpoint {path}: {error.strerror or error}") from error
-    return len(content)
+    except SettingsError as error:
+        raise CheckpointError(f"checkpoint not written: {error}") from error
 
 
-def load(path: Path, identity: Mapping[str, Any]) -> TrainingCheckpoint | None:
+def load(path: Path | str, identity: Mapping[str, Any]) -> TrainingCheckpoint | None:
     """Return the checkpoint of a training; None if there is none.
 
     Raises:
         CheckpointError: The file cannot be read, was cut off or altered, or belongs to another training.
+        StorageUnavailableError: The location does not answer: there may be a checkpoint.
     """
     from safetensors.torch import load as load_tensors
 
-    try:
-        whole = path.read_bytes()
-    except FileNotFoundError:
+    whole = _content(path)
+    if whole is None:
         return None
-    except OSError as error:
-        raise CheckpointError(f"cannot read the checkpoint {path}: {error.strerror or error}") from error
+    shown = printable(str(path))
     content = whole[len(_MAGIC) + _DIGEST :]
     if not whole.startswith(_MAGIC):
-        raise CheckpointError(f"the file {path} is no checkpoint that this release can read")
+        raise CheckpointError(f"the file {shown} is no checkpoint that this release can read")
     if hashlib.sha256(content).digest() != whole[len(_MAGIC) : len(_MAGIC) + _DIGEST]:
-        raise CheckpointError(f"the checkpoint {path} was cut off or altered")
+        raise CheckpointError(f"the checkpoint {shown} was cut off or altered")
     note = _note(content)
-    _check_identity(path, note["job"], json.loads(json.dumps(identity)))
+    _check_identity(shown, note["job"], json.loads(json.dumps(identity)))
     return TrainingCheckpoint(note["about"], load_tensors(content))
 
 
-def remove(folder: Path | None, proposal: str | None) -> None:
+def remove(folder: Path | str | None, proposal: str | None) -> None:
     """Remove the checkpoint of a proposal, if there is one, and its partial files.
 
     A file that cannot be removed stays, with a line in the log: it only costs space.
     """
-    if folder is not None and proposal:
-        path = path_of(folder, proposal)
-        try:
+    if folder is None or not proposal:
+        return
+    path = path_of(folder, proposal)
+    try:
+        if isinstance(path, Path):
             for file in (path, *partial_files(path)):
                 file.unlink(missing_ok=True)
-        except OSError as error:
-            log.warning("checkpoint not removed file=%s reason=%r", path, error.strerror or str(error))
+        else:
+            remote_files.remove(path)
+    except OSError as error:
+        log.warning("checkpoint not removed file=%s reason=%r", path, error.strerror or str(error))
+    except SettingsError as error:
+        log.warning("checkpoint not removed reason=%r", str(error))
 
 
 def remove_stale(folder: Path, seconds: float) -> int:
@@ -132,6 +169,17 @@ def remove_stale(folder: Path, seconds: float) -> int:
     return removed
 
 
+def _content(path: Path | str) -> bytes | None:
+    if not isinstance(path, Path):
+        return remote_files.read(path)
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CheckpointError(f"cannot read the checkpoint {path}: {error.strerror or error}") from error
+
+
 def _note(content: bytes) -> dict[str, Any]:
     """Return the metadata of safetensors; the package reads it from files alone."""
     length = int.from_bytes(content[:8], "little")
@@ -139,7 +187,7 @@ def _note(content: bytes) -> dict[str, Any]:
     return note
 
 
-def _check_identity(path: Path, saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+def _check_identity(path: str, saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
     for name in sorted(saved.keys() | own.keys()):
         ours, theirs = own.get(name), saved.get(name)
         if ours != theirs:

@@ -3,8 +3,7 @@
     ROOT/3f/3f9a….safetensors        ROOT: a folder, or s3://bucket/weights, gs://…, sftp://… (`fsspec`)
 
 Every read is verified: a file that was cut off or altered is never used. Equal content is one file. Writes to a folder
-are atomic; elsewhere, a file of the wrong size is written again. Other kinds of URL need the package that fsspec names
-for them (`pip install s3fs`), and take their credentials from that package's configuration, never from the URL.
+are atomic; elsewhere, a file of the wrong size is written again (`archive.trainer.storage.locations`).
 """
 
 from __future__ import annotations
@@ -15,19 +14,17 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from archive.errors import SettingsError, WeightsError
 from archive.store.records import Weights
 from archive.trainer.storage.atomic import write_atomically
+from archive.trainer.storage.locations import file_system, local_folder, printable, reason_of
+from archive.trainer.storage.remote_files import modified
 
 SUFFIX = ".safetensors"
 _DIGEST = re.compile("[0-9a-f]{64}")
-_LOGIN = re.compile("://((?:(?!::).)*)@")
-"""The login of each address in a URL: fsspec chains them, `simplecache::sftp://…`."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +54,12 @@ def write(root: Path | str, content: bytes) -> Weights:
         return Weights(path.absolute().as_uri(), digest, len(content))
     uri = f"{str(root).rstrip('/')}/{digest[:2]}/{digest}{SUFFIX}"
     try:
-        system, path_ = _remote(uri)
+        system, path_ = file_system(uri)
         if not (system.exists(path_) and system.size(path_) == len(content)):
             system.makedirs(path_.rpartition("/")[0], exist_ok=True)
             system.pipe_file(path_, content)
     except Exception as error:
-        raise WeightsError(f"cannot write weights to {_printable(str(root))}: {_reason(error)}") from error
+        raise WeightsError(f"cannot write weights to {printable(str(root))}: {reason_of(error)}") from error
     return Weights(uri, digest, len(content))
 
 
@@ -72,40 +69,17 @@ def read(saved: Weights) -> bytes:
     Raises:
         WeightsError: The file is missing, cut off or altered.
     """
-    shown = _printable(saved.uri)
+    shown = printable(saved.uri)
     try:
         content = _content(saved.uri)
     except Exception as error:
-        raise WeightsError(f"cannot read weights from {shown}: {_reason(error)}") from error
+        raise WeightsError(f"cannot read weights from {shown}: {reason_of(error)}") from error
     if len(content) != saved.bytes:
         raise WeightsError(f"the weights {shown} must be {saved.bytes} bytes long, and are not")
     digest = hashlib.sha256(content).hexdigest()
     if digest != saved.sha256:
         raise WeightsError(f"the weights {shown} were altered: their SHA-256 must be {saved.sha256}, got {digest}")
     return content
-
-
-def check_location(root: Path | str) -> None:
-    """Check that trials can save weights at a location, without connecting to it.
-
-    Raises:
-        SettingsError: The address is of no known kind, carries a password, or is in the memory of a process, which
-            ends with the trial.
-    """
-    if local_folder(root) is not None:
-        return
-    _check_login(str(root))
-    import fsspec
-
-    for scheme in (part.partition("://")[0] for part in str(root).split("::")):
-        try:
-            fsspec.get_filesystem_class(scheme)
-        except Exception as error:  # A package that is missing, or broken.
-            raise SettingsError(f"weights cannot be kept at {_printable(str(root))}: {_reason(error)}") from None
-        if scheme == "memory":
-            raise SettingsError(
-                f"weights cannot be kept at {_printable(str(root))}: memory ends with each trial's process"
-            )
 
 
 def exists(uri: str) -> bool:
@@ -117,7 +91,7 @@ def exists(uri: str) -> bool:
     folder = local_folder(uri)
     if folder is not None:
         return folder.is_file()
-    system, path = _remote(uri)
+    system, path = file_system(uri)
     try:
         return bool(system.exists(path))
     except Exception:
@@ -163,13 +137,13 @@ def remove(uri: str) -> None:
         if folder is not None:
             folder.unlink(missing_ok=True)
             return
-        system, path = _remote(uri)
+        system, path = file_system(uri)
         if system.exists(path):
             system.rm_file(path)
     except SettingsError:
         raise
     except Exception as error:
-        raise WeightsError(f"cannot remove the weights {_printable(uri)}: {_reason(error)}") from error
+        raise WeightsError(f"cannot remove the weights {printable(uri)}: {reason_of(error)}") from error
 
 
 def listed(root: Path | str) -> Iterator[WeightsFile]:
@@ -187,15 +161,15 @@ def listed(root: Path | str) -> Iterator[WeightsFile]:
                 if uri == address(under, path.stem):
                     yield WeightsFile(uri, path.stem, status.st_size, status.st_mtime)
         return
-    system, path_ = _remote(str(root))
+    system, path_ = file_system(str(root))
     try:
         entries: dict[str, dict[str, Any]] = system.find(path_, detail=True)
     except Exception as error:
-        raise WeightsError(f"cannot read {_printable(str(root))}: {_reason(error)}") from error
+        raise WeightsError(f"cannot read {printable(str(root))}: {reason_of(error)}") from error
     for name, entry in sorted(entries.items()):
         stem = name.rpartition("/")[2].removesuffix(SUFFIX)
         if name.lstrip("/") == address(f"{path_.strip('/')}/", stem):
-            yield WeightsFile(f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), _modified(entry))
+            yield WeightsFile(f"{under}{stem[:2]}/{stem}{SUFFIX}", stem, int(entry["size"]), modified(entry))
 
 
 def address(under: str, sha256: str) -> str | None:
@@ -217,70 +191,14 @@ def root_uri(root: Path | str) -> str:
     folder = local_folder(root)
     if folder is not None:
         return folder.absolute().as_uri() + "/"
-    _remote(str(root))
+    file_system(str(root))
     return str(root).rstrip("/") + "/"
-
-
-def local_folder(location: Path | str) -> Path | None:
-    """Return the path of a folder or a file on this machine; None for any other location.
-
-    Raises:
-        SettingsError: A file:// address of another machine.
-    """
-    if isinstance(location, Path):
-        return location
-    parts = urlsplit(location)
-    if not parts.scheme:
-        return Path(location).expanduser()
-    if parts.scheme != "file":
-        return None
-    if parts.netloc not in ("", "localhost"):
-        raise SettingsError(
-            f"the address {_printable(location)} is on another machine: file:///… is what can be used here"
-        )
-    return Path(unquote(parts.path))
 
 
 def _content(uri: str) -> bytes:
     path = local_folder(uri)
     if path is not None:
         return path.read_bytes()
-    system, path_ = _remote(uri)
+    system, path_ = file_system(uri)
     content: bytes = system.cat_file(path_)
     return content
-
-
-def _remote(uri: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path in it."""
-    _check_login(uri)
-    try:
-        from fsspec.core import url_to_fs
-
-        system, path = url_to_fs(uri)
-    except Exception as error:  # Some packages connect at once, and raise errors of their own.
-        raise SettingsError(f"weights cannot be kept at {_printable(uri)}: {_reason(error)}") from None
-    return system, path
-
-
-def _check_login(uri: str) -> None:
-    if any(":" in login[1] for login in _LOGIN.finditer(uri)):
-        raise SettingsError(f"the address {_printable(uri)} must not carry a password")
-
-
-def _modified(entry: dict[str, Any]) -> float | None:
-    time = next((entry[name] for name in ("mtime", "LastModified", "last_modified", "created") if name in entry), None)
-    if isinstance(time, datetime):
-        return time.timestamp()
-    return float(time) if isinstance(time, int | float) else None
-
-
-def _printable(uri: str) -> str:
-    """Return an address for messages: a local file by its path, any other without a login."""
-    parts = urlsplit(uri)
-    if parts.scheme == "file" and not parts.netloc:
-        return unquote(parts.path)
-    return _LOGIN.sub("://", uri)
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error) or type(error).__name__

@@ -44,7 +44,6 @@ from archive.trainer.trial.spec import TrialSpec
 log = logging.getLogger("archive.trainer")
 
 Send = Callable[[Message | Heartbeat], None]
-
 SAVING_SECONDS = 600.0
 """Longest time for saving weights; the trial sends heartbeats meanwhile."""
 
@@ -156,7 +155,8 @@ class _Attempt:
         self.cancelled.set()
         if self.context is None or not self.context.stepping:
             # Reading data or building the network may take long, and loses nothing when it is killed.
-            self.send(TrialInterrupted(self.checkpoint is not None and self.checkpoint.exists(), 0))
+            # Remote storage is not asked: it may answer late.
+            self.send(TrialInterrupted(isinstance(self.checkpoint, Path) and self.checkpoint.exists(), 0))
             os._exit(0)
 
     def _report(self, metrics: Metrics, resumed: bool) -> None:

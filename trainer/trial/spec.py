@@ -41,8 +41,8 @@ class TrialSpec:
         objective: Name of the metric that is the result's value; the task's if None.
         direction: Whether larger or smaller values of it are better; the task's if None.
         proposal: Id of the proposal, which names its checkpoint.
-        checkpoint_folder: Folder of the checkpoints (`archive.trainer.storage.checkpoints`), shared by all workers
-            that may resume the trial; None keeps none.
+        checkpoint_folder: Folder or fsspec URL of the checkpoints (`archive.trainer.storage.checkpoints`), shared by
+            all workers that may resume the trial; None keeps none.
         checkpoint_seconds: Least time between two checkpoints.
         epochs: Train up to this epoch of the protocol's and keep the checkpoint, for a promotion; None trains all.
         initial: Returns the initial weights, by the names of the module's `state_dict`. It is called in the trial's
@@ -71,7 +71,7 @@ class TrialSpec:
     objective: str | None = None
     direction: Direction | None = None
     proposal: str = ""
-    checkpoint_folder: Path | None = None
+    checkpoint_folder: Path | str | None = None
     checkpoint_seconds: float = CHECKPOINT_SECONDS
     epochs: int | None = None
     initial: Callable[[], Mapping[str, Tensor]] | None = None

@@ -15,7 +15,7 @@ from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.morphism import inherited_weights
 from archive.trainer.nn import builders
 from archive.trainer.protocols import morph as inheriting
-from archive.trainer.storage import weights_file, weights_store
+from archive.trainer.storage import locations, weights_file, weights_store
 from archive.trainer.tasks import registry
 from tests.support.nets import net
 from tests.support.stores import Suggestion
@@ -166,7 +166,7 @@ def test_missing_weights_are_not_inherited(archive, run):
 def test_altered_weights_are_not_inherited_and_training_starts_from_the_seed(archive, run):
     first = propose(archive, PARENT)
     run()
-    weights_store.local_folder(archive.weights.of_evaluation(first).uri).write_bytes(b"")
+    locations.local_folder(archive.weights.of_evaluation(first).uri).write_bytes(b"")
     child = propose(archive, CHILD, PARENT)
     run()
     value, epochs, environment = result_of(archive, child)
@@ -205,7 +205,7 @@ def test_foreign_locations_are_not_contacted(archive, run, own, monkeypatch):
     def asked(*arguments):
         raise AssertionError(f"asked for {arguments}")
 
-    monkeypatch.setattr("archive.trainer.storage.weights_store._remote", asked)
+    monkeypatch.setattr("archive.trainer.storage.weights_store.file_system", asked)
     monkeypatch.setattr("archive.trainer.storage.weights_store.exists", asked)
     for uri in (
         f"http://127.0.0.1:1/{tail}",

@@ -6,6 +6,7 @@ import dataclasses
 import gc
 import logging
 import random
+import threading
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from archive.trainer.protocols import morph
 from archive.trainer.recipes.base import FitResult, Stop
 from archive.trainer.recipes.context import TrialContext
 from archive.trainer.recipes.run import Cancelled, run
+from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
 from tests.support.nets import TINY_MLP
 
@@ -47,8 +49,9 @@ def test_a_trial_stops_after_its_epochs():
     assert outcome.metrics == {"valid_mse": 0.25, "even": 0.0}
 
 
-def test_a_trial_pauses_at_its_rung_and_continues(tmp_path):
-    path, rows = tmp_path / "a.checkpoint", []
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_trial_pauses_at_its_rung_and_continues(tmp_path, remote):
+    path, rows = f"memory://{tmp_path.name}/a.checkpoint" if remote else tmp_path / "a.checkpoint", []
     rung = run(counting, trial_of(epochs=2, checkpoint=path))
     assert (rung.ended, rung.epochs, rung.resumed) == ("rung", 2, 0)
     whole = run(counting, trial_of(checkpoint=path, on_report=lambda row, resumed: rows.append((row, resumed))))
@@ -166,6 +169,24 @@ def test_a_checkpoint_holds_state_tensors_and_files(tmp_path):
     }  # fmt: skip
     assert saved.files == {"deep/a.bin": b"\0one\xff", "empty": b""}
     assert saved.extract(tmp_path / "again").joinpath("deep", "a.bin").read_bytes() == b"\0one\xff"
+
+
+def test_a_trial_goes_on_during_an_upload(monkeypatch, tmp_path):
+    """One upload at a time, the last one awaited where the trial stops, and none is lost."""
+    written, may_end = [], threading.Event()
+
+    monkeypatch.setattr(checkpoints, "write", lambda uri, content: (may_end.wait(60), written.append(len(content))))
+    trial = trial_of(checkpoint=f"memory://{tmp_path.name}/a.checkpoint", checkpoint_seconds=0.0)
+    slot = trial.checkpoint
+    trial.report(1, {"valid_mse": 1.0})
+    assert slot.due() and slot.save({"epoch": 1})
+    trial.report(2, {"valid_mse": 0.5})
+    assert not slot.due() and not slot.saved
+    trial.cancel()
+    assert slot.due()
+    threading.Timer(0.05, may_end.set).start()
+    assert slot.save({"epoch": 2, "more": "x" * 1000})
+    assert slot.saved and len(written) == 2 and written[0] < written[1]
 
 
 @pytest.mark.parametrize(

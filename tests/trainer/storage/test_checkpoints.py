@@ -7,9 +7,10 @@ import time
 
 import pytest
 import torch
+from fsspec.implementations.memory import MemoryFileSystem
 
-from archive.errors import CheckpointError
-from archive.trainer.storage import checkpoints
+from archive.errors import CheckpointError, StorageUnavailableError
+from archive.trainer.storage import checkpoints, remote_files
 from archive.trainer.storage.checkpoints import TrainingCheckpoint
 from archive.trainer.storage.file_names import file_name
 
@@ -39,6 +40,45 @@ def test_saved_content_is_loaded(path):
     for name, tensor in STATE.tensors.items():
         assert back.tensors[name].dtype == tensor.dtype
         assert torch.equal(back.tensors[name], tensor)
+
+
+@pytest.mark.parametrize("scheme", ["memory", "local"])
+def test_a_checkpoint_behind_a_url_is_replaced_and_removed(scheme, tmp_path):
+    root = f"{scheme}://{tmp_path}/shared"
+    at = checkpoints.path_of(root, "my study/ü#7")
+    assert checkpoints.load(at, JOB) is None
+    for resumed in (1, 2):
+        checkpoints.save(at, JOB, TrainingCheckpoint({"resumed": resumed}, STATE.tensors))
+    back = checkpoints.load(at, JOB)
+    assert back.metadata == {"resumed": 2}
+    assert torch.equal(back.tensors["a"], STATE.tensors["a"])
+    with pytest.raises(CheckpointError, match="another seed"):
+        checkpoints.load(at, {**JOB, "seed": 2})
+    (file,) = remote_files.listed(root)
+    assert (file.uri, file.name) == (at, f"{file_name('my study/ü#7')}.checkpoint")
+    if scheme == "local":
+        # The rest of a writer that was killed.
+        (tmp_path / "shared" / f"{file.name}.0123abcd.part").write_bytes(b"half")
+    checkpoints.remove(root, "my study/ü#7")
+    assert list(remote_files.listed(root)) == []
+    checkpoints.remove(root, "my study/ü#7")
+
+
+def test_a_location_that_does_not_answer_is_no_missing_checkpoint(tmp_path, monkeypatch):
+    def away(*_):
+        raise ConnectionError("no route to host")
+
+    at = f"memory://{tmp_path}/a.checkpoint"
+    checkpoints.save(at, JOB, STATE)
+    monkeypatch.setattr(remote_files, "PAUSE_SECONDS", 0.0)
+    for name in ("cat_file", "pipe_file"):
+        monkeypatch.setattr(MemoryFileSystem, name, away)
+    with pytest.raises(StorageUnavailableError, match="no route to host"):
+        checkpoints.load(at, JOB)
+    with pytest.raises(CheckpointError, match="no route to host"):
+        checkpoints.save(at, JOB, TrainingCheckpoint({}, {}))
+    monkeypatch.undo()
+    assert checkpoints.load(at, JOB).metadata == STATE.metadata
 
 
 def test_missing_checkpoint_is_none(tmp_path):

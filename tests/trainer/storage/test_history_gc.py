@@ -10,7 +10,7 @@ import pytest
 from archive.errors import UsageError
 from archive.queue import event_log, workers
 from archive.store.records import Result, State
-from archive.trainer.storage import checkpoints, file_names, history_gc
+from archive.trainer.storage import checkpoints, file_names, history_gc, remote_files
 from tests.support.commands import shell
 from tests.support.stores import cells, propose
 
@@ -98,6 +98,20 @@ def test_recently_written_log_stays(archive, past, tmp_path):
     log = write(file_names.trial_log_path(tmp_path, held.id), age=10 * DAY)
     assert history_gc.clear(archive, tmp_path, 90 * DAY).files == {}
     assert history_gc.clear(archive, tmp_path, 5 * DAY).files == {str(log): 8}
+
+
+def test_checkpoints_behind_a_url_are_cleared(archive, past, tmp_path):
+    propose(archive, cells(2))
+    held = archive.proposals.claim("w", study="study", lease_seconds=LONG)
+    archive.proposals.complete(held.id, held.token, Result(0.5))
+    past()
+    shared = f"memory://{tmp_path}/checkpoints"
+    for id_ in (proposal.id for proposal in archive.proposals.list("study")):
+        checkpoints.write(checkpoints.path_of(shared, id_), b"state")
+    assert history_gc.clear(archive, tmp_path, 90 * DAY, checkpoints_at=shared).files == {}
+    cleared = history_gc.clear(archive, tmp_path, 0.0, checkpoints_at=shared)
+    assert cleared.files == {checkpoints.path_of(shared, held.id): 5}
+    assert len(list(remote_files.listed(shared))) == 1
 
 
 def test_negative_age_is_refused(archive, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from archive.errors import WeightsError
 from archive.store.records import Result, Weights
 from archive.store.retention import Policy
-from archive.trainer.storage import weights_store
+from archive.trainer.storage import locations, weights_store
 from archive.trainer.storage.weights_gc import collect
 from tests.support.stores import cells, known, propose
 
@@ -113,7 +113,7 @@ def test_killed_collection_leaves_an_orphan_without_a_record(archive, root, monk
 @pytest.mark.every_server
 def test_age_of_a_file_is_its_modification_time(archive, tmp_path):
     stray = weights_store.write(tmp_path, b"left behind")
-    path = weights_store.local_folder(stray.uri)
+    path = locations.local_folder(stray.uri)
     os.utime(path, (time.time() - 7200,) * 2)
     assert collect(archive, tmp_path, Policy(1, 3600), orphans=True).orphans == {stray.uri: stray.bytes}
 

@@ -13,7 +13,7 @@ import torch
 from archive.errors import SettingsError, WeightsError
 from archive.trainer.nn import builders
 from archive.trainer.protocols.networks import NetworkForm
-from archive.trainer.storage import weights_file, weights_store
+from archive.trainer.storage import locations, weights_file, weights_store
 from tests.support.nets import TINY_CNN
 
 CONTENT = b"not really weights"
@@ -107,7 +107,7 @@ def test_unusable_location_is_refused_before_any_write():
 @pytest.mark.parametrize("password", ["hunter2", "/hunter2", "hu#nter2?", "hunter2@hunter2"])
 def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
     calls = (
-        weights_store.check_location,
+        locations.check_location,
         weights_store.root_uri,
         weights_store.exists,
         lambda uri: weights_store.write(uri, CONTENT),
@@ -129,12 +129,12 @@ def test_a_password_in_an_address_is_refused_and_never_shown(chain, password):
 )
 def test_unusable_location_is_refused_by_the_check(place, said):
     with pytest.raises(SettingsError, match=said):
-        weights_store.check_location(place)
+        locations.check_location(place)
 
 
 def test_unreachable_location_passes_the_check(tmp_path):
-    weights_store.check_location("ftp://127.0.0.1:1/weights")
-    weights_store.check_location(tmp_path)
+    locations.check_location("ftp://127.0.0.1:1/weights")
+    locations.check_location(tmp_path)
 
 
 def test_files_of_another_machine_do_not_exist_here(tmp_path):

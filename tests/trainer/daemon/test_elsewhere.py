@@ -1,0 +1,45 @@
+"""Trials that go on at another node: two trainers with homes of their own, and one location of checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+
+from archive.api import Archive
+from archive.database.connection import Connection
+from archive.trainer.daemon import events
+from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.storage import checkpoints, remote_files
+from tests.support import serve, wait_until
+from tests.trainer.daemon.test_daemon import NETS, propose
+
+
+@pytest.mark.lasts(8)
+def test_a_trial_of_a_killed_node_goes_on_at_another(archive, store_settings, start, monkeypatch, tmp_path):
+    # The trainers know it as a file system of fsspec, not as a folder.
+    shared = f"local://{tmp_path}/shared"
+    serve.know(serve.SLOW)
+    propose(archive, NETS[:1], "slow")
+    monkeypatch.setenv("ARCHIVE_CHECKPOINTS", shared)
+    first = start(home=str(tmp_path / "a"), checkpoint_seconds=0.0, lease_seconds=1)
+    wait_until(lambda: list(remote_files.listed(shared)), 90, "a checkpoint of the first node")
+    first.kill()
+    first.wait()
+    (left,) = remote_files.listed(shared)
+    done = checkpoints._note(remote_files.read(left.uri).partition(checkpoints._MAGIC)[2][32:])["about"]["trial"]
+
+    trained = []
+    with Connection.open(replace(store_settings, checkpoints=shared)) as connection:
+        options = TrainerOptions(threads=1, device="cpu", lease_seconds=2, checkpoint_seconds=0.0)
+        second = Trainer(Archive(connection), options, home=tmp_path / "b")
+        second.observers.append(lambda event: isinstance(event, events.EpochTrained) and trained.append(event.metrics))
+        thread = threading.Thread(target=second.run)
+        thread.start()
+        wait_until(lambda: trained, 90, "an epoch at the second node")
+        second.stop()
+        thread.join()
+    assert trained[0]["epoch"] == 1 + len(done["curve"]["epoch"]) > 1
+    assert not (tmp_path / "a" / "checkpoints").exists() and not (tmp_path / "b" / "checkpoints").exists()
