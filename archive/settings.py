@@ -15,7 +15,8 @@
 | `heap_mb`      | `ARCHIVE_HEAP_MB`       | bound on the embedded server's heap, in MiB (512)                |
 | `java_options` | `ARCHIVE_JAVA_OPTIONS`  | further options of the embedded server's Java runtime            |
 
-`HOME/config.toml` has the same names except `home`, and `password_file`. A file that contains a `password` must have
+`HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has default options of
+`archive trainer`. A file that contains a `password` must have
 the mode 0600. An empty variable counts as not set. A password is never taken from an address, so that it cannot reach a
 log or a process list.
 """
@@ -76,6 +77,7 @@ class Settings:
         weights: Folder or fsspec URL of trained weights; None means `weights` in `home`.
         checkpoints: Folder or fsspec URL of the checkpoints of trials; None means `checkpoints` in `home`.
         java_options: Further options of the embedded server's Java runtime, quoted as in a shell.
+        trainer: Options of `archive trainer` by name, from `config.toml`.
     """
 
     home: Path
@@ -89,6 +91,7 @@ class Settings:
     weights: str | None = None
     checkpoints: str | None = None
     java_options: str = ""
+    trainer: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Validate address and numbers."""
@@ -262,6 +265,10 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _check_entry(path: Path, name: str, value: object) -> None:
+    if name == "trainer":
+        if not isinstance(value, dict):
+            raise SettingsError(f"trainer in {path} must be a table of options, [trainer], got {value!r}")
+        return
     if name not in _KEYS:
         near = difflib.get_close_matches(name, _KEYS, n=1)
         way_out = f"did you mean {near[0]}?" if near else f"known: {', '.join(_KEYS)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from archive.cli.catalogues.observers import created, observe_option
+from archive.cli.configured import ConfiguredCommand
 from archive.cli.exit_codes import ExitCode
+from archive.cli.fleet_options import check_times, fleet_options, passed, shortest
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.parameters import Count, Duration, listed
@@ -38,7 +41,9 @@ def trainer() -> None:
     """
 
 
-@trainer.command(short_help="Train the proposals of search agents until stopped.")
+@trainer.command(
+    cls=ConfiguredCommand, table="trainer", short_help="Train the proposals of search agents until stopped."
+)
 @click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
 @click.option("--slots", type=Count(1), default=1, help="Number of trials at a time.")
 @click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
@@ -82,16 +87,6 @@ def trainer() -> None:
 )
 @click.option("--once", is_flag=True, help="Exit after one trial, or if no proposal is waiting.")
 @click.option(
-    "--idle", "idle_seconds", type=Duration(), show_default="never", help="Exit after this long without work."
-)
-@click.option(
-    "--wait",
-    "wait_seconds",
-    type=Duration(),
-    show_default="forever",
-    help="At startup, wait this long for a database that does not answer.",
-)
-@click.option(
     "--drain", is_flag=True, help="On SIGTERM or Ctrl-C, finish running trials first; a second signal returns them."
 )
 @click.option(
@@ -117,14 +112,7 @@ def trainer() -> None:
     help="Folder or fsspec URL with weights of other trainers that networks may inherit, in addition to this "
     "trainer's own. May be repeated.",
 )
-@click.option(
-    "--grace",
-    "parting_seconds",
-    type=Duration(),
-    default="8s",
-    help="Time for running trials to save a checkpoint when the trainer is stopped. Keep it below the time that the "
-    "system allows before it kills (docker stop: 10s, Slurm: 30s).",
-)
+@fleet_options
 @click.option("--parent", type=int, hidden=True, help="Exit when the process of this id has ended.")
 @click.option(
     "--log-format",
@@ -153,6 +141,7 @@ def start(
 
     The trainer claims proposals, trains each in a separate process, and stores the results. Any number of trainers
     can serve one archive, from any number of machines. The exit code is 3 where trials failed and none succeeded.
+    Defaults of the options may stand in the table [trainer] of config.toml in the archive's folder.
 
     A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.
     """
@@ -160,9 +149,11 @@ def start(
     from archive.trainer.daemon.options import TrainerOptions
     from archive.trainer.daemon.trainer import Trainer
 
-    # Mistakes show before the wait for a database.
-    observers = created(ctx, observe)
-    with _opened(ctx, chosen["wait_seconds"], chosen["parent"]) as archive:
+    check_times(chosen)
+    # Mistakes show before the wait for a database, which counts toward --max-time.
+    began, observers = time.monotonic(), created(ctx, observe)
+    with _opened(ctx, shortest(chosen["wait_seconds"], chosen["max_seconds"]), chosen["parent"]) as archive:
+        chosen = passed(chosen, time.monotonic() - began)
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
         chosen["recipes"] = listed("--recipes", "names of recipes", chosen["recipes"])

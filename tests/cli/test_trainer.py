@@ -206,3 +206,24 @@ def closed_port():
         # Bound and not listening: nobody answers, and nobody else takes it.
         listener.bind(("127.0.0.1", 0))
         yield listener.getsockname()[1]
+
+
+def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user, tmp_path):
+    propose(archive, table(tmp_path), 2)
+    config = store_settings.home / "config.toml"
+    config.write_text(f'[trainer]\nmax_time = "3s"\ngrace = "1s"\nlease = 20\ndata-folder = ["{tmp_path}"]\n')
+    try:
+        assert "2 evaluated" in user.types("trainer", "start").stderr
+        assert "longer than --grace, got 1s and 1s" in user.types("trainer", "--max-time", "1s", code=2).stderr
+        for line, message in (
+            ('maxtime = "3s"', "unknown option 'maxtime' in [trainer] of"),
+            ("once = true", "unknown option 'once'"),
+            ('grace = "soon"', "'grace' in [trainer] of"),
+            ("drain = 1", "must be true or false, got 1"),
+            ('data_folder = "/tmp"', "must be a list, got '/tmp'"),
+        ):
+            config.write_text(f"[trainer]\n{line}\n")
+            said = user.types("trainer", code=2).stderr
+            assert message in said and len(said.splitlines()) == 1
+    finally:
+        config.unlink()

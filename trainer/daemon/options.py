@@ -37,6 +37,8 @@ class TrainerOptions:
         wait_seconds: Longest wait for an unreachable store at the start; None waits until it answers.
         scale: Delay of a table's result, as a multiple of the recorded training time; 0 answers at once.
         parent: Process id; the daemon stops when this process is gone.
+        max_seconds: Time limit of the daemon, which stops claiming in time, hands back what does not finish, and stops
+            (`archive.trainer.daemon.time_limit`); None for no limit.
         idle_seconds: Idle time after which the daemon stops; None never stops it.
         once: Stop after one trial, or when the queue is empty.
         weights_from: Folders and fsspec URLs whose weights may be inherited, beside the trainer's own.
@@ -66,6 +68,7 @@ class TrainerOptions:
     wait_seconds: float | None = None
     scale: float = 0.0
     parent: int | None = None
+    max_seconds: float | None = None
     idle_seconds: float | None = None
     once: bool = False
     drain: bool = False

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from archive import cpu_count
 from archive.errors import SettingsError, StoreError
 from archive.queue import successive_halving
+from archive.settings import Settings
 from archive.store.records import Claim, Study
 from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
 from archive.trainer.daemon.options import TrainerOptions
@@ -89,6 +90,19 @@ class TrainerPaths:
         self._options = options
         self._discarded: set[tuple[str, str]] = set()
         self._swept_at = -math.inf
+
+    @classmethod
+    def of(cls, settings: Settings, options: TrainerOptions, home: Path | None = None) -> TrainerPaths:
+        """Return the folders of a daemon.
+
+        Args:
+            settings: Location of the archive, and of weights and checkpoints where they are not in the home.
+            options: How the daemon works.
+            home: Folder of all its files; the archive's home if None.
+        """
+        weights = settings.place_of_weights if settings.weights else None
+        checkpoints = settings.place_of_checkpoints if settings.checkpoints else None
+        return cls(home or settings.home, options, weights, checkpoints)
 
     def find_device(self, archive: Archive) -> str:
         """Resolve the device, and return the name of its hardware.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -10,6 +11,8 @@ from contextlib import contextmanager
 from types import FrameType
 
 import psutil
+
+log = logging.getLogger("archive.trainer")
 
 
 class StopSignal:
@@ -43,7 +46,10 @@ class StopSignal:
         if self._parent_id is None:
             return False
         # The handle, unlike the bare id, does not mistake a new process with the same id for the parent.
-        return self._parent is None or not _alive(self._parent)
+        gone = self._parent is None or not _alive(self._parent)
+        if gone:
+            log.info("parent is gone pid=%s", self._parent_id)
+        return gone
 
     @contextmanager
     def signals(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ One loop without threads does it all, and never waits for one trial. Faults and 
     a trial's process dies       its proposal returns to the queue, until its attempts are used up
     a trial exceeds a limit      the trial is killed, and its proposal fails with the reason
     SIGTERM, SIGINT, no parent   trials save a checkpoint and are handed back; with `drain`, they finish first
+    its time limit is near       no further claims; then as after SIGTERM
     the daemon is killed         its trials end at once; their leases expire; checkpoints and spool stay on disk
 
 The next attempt at a proposal that was handed back or lost resumes from its last checkpoint.
@@ -41,6 +42,7 @@ from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.daemon.store_client import BATCH, StoreClient
+from archive.trainer.daemon.time_limit import TimeLimit
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import failures, inheritance, spare
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
@@ -72,9 +74,7 @@ class Trainer:
         self.archive = archive
         self.options = options or TrainerOptions()
         settings = archive.connection.settings
-        weights = settings.place_of_weights if settings.weights else None
-        checkpoints = settings.place_of_checkpoints if settings.checkpoints else None
-        self.paths = TrainerPaths(home or settings.home, self.options, weights, checkpoints)
+        self.paths = TrainerPaths.of(settings, self.options, home)
         self.spool = self.paths.spool(" ".join((settings.uri or "embedded", settings.database or "")))
         self.worker = f"{platform.node()}-{os.getpid()}-{secrets.token_hex(3)}"
         self.observers = list(observers)
@@ -82,6 +82,7 @@ class Trainer:
         self.client = StoreClient(archive, self.worker, self.options, self.spool, self._emit)
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
         self.stop_signal = StopSignal(self.options.parent)
+        self.time_limit = TimeLimit(self.options)
         self.in_flight: tuple[InFlight, ...] = ()
         self._busy_at = 0.0
 
@@ -149,8 +150,7 @@ class Trainer:
         options, requests = self.options, self.stop_signal.requests
         if requests > 1 or (requests and not (options.drain and self.in_flight)):
             return True
-        if self.stop_signal.parent_gone():
-            log.info("parent is gone pid=%s", options.parent)
+        if self.stop_signal.parent_gone() or self.time_limit.is_over(len(self.in_flight)):
             return True
         if self.in_flight:
             return False
@@ -164,7 +164,7 @@ class Trainer:
     def _claim(self) -> None:
         """Fill the free slots; while a table answers at once, claim many at a time for a moment."""
         deadline, study = time.monotonic() + REPORT_SECONDS, None
-        while not self.stop_signal.requests and time.monotonic() < deadline:
+        while not self.stop_signal.requests and time.monotonic() < deadline and self.time_limit.may_claim():
             free = self.options.slots - len(self.in_flight)
             if self.options.once:
                 free = 0 if self.tally.all else min(free, 1)
@@ -225,7 +225,7 @@ class Trainer:
 
     def _wait(self) -> None:
         """Wait for a message of a trial, the next claim, or the next poll."""
-        deadline = time.monotonic() + self.options.poll_seconds
+        deadline = min(time.monotonic() + self.options.poll_seconds, self.time_limit.next_moment())
         wait(self.in_flight, deadline if self.in_flight else min(deadline, self.client.idle_until))
 
     def _poll_all(self) -> None:
@@ -254,6 +254,7 @@ class Trainer:
         match last:
             case TrialFinished(result):
                 self.outcomes.complete(each.claim, result)
+                self.time_limit.note_trial(time.monotonic() - each.began)
                 # The checkpoint of a rung is for the trial that continues to the next one.
                 if not is_paused(result):
                     self.paths.discard_checkpoint(each.claim)
