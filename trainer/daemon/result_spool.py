@@ -2,8 +2,11 @@
 
 A transactional outbox. A result, or the reason for its absence, is written here before it is sent, so that neither an
 outage of the store nor a kill of the daemon loses it; a proposal that was handed back during an outage waits here,
-too. What a full disk rejects is held in memory, and written when there is space. Another daemon with the same folder
-adopts and delivers files that were left behind. Delivering twice does no harm, since completion is idempotent.
+too. What a full disk rejects is held in memory, and written when there is space.
+
+Daemons of several machines may share the folder. Each delivers its own files. Files of a daemon that is gone
+(`archive.trainer.daemon.spool_owner`) are adopted by renaming them, which one other daemon wins, so that after an
+outage each result is delivered once. Delivering twice does no harm, since completion is idempotent.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import hashlib
 import json
 import logging
 import math
+import os
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -20,6 +24,8 @@ from typing import Any
 
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Result, Weights
+from archive.trainer.daemon import spool_owner
+from archive.trainer.daemon.spool_owner import SpoolOwner
 from archive.trainer.storage.atomic import write_atomically
 
 log = logging.getLogger("archive.trainer")
@@ -39,10 +45,12 @@ class ResultSpool:
     Args:
         folder: Folder of their files; created with the first one.
         archive: Name of the archive, without a login; one folder may serve several archives.
+        owner: The process whose files it writes; None stands for this one.
     """
 
-    def __init__(self, folder: Path, archive: str) -> None:
-        self.folder, self.archive = folder, archive
+    def __init__(self, folder: Path, archive: str, owner: SpoolOwner | None = None) -> None:
+        self.folder, self.archive, self.owner = folder, archive, owner or spool_owner.own()
+        self._refresh_at = time.monotonic() + spool_owner.REFRESH_SECONDS
         self._waiting: dict[Path, TerminalNotice] = {}
         self._unwritten: dict[Path, float] = {}  # time of the next attempt, by `time.monotonic`
 
@@ -65,6 +73,7 @@ class ResultSpool:
         self._waiting[path] = notice
         if not known or self._unwritten.get(path, math.inf) <= time.monotonic():
             self._write(path, notice)
+        self._refresh()
 
     def is_safe(self, id_: str, token: str) -> bool:
         """Whether a kill cannot lose the end of a claim: it is on disk, or already delivered."""
@@ -75,22 +84,37 @@ class ResultSpool:
         return self._path(id_, token) not in self._waiting
 
     def adopt(self, seconds: float = 0.0) -> int:
-        """Take over files of other daemons that are at least this old, and return their number."""
-        adopted, before = 0, time.time() - seconds
+        """Take over files of daemons that are gone, and return their number.
+
+        Args:
+            seconds: Least age of files without an owner, and of files of another daemon in this process.
+        """
+        adopted = 0
         self._remove_partial()
         for path in sorted(self.folder.glob("*.json")):
             try:
-                if path in self._waiting or path.stat().st_mtime > before:
+                if path in self._waiting or not spool_owner.is_left_behind(path, self.owner, seconds):
                     continue
                 data: dict[str, Any] = json.loads(path.read_text("utf-8"))
-                if data.pop("archive") == self.archive:
-                    self._waiting[path] = _from_dict(data)
-                    adopted += 1
+                if data.pop("archive") != self.archive:
+                    continue
+                notice = _from_dict(data)
+                own = self._path(notice.id, notice.token)
+                os.utime(path)  # before it has this owner: an old file would be adopted from here
+                path.rename(own)
+                self._waiting[own] = notice
+                adopted += 1
             except FileNotFoundError:
-                continue  # another daemon has delivered it
+                continue  # another daemon has delivered or adopted it
             except (OSError, ValueError, KeyError, TypeError) as error:
                 log.error("unreadable result file=%s reason=%r", path, str(error))
         return adopted
+
+    def release(self) -> None:
+        """Leave the undelivered files to any daemon: this one ends."""
+        for path in self._waiting:
+            with contextlib.suppress(OSError):
+                path.rename(self.folder / f"{path.name.partition('.')[0]}.json")
 
     def discard(self, notice: TerminalNotice) -> None:
         """Remove a notice that was delivered."""
@@ -122,6 +146,15 @@ class ResultSpool:
         del self._waiting[path]
         self._unwritten.pop(path, None)
 
+    def _refresh(self) -> None:
+        """Show daemons of other machines that this one lives, and will deliver its files."""
+        if time.monotonic() < self._refresh_at:
+            return
+        self._refresh_at = time.monotonic() + spool_owner.REFRESH_SECONDS
+        for path in self._waiting:
+            with contextlib.suppress(OSError):
+                os.utime(path)
+
     def _remove_partial(self) -> None:
         """Remove partial files of writers that were killed."""
         for path in self.folder.glob(".*.part"):
@@ -132,7 +165,7 @@ class ResultSpool:
     def _path(self, id_: str, token: str) -> Path:
         # Ids hold characters that are invalid in file names; the digest also keeps attempts and archives apart.
         text = f"{self.archive} {id_} {token}"
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.{self.owner}.json"
 
 
 def _as_dict(notice: TerminalNotice) -> dict[str, Any]:

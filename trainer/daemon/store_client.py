@@ -42,7 +42,7 @@ were a quarter faster, and 128 an eighth more."""
 FIRST_PAUSE = 0.01
 """Pause after the queue was first found empty; each further look doubles it, up to `TrainerOptions.poll_seconds`."""
 ADOPT_SECONDS = 5.0
-"""Age at which another daemon's spooled results are adopted: a living daemon delivers them much sooner."""
+"""Age at which spooled results without an owner are adopted; those of a living daemon never are."""
 REST_SECONDS = 0.25
 """Pause after a trial failed through no fault of its own; each further failure doubles it, up to `LONGEST_REST`."""
 LONGEST_REST = 60.0

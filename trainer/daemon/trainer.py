@@ -123,6 +123,7 @@ class Trainer:
                     self._step()
             finally:
                 self._hand_back()
+                self.spool.release()
                 spare.discard()
                 self.paths.close()
                 self.client.depart()

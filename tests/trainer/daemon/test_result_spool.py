@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import time
 
+import psutil
 import pytest
 
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Result, Weights
-from archive.trainer.daemon import result_spool
+from archive.trainer.daemon import result_spool, spool_owner
 from archive.trainer.daemon.result_spool import ResultSpool
+from archive.trainer.daemon.spool_owner import SpoolOwner
 
 RESULT = Result(
     0.9,
@@ -52,9 +55,61 @@ def test_another_daemon_adopts_all_notices(spool):
     assert other.adopt() == 0
 
 
+HERE, ELSEWHERE = (spool_owner.host_digest(name) for name in (platform.node(), "another machine"))
+
+
+@pytest.mark.parametrize(
+    ("owner", "age", "adopted"),
+    [
+        (SpoolOwner(HERE, 2**22 + 1, 1), 0.0, True),
+        (SpoolOwner(HERE, os.getppid(), int(psutil.Process(os.getppid()).create_time())), 9e9, False),
+        (SpoolOwner(ELSEWHERE, 1, 1), 0.0, False),
+        (SpoolOwner(ELSEWHERE, 1, 1), spool_owner.SILENT_SECONDS + 1, True),
+    ],
+)
+def test_files_of_another_daemon_are_adopted_when_it_is_gone(tmp_path, owner, age, adopted):
+    ResultSpool(tmp_path, "embedded", owner).put(NOTICES[0])
+    (path,) = tmp_path.iterdir()
+    os.utime(path, (time.time() - age,) * 2)
+    assert ResultSpool(tmp_path, "embedded").adopt() == adopted
+
+
+def test_a_daemon_that_waits_for_the_archive_keeps_its_files(tmp_path, monkeypatch):
+    spool = ResultSpool(tmp_path, "embedded", SpoolOwner(ELSEWHERE, 1, 1))
+    spool.put(NOTICES[0])
+    (path,) = tmp_path.iterdir()
+    os.utime(path, (time.time() - 2 * spool_owner.SILENT_SECONDS,) * 2)
+    # Each attempt to deliver puts the notice again.
+    spool._refresh_at = 0.0
+    spool.put(NOTICES[0])
+    assert ResultSpool(tmp_path, "embedded").adopt() == 0
+
+
+def test_many_hosts_deliver_each_result_once_after_an_outage(tmp_path):
+    owners = [SpoolOwner(spool_owner.host_digest(f"node{at}"), 1, 1) for at in range(4)]
+    spools = [ResultSpool(tmp_path, "embedded", owner) for owner in owners]
+    ended = ResultSpool(tmp_path, "embedded", SpoolOwner(ELSEWHERE, 2, 1))
+    for at, spool in enumerate([*spools, ended]):
+        for notice in (Completion(f"s#{at}", "token", RESULT), Failure(f"t#{at}", "token", "NaN")):
+            spool.put(notice)
+    ended.release()
+    killed = spools.pop()
+    for path in killed._waiting:
+        os.utime(path, (time.time() - 2 * spool_owner.SILENT_SECONDS,) * 2)
+    adopted = [spool.adopt() for spool in spools]
+    assert sum(adopted) == 4
+    delivered = [notice.id for spool in spools for notice in spool.waiting]
+    assert sorted(delivered) == sorted(f"{name}#{at}" for name in "st" for at in range(5))
+    for spool in spools:
+        for notice in spool.waiting:
+            spool.discard(notice)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_of_an_earlier_release_is_adopted(spool):
     spool.put(NOTICES[0])
     (file,) = spool.folder.iterdir()
+    file = file.rename(file.with_name(f"{file.name.partition('.')[0]}.json"))
     file.write_text(file.read_text().replace('"weights":', '"checkpoint":'))
     other = ResultSpool(spool.folder, "embedded")
     assert (other.adopt(), str(other.waiting)) == (1, str(NOTICES[:1]))
