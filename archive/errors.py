@@ -34,7 +34,7 @@ line: 2 for a user's mistake, 1 for everything else.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class ArchiveError(Exception):
@@ -62,7 +62,7 @@ class UnknownNameError(UsageError):
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         """Compose the message from the nearest existing names."""
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
-        near = difflib.get_close_matches(name, self.known, n=3, cutoff=0.4)
+        near = _near(name, self.known)
         if near:
             way_out = "did you mean " + " or ".join(near) + "?"
         elif self.known:
@@ -71,6 +71,12 @@ class UnknownNameError(UsageError):
         else:
             way_out = hint or f"there is no {kind} yet"
         super().__init__(f"unknown {kind} {name!r}: {way_out}")
+
+
+def _near(name: str, known: Sequence[str]) -> list[str]:
+    """Return up to three names that were probably meant: those that contain the text, and those with a slip in it."""
+    longer = [each for each in known if len(name) > 1 and name.lower() in each.lower()]
+    return [*longer, *(each for each in difflib.get_close_matches(name, known, n=3) if each not in longer)][:3]
 
 
 class SettingsError(UsageError):

@@ -12,11 +12,12 @@ from archive import __version__
 from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.exit_codes import ExitCode
 from archive.cli.names import AGENT, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
-from archive.cli.parameters import Count, Duration, listed
+from archive.cli.parameters import Count, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
 from archive.cli.search.report import evaluated
 from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
+from archive.cli.trial_limits import limit_options
 from archive.errors import SearchError
 
 if TYPE_CHECKING:
@@ -99,13 +100,7 @@ TABLE_PAUSE = 0.01
 @click.option(
     "--device", metavar="DEVICE", show_default="auto", help="Device of the local trainers: cpu, cuda, cuda:1 …"
 )
-@click.option(
-    "--trial-timeout",
-    "trial_seconds",
-    type=Duration(open_minimum=True),
-    show_default="none",
-    help="The local trainers end a trial that takes longer than this; its proposal fails.",
-)
+@limit_options
 @observe_option
 @click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
 @click.option(
@@ -138,13 +133,13 @@ def search(
     warm_start: str | None,
     trainers: int,
     device: str | None,
-    trial_seconds: float | None,
     observe: tuple[str, ...],
     seed: int | None,
     rungs: str | None,
     reduction: int | None,
     retrain: bool,
     as_json: bool,
+    **limits: float | None,
 ) -> None:
     """Search for architectures: an agent proposes, trainers train, the archive stores every result.
 
@@ -194,7 +189,7 @@ def search(
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)
         else:
-            start = partial(LocalTrainers, device=device, trial_seconds=trial_seconds, observe=observe)
+            start = partial(LocalTrainers, device=device, limits=limits, observe=observe)
             last = _search(ctx, archive, study, request, start, trainers, batch or max(1, trainers), retrain)
         reason = report.nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:

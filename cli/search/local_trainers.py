@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
 from archive import cpu_count
+from archive.cli import trial_limits
 from archive.errors import SettingsError, TrainingError, UsageError
 from archive.settings import Settings, environment
 from archive.trainer.storage.file_names import file_name
@@ -35,7 +36,7 @@ class LocalTrainers:
         study: Study that they serve.
         settings: Settings of the archive; logs go to `home/logs/trainers`.
         device: Device of the trainings; None lets the trainers choose.
-        trial_seconds: Time limit of a trial; None for no limit.
+        limits: Limits of a trial, by the parameters of `archive.cli.trial_limits`.
         observe: Observers of the trials, as `--observe` takes them.
     """
 
@@ -46,11 +47,11 @@ class LocalTrainers:
         settings: Settings,
         *,
         device: str | None = None,
-        trial_seconds: float | None = None,
+        limits: Mapping[str, float | None] | None = None,
         observe: Sequence[str] = (),
     ) -> None:
         self.study, self.settings, self.device, self.observe = study, settings, device, observe
-        self.trial_seconds = trial_seconds
+        self.limits = limits or {}
         self.logs = trainer_logs(settings.home)
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
         self.deaths = 0
@@ -108,8 +109,7 @@ class LocalTrainers:
         command += ["trainer", "--study", self.study, "--parent", str(os.getpid())]
         if self.device:
             command += ["--device", self.device]
-        if self.trial_seconds is not None:
-            command += ["--trial-timeout", f"{self.trial_seconds}"]
+        command += trial_limits.arguments(self.limits)
         if self.observe:
             command += ["--grace", f"{OBSERVED_SECONDS:g}s"]
         for observer in self.observe:

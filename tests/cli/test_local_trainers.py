@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from archive.cli.main import archive as root
 from archive.cli.search import local_trainers
 from archive.cli.search.local_trainers import LocalTrainers
 from archive.settings import load
@@ -50,6 +51,21 @@ def test_observers_are_handed_down_with_time_to_end(started, tmp_path):
     assert [observed[at + 1] for at, part in enumerate(observed) if part == "--observe"] == list(texts)
     assert observed[observed.index("--grace") + 1] == "30s"
     assert not {"--observe", "--grace"} & set(plain)
+
+
+def test_limits_of_trials_reach_the_trainers_as_they_were_set(started, tmp_path):
+    words = ["--stall", "5min", "--trial-timeout", "1.5h", "--scratch-limit", "0.5GiB", "--memory-limit", "2GB"]
+    names = ("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes")
+    search, trainer = (root.get_command(None, name) for name in ("search", "trainer"))
+    typed = search.make_context("search", words).params
+    limits = {name: typed[name] for name in names}
+    assert limits == dict(zip(names, (300.0, 5400.0, 2**29, 2 * 10**9), strict=True))
+    with LocalTrainers(1, "study", load(home=tmp_path, environment={}), limits=limits):
+        pass
+    (command, _) = started.pop()
+    at = command.index("trainer")
+    received = trainer.commands["start"].make_context("start", command[at + 1 :]).params
+    assert {name: received[name] for name in names} == limits
 
 
 def test_each_study_has_logs_of_its_own(started, tmp_path):

@@ -38,6 +38,7 @@ def test_a_plot_is_a_file_that_is_not_replaced(archive, user):
     ("arguments", "message"),
     [
         (["--kind", "best"], "unknown kind of plot 'best': did you mean best-so-far"),
+        (["--kind", "wrong"], f"unknown kind of plot 'wrong': known: {', '.join(sorted(kinds.KINDS))}"),
         (["-o", "x.gif"], "a plot is a file ending in .png, .svg, .pdf, got 'x.gif'"),
         (["--cost", "flops"], "cost is an option of value-and-cost, not of best-so-far"),
         (["other", "--kind", "learning-curves"], "learning-curves plots one study at a time, got 2"),
