@@ -58,6 +58,9 @@ RETURN rows
 """
 OF_NETWORK = "MATCH (p)-[:OF]->(a:Architecture)\n"
 
+AT_ONCE = 100
+"""Studies that one transaction reads: to begin and end one takes ArcadeDB as long as to read two thousand results."""
+
 _SEPARATOR = "|"
 
 
@@ -97,11 +100,19 @@ def read(
         QueryError: The deadline has passed.
     """
     names = [name for name in dict.fromkeys(columns) if name != "number"]
+    every = connection.read(lambda tx: plain(tx.run(STUDIES, studies=sorted(set(studies)))))
+    parts = [every[begin : begin + AT_ONCE] for begin in range(0, len(every), AT_ONCE)]
+    return [
+        one for part in parts for one in connection.read(partial(_results, every=part, names=names, deadline=deadline))
+    ]
+
+
+def _results(tx: ManagedTransaction, every: Sequence[Row], names: Sequence[str], deadline: float) -> list[StudyResults]:
     results = []
-    for about in connection.read(lambda tx: plain(tx.run(STUDIES, studies=sorted(set(studies))))):
+    for about in every:
         if time.monotonic() > deadline:
             raise QueryError("the query took longer than its limit: narrow it, or allow it more time")
-        results.append(connection.read(partial(_study_results, about=about, names=names)))
+        results.append(_study_results(tx, about, names))
     return results
 
 

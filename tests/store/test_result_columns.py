@@ -178,7 +178,9 @@ def test_an_agent_reads_the_scores_of_whole_evaluations(archive):
 
 
 @pytest.mark.every_server
-def test_every_question_has_the_answer_of_its_text(archive):
+def test_every_question_has_the_answer_of_its_text(archive, monkeypatch):
+    # Three studies are read in two transactions.
+    monkeypatch.setattr(result_columns, "AT_ONCE", 2)
     fill(archive)
     fill(archive, "two", 23, first=15)
     # The studies of a task decide which direction is better, in columns and in the text.
