@@ -13,6 +13,7 @@
 | `parallel_coordinates` | hyperparameters, or sizes of the networks, beside the value                             |
 | `predictions`          | predicted against observed values, and the coverage of the predictions' intervals       |
 | `operation_gains`      | children compared with their parents and with the best before, by operation             |
+| `worker_timeline`      | which worker held which proposal, when, and how the attempt ended                       |
 | `network_map`          | all networks on a plane, searches as paths                                              |
 
 `data` has the same as arrays, without matplotlib; `figures` draws them. matplotlib is loaded by the first figure. No
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from archive.plots.figures.functions import parallel_coordinates as parallel_coordinates
     from archive.plots.figures.functions import predictions as predictions
     from archive.plots.figures.functions import value_and_cost as value_and_cost
+    from archive.plots.figures.functions import worker_timeline as worker_timeline
 
 __all__ = [
     "best_so_far",
@@ -41,6 +43,7 @@ __all__ = [
     "parallel_coordinates",
     "predictions",
     "value_and_cost",
+    "worker_timeline",
 ]
 
 

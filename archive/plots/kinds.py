@@ -38,6 +38,7 @@ KINDS: Mapping[str, PlotKind] = MappingProxyType(
         "parallel-coordinates": PlotKind("hyperparameters or sizes beside the value", ("axes",), several=False),
         "predictions": PlotKind("predicted against observed values, and coverage"),
         "operation-gains": PlotKind("what each operation of the agents gained", several=False),
+        "worker-timeline": PlotKind("which worker ran which trial, when", ("hours",)),
         "network-map": PlotKind("all networks on a plane, searches as paths", ("distance", "whole")),
     }
 )

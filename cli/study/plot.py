@@ -37,6 +37,9 @@ from archive.cli.render import json_option, open_archive, print_json, print_mess
 @click.option(
     "--distance", type=DISTANCE, show_default="profile", help="network-map: profile, or a kernel (archive kernels)."
 )
+@click.option(
+    "--hours", type=click.FloatRange(0, min_open=True), show_default="all", help="worker-timeline: time up to now."
+)
 @click.option("--own", is_flag=True, help="network-map: only networks of these studies, not all of the space.")
 @json_option
 @click.pass_context
@@ -61,6 +64,7 @@ def plot(
     parallel-coordinates   hyperparameters or sizes beside the value
     predictions            predicted against observed values, and coverage
     operation-gains        what each operation of the agents gained
+    worker-timeline        which worker ran which trial, when
     network-map            all networks on a plane, searches as paths
 
     Example: archive study plot tw-1 tw-2 random-1 random-2 --by agent --against seconds -o progress.svg

@@ -87,7 +87,7 @@ def test_other_sites_change_nothing_even_with_the_cookie(served, archive, header
 
 
 def test_every_answer_lets_a_page_load_nothing_from_elsewhere(client):
-    for path in ("/", "/api/studies", "/static/style.css", "/nowhere", "/api/studies/none/points"):
+    for path in ("/", "/api/studies", "/static/style.css", "/nowhere", "/api/study/points?study=none"):
         policy = client.get(path).headers["content-security-policy"]
         assert "default-src 'self'" in policy and "unsafe" not in policy and "http" not in policy
     assert client.get("/static/parts/page.js").headers["cache-control"] == "no-cache"

@@ -14,7 +14,7 @@ from archive.dashboard.application import Options
 from archive.dashboard.server import DashboardServer
 from archive.store.records import Result
 from tests.support import wait_until
-from tests.support.stores import cells, evaluate, propose
+from tests.support.stores import Suggestion, cells, evaluate, propose, study
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -23,7 +23,7 @@ EVIL = "<img src=x onerror=document.title=1>"
 TOKEN = "a token of sixteen"
 
 pytestmark = [
-    pytest.mark.lasts(15),
+    pytest.mark.lasts(20),
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed: apt-get install chromium"),
 ]
 
@@ -142,6 +142,62 @@ def test_a_failed_proposal_is_retried_from_the_page(visit, archive):
     page.locator("[data-action=retry]").click()
     page.locator("dialog").get_by_text("retried").wait_for()
     assert archive.proposals.get(claim.id).state.value == "WAITING"
+
+
+@pytest.mark.parametrize("name", ["..", "50 % ? & + a/b größer@home"])
+def test_a_study_of_any_name_is_shown_live(visit, archive, server, name):
+    evaluate(archive, [0.25], name)
+    server.application.state.news.hurry(f"study:{name}")
+    page = visit()
+    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("heading", name=name, exact=True).wait_for()
+    page.locator("#live", has_text="live").wait_for()
+    page.get_by_role("button", name="#0", exact=True).last.click()
+    page.locator("dialog").get_by_text("accuracy 0.25").wait_for()
+    propose(archive, cells(2), name)
+    claim = archive.proposals.claim("trainer", study=name)
+    archive.proposals.complete(claim.id, claim.token, Result(0.75, {"accuracy": 0.75}))
+    page.locator("#best", has_text="0.75").wait_for()
+
+
+def test_plots_carry_their_view_and_answer_to_keys(visit, archive):
+    agent = archive.proposals.register_agent("nasbot", {}, "1")
+    archive.studies.create(study())
+    made = [
+        Suggestion(
+            cell, hyperparameters={"rate": 0.1 * at}, parent=cells(4)[at - 1] if at else None, operations=("swap",)
+        )
+        for at, cell in enumerate(cells(4))
+    ]
+    archive.proposals.create("study", agent, made)
+    for value in (0.25, 0.75, 0.5):
+        claim = archive.proposals.claim("trainer", study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(value, {"accuracy": value}))
+    archive.proposals.claim("trainer", study="study")
+    page = visit("/study?study=study&axis=edges&axis=rate&range=0.600:1.000:rate")
+    parallel = page.get_by_role("img", name="Hyperparameters beside the value, one line a result")
+    # A part is loaded when it comes into sight.
+    page.get_by_role("heading", name="Hyperparameters").scroll_into_view_if_needed()
+    parallel.locator("path").nth(2).wait_for(state="attached")
+    assert parallel.locator(".name").all_text_contents() == ["edgesedges", "raterate", "accuracyaccuracy"]
+    # The range leaves out the results whose rate is lower.
+    assert parallel.locator("path.out").count() == 2
+    parallel.focus()
+    page.keyboard.press("ArrowUp")
+    page.get_by_text("#2 accuracy 0.5").wait_for()
+    page.keyboard.press("Escape")
+    assert parallel.locator("path.out").count() == 0 and "range=" not in page.url and "axis=edges" in page.url
+    page.get_by_role("heading", name="Gains of operations").scroll_into_view_if_needed()
+    page.get_by_role("row").filter(has_text="swap").get_by_text("50 %").wait_for()
+    page.get_by_role("heading", name="Workers over time").scroll_into_view_if_needed()
+    page.get_by_text("4 trials.").wait_for()
+    page.get_by_role("img", name="Trials of each worker over time").focus()
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("running, ").wait_for()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    page.locator("dialog").get_by_text("accuracy 0.5").wait_for()
+    assert "proposal=2" in page.url
 
 
 def test_a_report_opens_from_disk(browser, archive, tmp_path):

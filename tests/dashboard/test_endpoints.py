@@ -7,7 +7,7 @@ import pytest
 
 from archive.dashboard.wire import dumps
 from archive.store.records import Result, State
-from tests.support.stores import cells, evaluate, propose, study, suggest
+from tests.support.stores import Suggestion, cells, evaluate, propose, study, suggest
 
 EVIL = "<img src=x onerror=alert(1)>"
 
@@ -30,7 +30,7 @@ def test_points_are_the_results_of_the_study(archive, client):
     evaluate(archive, [0.25, 0.75, 0.5], budget=4)
     propose(archive, cells(5)[3:4])
     archive.proposals.claim("trainer", study="study")
-    head, found = columns(client.get("/api/studies/study/points"))
+    head, found = columns(client.get("/api/study/points?study=study"))
     assert head["rows"] == 4 and head["about"]["budget"] == 4
     assert list(found["number"]) == [0, 1, 2, 3]
     assert list(found["value"][:3]) == [0.25, 0.75, 0.5] and np.isnan(found["value"][3])
@@ -43,21 +43,21 @@ def test_points_are_the_results_of_the_study(archive, client):
 def test_the_table_is_sorted_and_filtered_by_the_server(archive, client):
     evaluate(archive, [0.25, 0.75, 0.5])
     propose(archive, cells(5)[3:5])
-    path = "/api/studies/study/proposals"
-    answer = client.get(f"{path}?sort=value&order=desc&limit=2").json()
+    path = "/api/study/proposals?study=study"
+    answer = client.get(f"{path}&sort=value&order=desc&limit=2").json()
     assert ([row["value"] for row in answer["proposals"]], answer["total"]) == ([0.75, 0.5], 5)
     # Rows without a value come last, in either order.
-    assert [row["value"] for row in client.get(f"{path}?sort=value").json()["proposals"]] == [
+    assert [row["value"] for row in client.get(f"{path}&sort=value").json()["proposals"]] == [
         0.25,
         0.5,
         0.75,
         None,
         None,
     ]
-    assert client.get(f"{path}?state=WAITING").json()["total"] == 2
-    assert client.get(f"{path}?find={cells(1)[0].key[:12]}").json()["total"] == 1
+    assert client.get(f"{path}&state=WAITING").json()["total"] == 2
+    assert client.get(f"{path}&find={cells(1)[0].key[:12]}").json()["total"] == 1
     for wrong in ("sort=secret", "limit=0", "limit=x", "state=DONE", "order=up"):
-        answer = client.get(f"{path}?{wrong}")
+        answer = client.get(f"{path}&{wrong}")
         assert answer.status_code == 400 and wrong.partition("=")[0] in answer.json()["error"]
 
 
@@ -70,13 +70,13 @@ def test_one_proposal_with_its_events_and_curves(archive, client):
     )
     claim = archive.proposals.claim("trainer", study="study")
     archive.proposals.fail(claim.id, claim.token, "out of memory", log="the end of the log")
-    found = client.get("/api/studies/study/proposals/1").json()
+    found = client.get("/api/study/proposal?study=study&number=1").json()
     assert (found["state"], found["reason"]) == ("FAILED", "out of memory")
     assert [each["event"] for each in found["events"]] == ["proposed", "claimed", "failed"]
     assert found["events"][-1]["log"] == "the end of the log"
-    (curve,) = client.get("/api/studies/study/curves").json()["curves"]
+    (curve,) = client.get("/api/study/curves?study=study").json()["curves"]
     assert (curve["epochs"], curve["curve"]) == ([1, 2], {"train_loss": [2.0, 1.0]})
-    assert client.get("/api/studies/study/proposals/7").status_code == 404
+    assert client.get("/api/study/proposal?study=study&number=7").status_code == 404
 
 
 @pytest.mark.every_server
@@ -109,7 +109,7 @@ def test_lineage_of_the_best_network(archive, client):
     evaluate(archive, [0.5, 0.75])
     first, second = cells(2)
     archive.architectures.record_morph(first, second, ["swap"])
-    found = client.get("/api/studies/study/lineage").json()
+    found = client.get("/api/study/lineage?study=study").json()
     assert found["key"] == second.key
     assert [(step["parent"], step["child"]) for step in found["steps"]] == [(first.key, second.key)]
     assert {row["key"]: row["value"] for row in found["networks"]} == {first.key: 0.5, second.key: 0.75}
@@ -171,7 +171,7 @@ def test_changes_exist_only_with_write(archive, served):
     assert states.count(State.FAILED) == 3 and states.count(State.RUNNING) == 1
     assert change("stop", study="none").status_code == 404
     assert change("annotate", study="study", note=EVIL, tags=["b", " a ", "", "b"]).json()["tags"] == ["a", "b"]
-    head, _ = columns(client.get("/api/studies/study/points"))
+    head, _ = columns(client.get("/api/study/points?study=study"))
     assert (head["about"]["note"], head["about"]["tags"]) == (EVIL, ["a", "b"])
     assert change("annotate", study="study", tags="a").status_code == 400
     assert change("annotate", study="none").status_code == 404
@@ -186,10 +186,82 @@ def test_names_of_other_people_are_data(archive, client):
     evaluate(archive, [0.5], EVIL)
     page = client.get(f"/study?study={EVIL}", headers={"accept": "text/html"})
     assert page.status_code == 200 and "<img" not in page.text
-    for path in ("/api/studies", f"/api/studies/{EVIL}/proposals", "/api/studies/none/points"):
+    for path in ("/api/studies", f"/api/study/proposals?study={EVIL}", "/api/study/points?study=none"):
         assert client.get(path).headers["content-type"] == "application/json"
-    head, _ = columns(client.get(f"/api/studies/{EVIL}/points"))
+    head, _ = columns(client.get(f"/api/study/points?study={EVIL}"))
     assert head["about"]["study"] == EVIL
+
+
+@pytest.mark.every_server
+def test_the_time_line_has_every_attempt(archive, client):
+    propose(archive, cells(3))
+    claims = [archive.proposals.claim(worker, study="study") for worker in ("one", "one", "two")]
+    archive.proposals.complete(claims[0].id, claims[0].token, Result(0.5, {}))
+    archive.proposals.fail(claims[1].id, claims[1].token, "out of memory")
+    archive.proposals.release(claims[2].id, claims[2].token)
+    archive.proposals.claim("one", study="study")
+    evaluate(archive, [0.25], "other")
+    for path in ("/api/timeline?study=study", "/api/timeline?seconds=3600", "/api/timeline"):
+        found = client.get(path).json()
+        told = {(each["worker"], each["study"], each["number"], each["outcome"]) for each in found["trials"]}
+        own = {
+            ("one", "study", 0, "complete"),
+            ("one", "study", 1, "failed"),
+            ("two", "study", 2, "returned"),
+            ("one", "study", 2, "running"),
+        }
+        others = {("trainer", "other", 0, "complete")}
+        assert told == (own if path.endswith("=study") else own | others)
+        assert all(each["begin"] <= each["end"] <= found["now"] + 1000 for each in found["trials"])
+    assert {each["id"]: each["lanes"] for each in found["workers"]}["one"] == 2
+    assert client.get("/api/timeline?most=1").json()["cut"]
+    assert client.get("/api/timeline?study=none").status_code == 404
+
+
+@pytest.mark.every_server
+def test_hyperparameters_and_gains_are_those_of_the_plots(archive, client):
+    propose(archive, cells(1))
+    for part in ("parallel", "gains"):
+        assert "study" in client.get(f"/api/study/{part}?study=study").json()["nothing"]
+        assert client.get(f"/api/study/{part}?study=none").status_code == 404
+        assert client.get(f"/api/study/{part}").status_code == 400
+    agent = archive.proposals.register_agent("nasbot", {}, "1")
+    archive.studies.create(study("rates"))
+    made = [
+        Suggestion(
+            cell, hyperparameters={"rate": 0.1 * at}, parent=cells(3)[at - 1] if at else None, operations=("swap",)
+        )
+        for at, cell in enumerate(cells(3))
+    ]
+    archive.proposals.create("rates", agent, made, outcomes=[Result(value, {}) for value in (0.25, 0.75, 0.5)])
+    found = client.get("/api/study/parallel?study=rates").json()
+    assert (found["number"], found["value"]) == ([0, 2, 1], [0.25, 0.5, 0.75])
+    assert {axis["name"]: axis["places"] for axis in found["axes"]} == {"rate": [0, 1, 0.5], "accuracy": [0, 0.5, 1]}
+    assert set(found["known"]) == {"rate", "layers", "depth", "edges", "mass"}
+    named = client.get("/api/study/parallel?study=rates&axis=edges&axis=rate").json()
+    assert [axis["name"] for axis in named["axes"]] == ["edges", "rate", "accuracy"]
+    assert client.get("/api/study/parallel?study=rates&axis=none").status_code == 404
+    (swap,) = client.get("/api/study/gains?study=rates").json()["operations"]
+    assert (swap["operation"], swap["uses"], swap["improved"]) == ("swap", 2, 1)
+    assert swap["quantiles"] == pytest.approx([-0.2125, -0.0625, 0.125, 0.3125, 0.4625]) and swap["raised"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "name", [".", "..", "a/b", "/", "50 % ?&+=;", "%2e%2e", "größer 🙂@home", "x/proposals", '"7"']
+)
+def test_a_study_of_any_name_is_reached(archive, client, name):
+    evaluate(archive, [0.5], name)
+    named = {"study": name}
+    assert columns(client.get("/api/study/points", params=named))[0]["about"]["study"] == name
+    assert client.get("/api/study/proposals", params=named).json()["total"] == 1
+    assert client.get("/api/study/proposal", params={**named, "number": 0}).json()["value"] == 0.5
+    for part in ("curves", "lineage", "parallel", "gains"):
+        assert client.get(f"/api/study/{part}", params=named).status_code == 200
+    assert len(client.get("/api/timeline", params=named).json()["trials"]) == 1
+    topic = f"study:{name}"
+    news = client.app.state.news
+    news.prepare([topic])
+    assert news.troubles([topic]) == {}
 
 
 @pytest.mark.every_server
@@ -213,7 +285,7 @@ def test_an_archive_of_other_directions(archive, client):
     agent = archive.proposals.register_agent("random", {}, "1")
     archive.studies.create(study("low", direction="minimise", objective="error"))
     archive.proposals.create("low", agent, suggest(cells(2)), outcomes=[Result(0.5, {}), Result(0.25, {})])
-    head, _ = columns(client.get("/api/studies/low/points"))
+    head, _ = columns(client.get("/api/study/points?study=low"))
     assert head["about"]["best"]["value"] == 0.25
     (listed,) = client.get("/api/studies").json()["studies"]
     assert listed["best"] == 0.25 and listed["counts"] == {"complete": 2}

@@ -14,7 +14,7 @@ from archive.errors import SettingsError, UnknownNameError, UsageError
 from archive.plots import kinds
 from archive.plots.figures import files, style
 from archive.store.records import Result
-from tests.support.stores import Suggestion, cells, study
+from tests.support.stores import Suggestion, cells, propose, study
 
 ODD = "_$\\frac{$ <b>\x1b"
 """A name that is broken TeX, hidden from a legend, markup and a control character."""
@@ -104,6 +104,21 @@ def test_predictions_and_gains_are_those_of_the_data(filled):
     (name,) = (text.get_text() for text in left.get_yticklabels())
     assert name == "mutate  (3, 33% better)"
     assert right.patches[0].get_width() == pytest.approx(0.2)
+
+
+def test_the_time_line_has_a_row_for_each_worker(archive):
+    propose(archive, cells(3))
+    for worker in ("one", "two"):
+        claim = archive.proposals.claim(worker, study="study")
+        archive.proposals.complete(claim.id, claim.token, Result(0.5, {}))
+    archive.proposals.claim("two", study="study")
+    (axes,) = plots.worker_timeline(archive, "study").axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["one", "two"]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["complete", "running"]
+    assert axes.get_title(loc="left") == "study: 3 trials"
+    archive.studies.create(study("other"))
+    with pytest.raises(UsageError, match="no worker has claimed a proposal in the last 2 hours"):
+        plots.worker_timeline(archive, "other", hours=2)
 
 
 def test_the_map_has_every_network_and_a_path(filled):

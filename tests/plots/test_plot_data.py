@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from archive.architecture import compact
 from archive.errors import UsageError
-from archive.plots.data import curves, gains, hyperparameters, network_map, predictions, profiles, progress, tradeoff
+from archive.plots.data import (
+    curves,
+    gains,
+    hyperparameters,
+    network_map,
+    predictions,
+    profiles,
+    progress,
+    timeline,
+    tradeoff,
+)
 from archive.plots.data.landmarks import Plane, oriented, place_all
 from archive.plots.data.results import RecordedResults
 from archive.queries import pareto
@@ -116,14 +126,14 @@ def test_places_on_axes_are_linear_logarithmic_or_words():
 def test_a_list_has_an_axis_for_its_mean():
     settings = [{"rate": [1.0, 3.0], "width": 4}, {"rate": [5.0], "width": 4}]
     sizes = {"layers": [7, 8]}
-    assert hyperparameters._columns("study", settings, sizes, ()) == {"rate (mean)": [2.0, 5.0]}
-    assert hyperparameters._columns("study", settings, sizes, ["rate[1]", "layers"]) == {
+    assert hyperparameters._columns("study", hyperparameters._own(settings), sizes, ()) == {"rate (mean)": [2.0, 5.0]}
+    assert hyperparameters._columns("study", hyperparameters._own(settings), sizes, ["rate[1]", "layers"]) == {
         "rate[1]": [3.0, None],
         "layers": [7, 8],
     }
-    assert hyperparameters._columns("study", [{"width": 4}] * 2, sizes, ()) == sizes
+    assert hyperparameters._columns("study", hyperparameters._own([{"width": 4}] * 2), sizes, ()) == sizes
     with pytest.raises(UsageError, match="neither hyperparameters nor sizes of networks differ"):
-        hyperparameters._columns("study", [{"width": 4}] * 2, {"layers": [7, 7]}, ())
+        hyperparameters._columns("study", hyperparameters._own([{"width": 4}] * 2), {"layers": [7, 7]}, ())
 
 
 def test_the_best_are_drawn_last_and_the_others_in_even_steps_of_the_ranking():
@@ -173,6 +183,36 @@ def test_gains_are_counted_for_each_operation_and_raises_add_up():
     assert fewer.operations[0].gains.tolist() == pytest.approx([-0.3])
     with pytest.raises(UsageError, match="its agent does not change known networks"):
         gains.gains(results, [(2, "elsewhere", ["wider"])])
+
+
+def test_trials_of_one_worker_at_a_time_have_lanes_of_their_own():
+    def claim(worker, number, begin, ended=None, told=None, state="COMPLETE", finished=None):
+        return [worker, "study", number, f"key{number}", begin, ended, told, state, finished]
+
+    rows = [
+        claim("b", 5, 900, state="RUNNING"),
+        claim("a", 0, 100, finished=300),
+        claim("a", 1, 200, finished=500),
+        claim("a", 2, 300, ended=400, told="lost", state="COMPLETE", finished=900),
+        claim("a", 3, 350, ended=360, told="failed", state="WAITING"),
+        claim("b", 2, 600, finished=900),
+        claim("b", 4, 950, told=None, state="WAITING"),
+    ]
+    found = timeline.timeline(rows, now=1000)
+    assert found.workers == {"a": 3, "b": 2}
+    placed = {(one.worker, one.number): (one.lane, one.begin, one.end, one.outcome) for one in found.trials}
+    assert placed == {
+        ("a", 0): (0, 100, 300, "complete"),
+        ("a", 1): (1, 200, 500, "complete"),
+        ("a", 2): (0, 300, 400, "lost"),
+        ("a", 3): (2, 350, 360, "failed"),
+        ("b", 2): (0, 600, 900, "complete"),
+        ("b", 5): (0, 900, 1000, "running"),
+        ("b", 4): (1, 950, 950, "lost"),  # its end is not on record
+    }
+    assert found.extent == (100, 1000) and not found.cut
+    latest = timeline.timeline(rows, now=1000, most=2)
+    assert [one.number for one in latest.trials] == [5, 4] and latest.cut
 
 
 def test_points_of_a_plane_keep_their_distances():

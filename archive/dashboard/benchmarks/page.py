@@ -124,13 +124,13 @@ def _measure(own: settings.Settings, count: int) -> Iterator[Figure]:
 
 
 def _requests(server: DashboardServer) -> Iterator[Figure]:
-    points = f"/api/studies/{STUDY}/points"
+    points = f"/api/study/points?study={STUDY}"
     seconds, size = _timed(lambda: _get(server, points))
     yield Figure("points of the study, first request of the server", seconds, "s", "<= 2")
     seconds, size = _timed(lambda: _get(server, points))
     yield Figure("points of the study, later requests", seconds, "s", "<= 0.5")
     yield Figure("size of the points", size / 2**20, "MiB")
-    seconds, _ = _timed(lambda: _get(server, f"/api/studies/{STUDY}/proposals?sort=value&order=desc"))
+    seconds, _ = _timed(lambda: _get(server, f"/api/study/proposals?study={STUDY}&sort=value&order=desc"))
     yield Figure("first page of the table, by value", seconds, "s", "<= 0.5")
     seconds, _ = _timed(lambda: _get(server, "/api/studies"))
     yield Figure("list of studies, first request of the server", seconds, "s", "<= 2")

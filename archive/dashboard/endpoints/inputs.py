@@ -35,6 +35,20 @@ def options_of(request: Request) -> Options:
     return cast("Options", request.app.state.options)
 
 
+def named_study(request: Request) -> str:
+    """Return the name of the study that a request is about.
+
+    It is a parameter: in a path, browsers resolve a study called `..`, and proxies decode one called `a%2Fb`.
+
+    Raises:
+        UsageError: None is named.
+    """
+    name = request.query_params.get("study")
+    if not name:
+        raise UsageError("the address needs a study: ?study=NAME")
+    return name
+
+
 def integer(request: Request, name: str, default: int, *, least: int = 0, most: int = 2**31) -> int:
     """Return a number of the address.
 

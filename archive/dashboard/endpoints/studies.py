@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from archive.dashboard.endpoints.inputs import archive_of, choice, integer, news_of
+from archive.dashboard.endpoints.inputs import archive_of, choice, integer, named_study, news_of
 from archive.dashboard.feeds.study import ABOUT, FIELDS, NUMBER, RUNS, STATE, VALUE, Row, StudyFeed
 from archive.dashboard.wire import json_response, table
 from archive.errors import UsageError
@@ -61,7 +61,7 @@ def _studies(request: Request) -> Response:
 
 def _points(request: Request) -> Response:
     news = news_of(request)
-    with news.study(request.path_params["name"]) as feed:
+    with news.study(named_study(request)) as feed:
         entries = feed.since(0)
         head = {"version": news.version, ABOUT: entries[ABOUT], RUNS: entries[RUNS], "states": STATES}
         rows = list(feed.rows.values())
@@ -88,7 +88,7 @@ def _proposals(request: Request) -> Response:
     limit = integer(request, "limit", PAGE, least=1, most=LARGEST_PAGE)
     state = choice(request, "state", ("", *STATES), "")
     find = request.query_params.get("find", "").strip().lower()
-    with news_of(request).study(request.path_params["name"]) as feed:
+    with news_of(request).study(named_study(request)) as feed:
         rows = [row for row in feed.rows.values() if state in ("", row[STATE])]
     if find:
         rows = [row for row in rows if any(find in str(row[at]).lower() for at in _SEARCHED if row[at] is not None)]
@@ -111,7 +111,7 @@ def _curves(request: Request) -> Response:
     """Return the curves of some proposals, or of the best ones."""
     count = integer(request, "top", CURVES, least=1, most=MOST_CURVES)
     asked = request.query_params.get("numbers", "")
-    with news_of(request).study(request.path_params["name"]) as feed:
+    with news_of(request).study(named_study(request)) as feed:
         study = feed.study
         numbers = _numbers(asked) if asked else _best(feed, count)
     ids = [proposal_id(study.name, number) for number in numbers[:MOST_CURVES]]
@@ -141,10 +141,10 @@ def _best(feed: StudyFeed, count: int) -> list[int]:
 
 def _proposal(request: Request) -> Response:
     """Return everything about one proposal, with its events."""
-    archive, id_ = archive_of(request), proposal_id(request.path_params["name"], request.path_params["number"])
+    archive, id_ = archive_of(request), proposal_id(named_study(request), integer(request, "number", -1))
     view = read_view(archive.connection, id_)
     details = archive.connection.read(lambda tx: tx.run(DETAILS, id=id_).single(strict=True).data())
-    entries = event_log.read(archive.connection, request.path_params["name"], id_)
+    entries = event_log.read(archive.connection, named_study(request), id_)
     details["hyperparameters"] = from_json(details["hyperparameters"]) or {}
     events: list[dict[str, Any]] = [
         {"at": each.at, "event": each.event, "who": each.who, "reason": each.details.get("reason"), "log": each.log}
@@ -155,7 +155,7 @@ def _proposal(request: Request) -> Response:
 
 def _lineage(request: Request) -> Response:
     """Return the steps that led to a study's best network, or to another one, with the values on the way."""
-    archive, name = archive_of(request), request.path_params["name"]
+    archive, name = archive_of(request), named_study(request)
     key = request.query_params.get("network")
     if key is None:
         with news_of(request).study(name) as feed:
@@ -171,9 +171,9 @@ def _lineage(request: Request) -> Response:
 
 ROUTES = [
     Route("/api/studies", _studies),
-    Route("/api/studies/{name:path}/points", _points),
-    Route("/api/studies/{name:path}/proposals/{number:int}", _proposal),
-    Route("/api/studies/{name:path}/proposals", _proposals),
-    Route("/api/studies/{name:path}/curves", _curves),
-    Route("/api/studies/{name:path}/lineage", _lineage),
+    Route("/api/study/points", _points),
+    Route("/api/study/proposal", _proposal),
+    Route("/api/study/proposals", _proposals),
+    Route("/api/study/curves", _curves),
+    Route("/api/study/lineage", _lineage),
 ]

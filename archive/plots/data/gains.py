@@ -35,6 +35,9 @@ Step = tuple[int, str, Sequence[str]]
 UNKNOWN = "?"
 """Name of the operation of a step on which none is recorded."""
 
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+"""Levels of the quantiles that are drawn."""
+
 _STEPS = """
 MATCH (p:Proposal {study: $study})
 USING INDEX SEEK p:Proposal(study)
@@ -57,6 +60,11 @@ class OperationGain:
     operation: str
     gains: Floats
     raised: float
+
+    @property
+    def quantiles(self) -> Floats:
+        """(5,) float64, the gains at `LEVELS`."""
+        return np.quantile(self.gains, LEVELS)
 
     @property
     def improved(self) -> int:

@@ -71,6 +71,7 @@ class ParallelCoordinates:
         axes: The axes; the last is the objective.
         results: Number of comparable results, of which n are chosen: the best tenth of n, and others in even steps of
             the ranking.
+        known: Names of all hyperparameters and properties that could be axes.
     """
 
     study: str
@@ -80,6 +81,7 @@ class ParallelCoordinates:
     value: Floats
     axes: tuple[CoordinateAxis, ...]
     results: int
+    known: tuple[str, ...]
 
 
 def parallel_coordinates(
@@ -105,7 +107,8 @@ def parallel_coordinates(
         raise UsageError(f"the study {study!r} has no evaluation with a value yet")
     settings = [from_json(results.columns["hyperparameters"][row]) for row in rows]
     networks = {name: [results.columns[NETWORK + name][row] for row in rows] for name in _OF_NETWORKS}
-    columns = _columns(study, settings, networks, names)
+    own = _own(settings)
+    columns = _columns(study, own, networks, names)
     value = results.value[rows]
     axes = [axis(name, column) for name, column in columns.items()]
     axes.append(axis(results.study.objective, value.tolist()))
@@ -117,6 +120,7 @@ def parallel_coordinates(
         value,
         tuple(axes),
         int(results.comparable.sum()),
+        (*own, *networks),
     )
 
 
@@ -143,11 +147,15 @@ def axis(name: str, column: Sequence[Any]) -> CoordinateAxis:
     return CoordinateAxis(name, "categories", places, tuple((at[word], word) for word in ticks))
 
 
-def _columns(
-    study: str, settings: Sequence[Mapping[str, Any]], networks: Mapping[str, list[Any]], names: Sequence[str]
-) -> dict[str, list[Any]]:
+def _own(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the hyperparameters of results as columns by name; None where a result has no such one."""
     rows = [dict(_entries(each)) for each in settings]
-    own = {name: [row.get(name) for row in rows] for name in sorted({name for row in rows for name in row})}
+    return {name: [row.get(name) for row in rows] for name in sorted({name for row in rows for name in row})}
+
+
+def _columns(
+    study: str, own: Mapping[str, list[Any]], networks: Mapping[str, list[Any]], names: Sequence[str]
+) -> dict[str, list[Any]]:
     if names:
         for name in names:
             if name not in own and name not in networks:

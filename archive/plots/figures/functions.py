@@ -146,6 +146,29 @@ def operation_gains(archive: Archive, study: str) -> Figure:
     return drawing.draw(gains.operation_gains(archive, study))
 
 
+def worker_timeline(archive: Archive, studies: str | Sequence[str] = (), *, hours: float | None = None) -> Figure:
+    """Draw which worker held which proposal, when, and how the attempt ended.
+
+    Args:
+        archive: The archive.
+        studies: Names of studies; empty for all.
+        hours: Length of time up to now; None for all time.
+
+    Raises:
+        UnknownNameError: There is no study of this name.
+        UsageError: No worker has claimed a proposal in this time, or it is not positive.
+    """
+    from archive.plots.data import timeline
+    from archive.plots.figures import timeline as drawing
+
+    names = [studies] if isinstance(studies, str) else list(studies)
+    data = timeline.worker_timeline(archive, names, seconds=None if hours is None else 3600 * hours)
+    if not data.trials:
+        within = "" if hours is None else f" in the last {hours:g} hours"
+        raise UsageError(f"no worker has claimed a proposal{within}: results of imports have no time line")
+    return drawing.draw(data, ", ".join(names) or "all studies")
+
+
 def network_map(
     archive: Archive,
     studies: str | Sequence[str] = (),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from archive.plots.data.gains import OperationGains
 from archive.plots.figures import style
 
@@ -24,7 +22,7 @@ def draw(data: OperationGains) -> Figure:
     )
     left.axvline(0.0, color=style.DARK, lw=0.9)
     for at, one in enumerate(data.operations):
-        ends = np.quantile(one.gains, [0.05, 0.25, 0.5, 0.75, 0.95])
+        ends = one.quantiles
         left.plot([ends[0], ends[4]], [at, at], color=style.colour(0), lw=1.0)
         left.barh(at, ends[3] - ends[1], left=ends[1], height=0.5, color=style.colour(0), alpha=0.35)
         left.plot([ends[2]] * 2, [at - 0.3, at + 0.3], color=style.colour(0), lw=2.2)

@@ -2,7 +2,7 @@
 /** Curves of trainings, by uPlot. */
 
 import uPlot from "../vendor/uplot/uPlot.esm.js";
-import { colour, el, number, onTheme } from "./page.js";
+import { colour, el, number, onTheme, tick } from "./page.js";
 import { COLOURS } from "./scatter.js";
 
 /**
@@ -56,7 +56,7 @@ export class Curves {
     }
     const axis = { stroke: colour("--quiet"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 },
       font: "11px system-ui, 'DejaVu Sans', sans-serif", labelFont: "11px system-ui, 'DejaVu Sans', sans-serif", labelSize: 18 };
-    const values = (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(number);
+    const values = (/** @type {any} */ _, /** @type {number[]} */ ticks) => ticks.map(tick);
     const stepped = this.options.stepped ? { paths: /** @type {any} */ (uPlot.paths).stepped({ align: 1 }) } : {};
     const legend = this.options.legend ?? this.curves.length <= 10;
     this.plot = new (/** @type {any} */ (uPlot))({

@@ -146,11 +146,25 @@ export class Graph {
       context.beginPath();
       context.arc(node.x, node.y, 7 / Math.max(1, this.scale), 0, 7);
       context.fill();
-      if (nodes.length <= 60) {
-        context.fillStyle = colour("--ink");
-        const text = node.title.length > 14 ? `${node.title.slice(0, 12)}…` : node.title;
-        context.fillText(text, node.x, node.y + 18 / this.scale);
-      }
+    }
+    context.fillStyle = colour("--ink");
+    this.#labels(context, nodes, width);
+  }
+
+  /** Write names where they cover no other name. @param {CanvasRenderingContext2D} context @param {GraphNode[]} nodes @param {number} width */
+  #labels(context, nodes, width) {
+    const scale = this.scale ?? 1;
+    const edge = width / 2 / scale;
+    /** @type {[number, number, number][]} */
+    const written = [];
+    for (const node of nodes) {
+      const text = named(node);
+      const half = context.measureText(text).width / 2 + 2 / scale;
+      const x = Math.max(half - edge, Math.min(edge - half, node.x));
+      const y = node.y + 18 / scale;
+      if (written.some(([left, right, at]) => x + half > left && x - half < right && Math.abs(at - y) < 12 / scale)) continue;
+      written.push([x - half, x + half, y]);
+      context.fillText(text, x, y);
     }
   }
 
@@ -184,4 +198,11 @@ export class Graph {
       this.tip.style.top = `${event.offsetY + 12}px`;
     });
   }
+}
+
+/** A name in a few characters: of a proposal its number, of an evaluation its end. @param {GraphNode} node */
+function named({ label, title }) {
+  if (label === "Architecture") return title.slice(0, 8);
+  const short = label === "Proposal" || label === "Evaluation" ? title.replace(/^.*#0*(?=\d)/, "#") : title;
+  return short.length > 16 ? `${short.slice(0, 15)}…` : short;
 }

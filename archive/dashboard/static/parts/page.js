@@ -72,8 +72,8 @@ export async function request(path, body, signal) {
   return answer;
 }
 
-/** Path of a study's part of the interface. @param {string} study @param {string} part */
-export const studyPath = (study, part) => `/api/studies/${encodeURIComponent(study)}/${part}`;
+/** Path of a study's part of the interface. @param {string} study @param {string} part @param {Record<string, string>} [more] further parameters */
+export const studyPath = (study, part, more = {}) => `/api/study/${part}?${new URLSearchParams({ study, ...more })}`;
 /** @param {string} name */
 export const studyLink = (name) => `/study?study=${encodeURIComponent(name)}`;
 /** @param {string} key */
@@ -108,6 +108,9 @@ export function number(value) {
   if (size >= 1e6 && size < 1e15) return short(value);
   return size !== 0 && (size < 1e-3 || size >= 1e15) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
 }
+
+/** A number at a tick of an axis. @param {number} value */
+export const tick = (value) => (Math.abs(value) >= 1e4 && Math.abs(value) < 1e15 ? short(value) : number(value));
 
 /** @param {number} value */
 function short(value) {

@@ -16,7 +16,7 @@ export async function showProposal(study, proposal, options = {}) {
   box.addEventListener("close", () => { box.remove(); options.closed?.(); });
   box.showModal();
   try {
-    const found = await api(studyPath(study, `proposals/${proposal}`));
+    const found = await api(studyPath(study, "proposal", { number: String(proposal) }));
     const again = () => { options.changed?.(); showProposal(study, proposal, options); };
     fill(content, ...body(study, found, again));
     if (found.value !== null) showCurve(content, study, proposal);
@@ -57,7 +57,7 @@ function buttons(found, again) {
 
 /** @param {Element} content @param {string} study @param {number} proposal */
 async function showCurve(content, study, proposal) {
-  const { curves } = await api(studyPath(study, `curves?numbers=${proposal}`)).catch(() => ({ curves: [] }));
+  const { curves } = await api(studyPath(study, "curves", { numbers: String(proposal) })).catch(() => ({ curves: [] }));
   const place = content.querySelector("[data-part=curve]");
   if (!place || !curves.length) return;
   const plot = new Curves("Curves of the training", { height: 200, legend: true });

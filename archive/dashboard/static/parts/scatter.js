@@ -6,7 +6,8 @@
  * double-click to see all again; the arrow keys go from point to point in the order of x.
  */
 
-import { colour, el, number, onTheme } from "./page.js";
+import { clock, linearTicks, logTicks, padded, timeTicks } from "./axes.js";
+import { colour, el, onTheme, tick } from "./page.js";
 
 const MANY = 4000;
 const MARGIN = { left: 58, right: 14, top: 10, bottom: 40 };
@@ -152,11 +153,11 @@ export class Scatter {
     context.textAlign = "center";
     context.textBaseline = "top";
     const room = Math.max(2, Math.floor(width / 80));
-    const ticks = data.log ? logTicks(x0, x1, room) : linearTicks(x0, x1, room);
+    const ticks = data.time ? timeTicks(x0, x1, room) : data.log ? logTicks(x0, x1, room) : linearTicks(x0, x1, room);
     for (const value of ticks) {
       const x = Math.round(this.px(value)) + 0.5;
       line(context, x, top, x, top + height);
-      context.fillText(data.time ? clock(value, x1 - x0) : number(value), x, top + height + 5);
+      context.fillText(data.time ? clock(value, x1 - x0) : tick(value), x, top + height + 5);
     }
     context.fillText(data.xTitle, left + width / 2, top + height + 21);
     context.textAlign = "right";
@@ -164,7 +165,7 @@ export class Scatter {
     for (const value of linearTicks(y0, y1, Math.max(2, Math.floor(height / 45)))) {
       const y = Math.round(this.py(value)) + 0.5;
       line(context, left, y, left + width, y);
-      context.fillText(number(value), left - 6, y);
+      context.fillText(tick(value), left - 6, y);
     }
     context.save();
     context.translate(11, top + height / 2);
@@ -289,7 +290,11 @@ export class Scatter {
   /** @param {KeyboardEvent} event */
   #key(event) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (event.key === "Enter" && this.near >= 0) this.options.open?.(this.near);
+    if (event.key === "Enter" && this.near >= 0) {
+      // Its default would press the button of a dialog that this opens.
+      event.preventDefault();
+      this.options.open?.(this.near);
+    }
     if (event.key === "Escape") {
       this.zoom = null;
       this.#choose(-1);
@@ -336,48 +341,12 @@ export class Scatter {
   }
 }
 
-/** @param {number} low @param {number} high @param {number} [share] */
-function padded(low, high, share = 0.05) {
-  const pad = (high - low) * share || Math.abs(low) * share || 0.5;
-  return [low - pad, high + pad];
-}
-
 /** @param {CanvasRenderingContext2D} context @param {number} x0 @param {number} y0 @param {number} x1 @param {number} y1 */
 function line(context, x0, y0, x1, y1) {
   context.beginPath();
   context.moveTo(x0, y0);
   context.lineTo(x1, y1);
   context.stroke();
-}
-
-/** @param {number} low @param {number} high @param {number} most */
-export function linearTicks(low, high, most) {
-  const rough = (high - low) / most;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough) ?? power;
-  const ticks = [];
-  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) ticks.push(Number(value.toPrecision(12)));
-  return ticks;
-}
-
-/** @param {number} low @param {number} high @param {number} most */
-function logTicks(low, high, most) {
-  const ticks = [];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
-    for (const factor of [1, 2, 5]) {
-      const value = factor * 10 ** power;
-      if (value >= low && value <= high) ticks.push(value);
-    }
-  }
-  if (ticks.length < 2) return linearTicks(low, high, most);
-  return ticks.length > most ? ticks.filter((_, at) => at % Math.ceil(ticks.length / most) === 0) : ticks;
-}
-
-/** @param {number} at @param {number} span milliseconds */
-function clock(at, span) {
-  const date = new Date(at);
-  if (span > 2 * 86400e3) return date.toLocaleDateString([], { month: "short", day: "numeric" });
-  return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(span < 600e3 ? { second: "2-digit" } : {}) });
 }
 
 /** Colour as the bits of a pixel. @param {string} hex */

@@ -9,6 +9,7 @@ import { el, fill } from "./page.js";
  * @property {string} [title] heading; the name by default
  * @property {(row: any) => any} [cell] content: text or an element
  * @property {boolean} [numeric] whether it is right-aligned
+ * @property {boolean} [tight] whether its text stays on one line
  * @property {boolean} [wide] whether a narrow screen leaves it out
  * @property {(row: any) => any} [key] what it is sorted by; the field by default
  */
@@ -92,7 +93,7 @@ export class Table {
     const link = this.options.link?.(row) ?? null;
     return el("tr", { tabindex: 0, dataset: link ? { link } : {} }, this.columns.map((column) => {
       const value = column.cell ? column.cell(row) : row[column.name];
-      return el(`td${column.numeric ? ".number" : ""}${column.wide ? ".wide" : ""}`, {}, value ?? "–");
+      return el(`td${column.numeric ? ".number" : ""}${column.tight ? ".tight" : ""}${column.wide ? ".wide" : ""}`, {}, value ?? "–");
     }));
   }
 

@@ -8,6 +8,7 @@ import { Table } from "../parts/table.js";
 const EXAMPLE = "MATCH way = (s:Study)-[:PROPOSED]->(p:Proposal)-[:OF]->(a:Architecture)\nRETURN way, p.mean AS predicted\nLIMIT 25";
 const PAGE = 1000;
 const SHOWN = 500;
+const NAMES = ["study", "task", "protocol"];
 
 const cypher = /** @type {HTMLTextAreaElement} */ (el("textarea", { spellcheck: "false", "aria-label": "Cypher", onkeydown: (/** @type {KeyboardEvent} */ event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); runCypher(); }
@@ -52,7 +53,8 @@ function showForm(query) {
     const values = {};
     for (const [name, input] of inputs) {
       carry({ [name]: input.value || null });
-      if (input.value) values[name] = parsed(input.value);
+      // The name of a study may be 7 or null.
+      if (input.value) values[name] = NAMES.includes(name) ? input.value : parsed(input.value);
     }
     ask({ name: query.name, parameters: values });
   };

@@ -10,7 +10,7 @@ const AXES = { number: "evaluations", seconds: "seconds of training, summed", ep
 const MOST = 7;
 
 /** @param {string} key */
-const keep = (key) => address.getAll(key).map((each) => each.trim()).filter(Boolean);
+const keep = (key) => address.getAll(key).filter(Boolean);
 
 /** @param {string} name @param {string[]} values @param {Record<string, string>} [more] */
 function go(name, values, more = {}) {
@@ -27,7 +27,7 @@ function picker(studies, chosen) {
     section("Studies", el("form", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("study", boxes.filter((each) => each.checked).map((each) => each.value).slice(0, MOST)); } },
       el("div.checks", {}, studies.map((each, at) => el("label", {}, boxes[at], ` ${each.name} `, el("span.quiet", {}, `${each.task}, ${each.agent ?? "–"}`)))),
       studies.length ? el("button.primary", {}, "Compare") : el("p.quiet", {}, "No study yet."))),
-    section("Two networks", el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("network", keys.map((each) => each.value)); } },
+    section("Two networks", el("form.tools", { onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); go("network", keys.map((each) => each.value.trim())); } },
       keys, el("button.primary", {}, "Compare"))));
 }
 
@@ -45,10 +45,10 @@ async function studies(names) {
     { name: "network", cell: (row) => (row.network ? networkAnchor(row.network) : "–") },
     { name: "evaluated", numeric: true },
     { name: "failed", numeric: true, wide: true },
-    { name: "seconds", title: "training", numeric: true, cell: (row) => seconds(row.seconds) },
-    { name: "agent" },
-    { name: "task", wide: true },
-    { name: "protocol", wide: true },
+    { name: "seconds", title: "training", numeric: true, wide: true, cell: (row) => seconds(row.seconds) },
+    { name: "agent", tight: true, wide: true },
+    { name: "task", tight: true, wide: true },
+    { name: "protocol", tight: true, wide: true },
     { name: "space", wide: true },
     { name: "seed", numeric: true, wide: true },
   ], { link: (row) => studyLink(row.study) });

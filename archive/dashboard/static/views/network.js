@@ -70,7 +70,7 @@ function evaluations(found) {
     { name: "protocol", wide: true },
     { name: "epochs", numeric: true, wide: true, cell: (row) => number(row.epochs) },
     { name: "seconds", title: "time", numeric: true, wide: true, cell: (row) => (row.answered_from ? "reused" : seconds(row.seconds)) },
-    { name: "created", wide: true, cell: (row) => moment(row.created) },
+    { name: "created", tight: true, wide: true, cell: (row) => moment(row.created) },
   ], { sort: "task", empty: "never evaluated" });
   table.show(found.evaluations);
   const metrics = found.evaluations.flatMap((/** @type {any} */ each) => Object.entries(each.metrics).map(([name, value]) => `${each.evaluation}  ${name}  ${number(value)}`));
@@ -103,7 +103,7 @@ function nearest(found) {
       const table = new Table([
         { name: "key", title: "network", cell: (row) => networkAnchor(row.key) },
         { name: "distance", numeric: true, cell: (row) => number(row.distance) },
-        { name: "layers", numeric: true },
+        { name: "layers", numeric: true, wide: true },
         { name: "edges", numeric: true, wide: true },
         { name: "evaluations", numeric: true },
         { name: "compare", title: "", cell: (row) => el("a", { href: `/compare?network=${found.key}&network=${row.key}` }, "compare") },

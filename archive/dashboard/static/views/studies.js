@@ -19,9 +19,9 @@ const table = new Table([
   { name: "best", numeric: true, cell: (row) => [el("b", {}, number(row.best)), el("span.quiet.wide", {}, ` ${row.objective}`)] },
   { name: "state", cell: states, key: (row) => row.counts?.running ?? 0 },
   { name: "done", title: "evaluated", numeric: true, cell: progress, key: evaluated },
-  { name: "agent" },
-  { name: "task", wide: true },
-  { name: "space", wide: true },
+  { name: "agent", tight: true, wide: true },
+  { name: "task", tight: true, wide: true },
+  { name: "space", tight: true, wide: true },
   { name: "seconds", title: "training", numeric: true, wide: true, cell: (row) => seconds(row.seconds) },
   { name: "answered", title: "reused", numeric: true, wide: true },
 ], { link: (row) => studyLink(row.name), sort: "created", descending: true,
@@ -37,7 +37,7 @@ function progress(row) {
 function states(row) {
   const shown = ["running", "waiting", "failed"].filter((state) => row.counts?.[state]);
   if (!shown.length) return el("span.quiet", {}, evaluated(row) >= row.budget ? "done" : "at rest");
-  return shown.map((state) => [badge(state), ` ${row.counts[state]} `]).flat();
+  return shown.map((state) => el("span.pair", {}, badge(state), ` ${row.counts[state]}`));
 }
 
 function show() {

@@ -1,9 +1,11 @@
 // @ts-check
 /** Workers and the queue of all studies. */
 
-import { api, badge, change, el, failed, fill, mayWrite, moment, networkAnchor, number, section, studyAnchor, studyLink, view } from "../parts/page.js";
+import { address, api, badge, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, number, section, studyAnchor, studyLink, view } from "../parts/page.js";
 import { follow } from "../parts/live.js";
 import { Table } from "../parts/table.js";
+import { TimelineView, zoomOfAddress } from "../parts/timeline.js";
+import { whenSeen } from "../parts/timing.js";
 
 const PAUSE = 5000;
 
@@ -14,14 +16,14 @@ const workers = new Map();
 const proposalAnchor = (row) => el("a", { href: `${studyLink(row.study)}&proposal=${row.number ?? Number(row.proposal.split("#").pop())}` }, row.id ?? row.proposal);
 
 const workerTable = new Table([
-  { name: "id", title: "worker" },
+  { name: "id", title: "worker", tight: true },
   { name: "state", cell: (row) => [badge(row.state), row.rest_reason ? el("span.quiet", {}, ` ${row.rest_reason}`) : ""] },
   { name: "trials", cell: (row) => (row.trials.length ? row.trials.map((/** @type {any} */ trial) => el("div", {}, proposalAnchor(trial), ` ${trial.epochs} epochs`)) : "–"), key: (row) => row.trials.length },
   { name: "device", wide: true },
   { name: "host", wide: true },
   { name: "slots", numeric: true, wide: true },
   { name: "study", wide: true, cell: (row) => (row.study ? studyAnchor(row.study) : "any") },
-  { name: "seen", title: "last seen", wide: true, cell: (row) => moment(1000 * row.seen) },
+  { name: "seen", title: "last seen", tight: true, wide: true, cell: (row) => moment(1000 * row.seen) },
 ], { empty: "No worker was seen today. Start one with: archive trainer", sort: "id" });
 
 const waitingTable = new Table([
@@ -29,7 +31,7 @@ const waitingTable = new Table([
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
   { name: "priority", numeric: true, cell: (row) => number(row.priority) },
   { name: "agent", wide: true },
-  { name: "created", title: "since", wide: true, cell: (row) => moment(row.created) },
+  { name: "created", title: "since", tight: true, wide: true, cell: (row) => moment(row.created) },
   { name: "act", title: "", cell: (row) => (mayWrite ? [act("Run next", "prioritise", row, { priority: row.priority + 1000 }), " ", act("Cancel", "cancel", row)] : "") },
 ], { empty: "nothing waits" });
 
@@ -38,7 +40,7 @@ const failedTable = new Table([
   { name: "reason" },
   { name: "architecture", title: "network", wide: true, cell: (row) => networkAnchor(row.architecture) },
   { name: "worker", wide: true },
-  { name: "finished", title: "when", wide: true, cell: (row) => moment(row.finished) },
+  { name: "finished", title: "when", tight: true, wide: true, cell: (row) => moment(row.finished) },
   { name: "act", title: "", cell: (row) => (mayWrite ? act("Retry", "retry", row) : "") },
 ], { empty: "nothing failed" });
 
@@ -46,6 +48,28 @@ const failedTable = new Table([
 const act = (title, path, row, more = {}) => el("button.small", { type: "button", onclick: async () => { if (await change(`${row.id}: done.`, path, { proposal: row.id, ...more })) load(); } }, title);
 
 const note = el("p.quiet");
+const SPANS = /** @type {[string, string][]} */ ([["600", "10 minutes"], ["3600", "hour"], ["21600", "6 hours"], ["86400", "day"], ["604800", "week"], ["0", "all time"]]);
+const span = () => address.get("span") ?? "3600";
+const timelineNote = el("p.quiet", {}, "Loading …");
+const timeline = new TimelineView("Trials of each worker over time", { open: (trial) => { location.href = `${studyLink(trial.study)}&proposal=${trial.number}`; }, zoom: zoomOfAddress(),
+  zoomed: (zoom) => carry({ from: zoom && String(zoom[0]), to: zoom && String(zoom[1]) }) });
+const timelineCard = section("Workers over time", el("div.tools", {}, choice("last", SPANS, span(), (value) => {
+  timeline.zoom = null;
+  carry({ span: value === "3600" ? null : value, from: null, to: null });
+  refreshTimeline(true);
+})), timeline.element, timelineNote);
+const refreshTimeline = whenSeen(timelineCard, loadTimeline);
+
+async function loadTimeline() {
+  try {
+    const found = await api(`/api/timeline?seconds=${encodeURIComponent(span())}`);
+    timeline.element.hidden = !found.trials.length;
+    timeline.show(found, span() === "0" ? null : [found.now - 1000 * Number(span()), found.now]);
+    fill(timelineNote, found.trials.length ? `${found.cut ? "The latest " : ""}${found.trials.length} trials. Drag to zoom, double-click to see all.` : "No trial in this time.");
+  } catch (error) {
+    failed(timelineNote, error);
+  }
+}
 
 async function load() {
   try {
@@ -59,7 +83,7 @@ async function load() {
   }
 }
 
-fill(view, section("Workers", workerTable.element), section("Queue, in its order", waitingTable.element), section("Failed and cancelled, latest first", failedTable.element, note));
+fill(view, section("Workers", workerTable.element), timelineCard, section("Queue, in its order", waitingTable.element), section("Failed and cancelled, latest first", failedTable.element, note));
 follow({ workers: "" }, (news) => {
   if (!news.workers) return;
   if (news.workers.whole) workers.clear();
@@ -70,4 +94,8 @@ follow({ workers: "" }, (news) => {
   workerTable.show([...workers.values()]);
 });
 load();
-setInterval(() => document.visibilityState === "visible" && load(), PAUSE);
+setInterval(() => {
+  if (document.visibilityState !== "visible") return;
+  load();
+  refreshTimeline();
+}, PAUSE);

@@ -1,0 +1,52 @@
+// @ts-check
+/** Ranges and ticks of axes. */
+
+/** @param {number} low @param {number} high @param {number} [share] */
+export function padded(low, high, share = 0.05) {
+  const pad = (high - low) * share || Math.abs(low) * share || 0.5;
+  return [low - pad, high + pad];
+}
+
+/** @param {number} low @param {number} high @param {number} most */
+export function linearTicks(low, high, most) {
+  const rough = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough) ?? power;
+  const ticks = [];
+  for (let value = Math.ceil(low / step) * step; value <= high + step * 1e-9; value += step) ticks.push(Number(value.toPrecision(12)));
+  return ticks;
+}
+
+/** @param {number} low @param {number} high @param {number} most */
+export function logTicks(low, high, most) {
+  const ticks = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
+    for (const factor of [1, 2, 5]) {
+      const value = factor * 10 ** power;
+      if (value >= low && value <= high) ticks.push(value);
+    }
+  }
+  if (ticks.length < 2) return linearTicks(low, high, most);
+  return ticks.length > most ? ticks.filter((_, at) => at % Math.ceil(ticks.length / most) === 0) : ticks;
+}
+
+/** A time on an axis. @param {number} at @param {number} span milliseconds */
+export function clock(at, span) {
+  const date = new Date(at);
+  if (span > 2 * 86400e3) return date.toLocaleDateString([], { month: "short", day: "numeric" });
+  return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(span < 600e3 ? { second: "2-digit" } : {}) });
+}
+
+const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000];
+const STEPS = [1, 2, 5, 10, 15, 30].map((each) => each * SECOND).concat([1, 2, 5, 10, 15, 30].map((each) => each * MINUTE),
+  [1, 2, 3, 6, 12].map((each) => each * HOUR), [1, 2, 7, 14, 30, 90, 365].map((each) => each * DAY));
+
+/** Ticks at even times of the local clock. @param {number} begin @param {number} end milliseconds @param {number} most */
+export function timeTicks(begin, end, most) {
+  const step = STEPS.find((each) => (end - begin) / each <= most);
+  if (end - begin < 2 * SECOND || !step) return linearTicks(begin, end, most);
+  const shift = new Date(begin).getTimezoneOffset() * MINUTE;
+  const ticks = [];
+  for (let time = Math.ceil((begin - shift) / step) * step + shift; time <= end; time += step) ticks.push(time);
+  return ticks;
+}

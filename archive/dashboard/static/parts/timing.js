@@ -1,0 +1,61 @@
+// @ts-check
+/** When a part of the page works: after typing, not too often, or once it is seen. */
+
+/** Call a function once, a moment after the last request for it. @param {number} wait @param {() => void} work */
+export function later(wait, work) {
+  /** @type {number | undefined} */
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, wait);
+  };
+}
+
+/** Call a function now, or as soon as this much time has passed since its last call. @param {number} wait @param {() => void} work */
+export function throttled(wait, work) {
+  let last = 0;
+  /** @type {number | undefined} */
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => { last = Date.now(); work(); }, Math.max(0, last + wait - Date.now()));
+  };
+}
+
+/**
+ * Load a part of the page when it is first seen, and again after news.
+ *
+ * What follows news waits until the part is in sight, and takes a twentieth of the time at most, so that a costly part of
+ * a large study burdens neither the page nor the server.
+ * @param {Element} element @param {() => Promise<void>} load must not fail @param {number} [pause] least milliseconds between two loads
+ * @returns {(now?: boolean) => void} says that the part is out of date; `now` for a user's choice
+ */
+export function whenSeen(element, load, pause = 5000) {
+  let [seen, stale, busy, due] = [false, true, false, 0];
+  /** @type {number | undefined} */
+  let timer;
+  async function look() {
+    clearTimeout(timer);
+    if (!seen || !stale || busy) return;
+    const wait = due - performance.now();
+    if (wait > 0) {
+      timer = setTimeout(look, wait);
+      return;
+    }
+    [busy, stale] = [true, false];
+    const begin = performance.now();
+    await load();
+    busy = false;
+    due = performance.now() + Math.max(pause, 20 * (performance.now() - begin));
+    look();
+  }
+  new IntersectionObserver((entries) => {
+    seen = entries[entries.length - 1].isIntersecting;
+    look();
+  }, { rootMargin: "200px" }).observe(element);
+  return (now = false) => {
+    stale = true;
+    if (now) due = 0;
+    look();
+  };
+}

@@ -1,0 +1,59 @@
+// @ts-check
+/** What each operation of a study's agents gained: children compared with their parents, and with the best before. */
+
+import { api, el, failed, fill, number, section, studyPath } from "../parts/page.js";
+import { svg } from "../parts/svg.js";
+import { Table } from "../parts/table.js";
+import { whenSeen } from "../parts/timing.js";
+import { name } from "./state.js";
+
+const [WIDTH, HEIGHT] = [180, 18];
+
+const place = el("div", {}, el("p.quiet", {}, "Loading …"));
+/** Range of the gains of all operations, which the boxes share. @type {[number, number]} */
+let scale = [0, 1];
+
+const table = new Table([
+  { name: "operation" },
+  { name: "uses", numeric: true, wide: true },
+  { name: "improved", title: "better", numeric: true, cell: (row) => `${Math.round((100 * row.improved) / row.uses)} %`, key: (row) => row.improved / row.uses },
+  { name: "box", title: "gain", cell: box, key: (row) => row.quantiles[2] },
+  { name: "median", title: "median", numeric: true, wide: true, cell: (row) => signedNumber(row.quantiles[2]), key: (row) => row.quantiles[2] },
+  { name: "raised", title: "raise of the best", numeric: true, cell: (row) => number(row.raised) },
+], { sort: "median", descending: true });
+
+export const gainsCard = section("Gains of operations", place);
+export const refreshGains = whenSeen(gainsCard, load, 10_000);
+
+async function load() {
+  try {
+    const found = await api(studyPath(name, "gains"));
+    if (found.nothing) {
+      fill(place, el("p.quiet", {}, found.nothing));
+      return;
+    }
+    const ends = found.operations.flatMap((/** @type {any} */ each) => [each.quantiles[0], each.quantiles[4]]);
+    scale = [Math.min(0, ...ends), Math.max(0, ...ends)];
+    table.show(found.operations);
+    fill(place, table.element, el("p.quiet", {}, `${found.steps} steps from a parent to a child. A gain is the child's ${found.objective} minus the parent's, with the sign that makes a larger one better; `,
+      "the box has the quartiles, the line 5 % to 95 %. The raise is what children added to the best so far."));
+  } catch (error) {
+    failed(place, error);
+  }
+}
+
+/** @param {number} value */
+const signedNumber = (value) => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : number(value));
+
+/** @param {any} row */
+function box(row) {
+  const x = (/** @type {number} */ gain) => 3 + ((gain - scale[0]) / (scale[1] - scale[0] || 1)) * (WIDTH - 6);
+  const [low, first, middle, third, high] = row.quantiles.map(x);
+  const text = `5 % ${number(row.quantiles[0])}, quartiles ${number(row.quantiles[1])}, ${number(row.quantiles[2])}, ${number(row.quantiles[3])}, 95 % ${number(row.quantiles[4])}`;
+  return svg("svg.box", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": text },
+    svg("title", {}, text),
+    svg("line.zero", { x1: x(0), x2: x(0), y1: 0, y2: HEIGHT }),
+    svg("line.span", { x1: low, x2: high, y1: HEIGHT / 2, y2: HEIGHT / 2 }),
+    svg("rect.middle", { x: first, width: Math.max(1, third - first), y: 4, height: HEIGHT - 8 }),
+    svg("line.median", { x1: middle, x2: middle, y1: 2, y2: HEIGHT - 2 }));
+}

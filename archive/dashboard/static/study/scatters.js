@@ -1,0 +1,98 @@
+// @ts-check
+/** Scatter plots of a study's results: progress, value against cost with the front, predicted and observed. */
+
+import { address, carry, choice, el, fill, number, section } from "../parts/page.js";
+import { improvements, sorted } from "../parts/points.js";
+import { COLOURS, Scatter } from "../parts/scatter.js";
+import { openNumber, sign, signed, study } from "./state.js";
+
+const AXES = { number: "evaluation", finished: "time", spent: "seconds of training, summed", epochs_spent: "epochs, summed" };
+const COSTS = { params: "parameters", flops: "multiply-adds", latency_ms: "latency (ms)", peak_memory_bytes: "peak memory (bytes)",
+  seconds: "seconds of training", epochs: "epochs" };
+
+const open = (/** @type {number} */ at) => openNumber(study.points.columns.number[at]);
+const legend = el("p.legend");
+const progress = new Scatter("Value of each evaluation, with the best so far", { describe, open });
+const front = new Scatter("Value against cost, with the front", { describe, open });
+const predicted = new Scatter("Observed against predicted value", { describe, open });
+const frontTools = el("div.tools");
+
+export const progressCard = section("Progress", el("div.tools", {},
+  choice("against", Object.entries(AXES), address.get("x") ?? "number", (x) => { carry({ x: x === "number" ? null : x }); showProgress(); }), legend),
+progress.element);
+export const frontCard = section("Value against cost", frontTools, front.element);
+export const predictedCard = section("Predicted and observed", predicted.element);
+
+export function showScatters() {
+  showLegend();
+  showProgress();
+  showFront();
+  showPredicted();
+}
+
+/** @param {number} at */
+function describe(at) {
+  const { points } = study;
+  const value = (/** @type {string} */ column) => points.columns[column][at];
+  const lines = [`#${value("number")}  ${points.about.objective} ${number(value("value"))}`, points.agents[value("agent")] ?? ""];
+  for (const [column, title] of Object.entries(COSTS)) {
+    if (value(column) === value(column)) lines.push(`${title}: ${number(value(column))}`);
+  }
+  if (value("mean") === value("mean")) lines.push(`predicted: ${number(signed(value("mean")))} ± ${number(value("std"))}`);
+  return lines.filter(Boolean).map((line, place) => el(place ? "div" : "b", {}, line));
+}
+
+function showLegend() {
+  const used = study.points.agents.slice(0, COLOURS.length);
+  fill(legend, used.length > 1 ? used.map((agent, at) => el("span", {}, el(`i.swatch-${at}`), agent)) : null);
+}
+
+function showProgress() {
+  const { points } = study;
+  const by = address.get("x") ?? "number";
+  const whole = points.comparable();
+  const y = points.column("value");
+  const x = by === "spent" ? summed("seconds") : by === "epochs_spent" ? summed("epochs") : points.column(by === "finished" ? "finished" : "number");
+  const shown = y.map((/** @type {number} */ value, /** @type {number} */ at) => Number(Number.isFinite(value) && x[at] === x[at]));
+  progress.show({ x, y, kind: points.column("agent"), shown, xTitle: AXES[/** @type {"number"} */ (by)], yTitle: points.about.objective,
+    time: by === "finished", lines: [{ points: improvements(x, y, whole, sign()), kind: "--ink", step: true }] });
+}
+
+/** Running sum of a cost in the order of the ends of the trainings. @param {string} column */
+function summed(column) {
+  const { points } = study;
+  const costs = points.column(column);
+  const ended = points.column("finished");
+  const sums = new Float64Array(points.rows).fill(NaN);
+  let sum = 0;
+  for (const at of sorted(ended, points.column("value").map(Number.isFinite))) {
+    sum += costs[at] || 0;
+    sums[at] = sum;
+  }
+  return sums;
+}
+
+function showFront() {
+  const { points } = study;
+  const known = Object.entries(COSTS).filter(([column]) => points.has(column));
+  frontCard.hidden = known.length === 0;
+  if (!known.length) return;
+  const chosen = known.find(([column]) => column === address.get("cost")) ?? known[0];
+  const log = (address.get("log") ?? "yes") === "yes";
+  fill(frontTools, choice("cost", known, chosen[0], (cost) => { carry({ cost }); showFront(); }),
+    el("label.choice", {}, el("input", { type: "checkbox", checked: log, onchange: () => { carry({ log: log ? "no" : null }); showFront(); } }), " logarithmic"));
+  const whole = points.comparable();
+  const [x, y] = [points.column(chosen[0]), points.column("value")];
+  front.show({ x, y, kind: points.column("agent"), shown: whole, xTitle: chosen[1], yTitle: points.about.objective, log,
+    lines: [{ points: improvements(x, y, whole, sign()), kind: "--orange", step: true }] });
+}
+
+function showPredicted() {
+  const { points } = study;
+  predictedCard.hidden = !points.has("mean");
+  if (predictedCard.hidden) return;
+  const whole = points.comparable();
+  const mean = points.column("mean");
+  const x = sign() > 0 ? mean : mean.map((/** @type {number} */ value) => -value);
+  predicted.show({ x, y: points.column("value"), kind: points.column("agent"), shown: whole, xTitle: "predicted", yTitle: "observed", diagonal: true });
+}
