@@ -19,6 +19,7 @@
     │   ├── SchemaVersionError            archive of another release
     │   └── QueryError                    query that the server rejects
     │       └── IncompleteWriteError      write to a node that no longer exists
+    ├── LaunchError                       engine that cannot start, list or stop trainers
     ├── LeaseLostError                    report of a worker about a proposal that it no longer holds
     ├── SearchError                       end of a search whose proposals keep failing
     ├── TrainingError                     failure of one trial; `reason` is recorded with its proposal
@@ -182,6 +183,10 @@ class IncompleteWriteError(QueryError):
             f"only {written} of {len(named)} could be written (among {shown}): a node that they refer to is not in the "
             "archive, which someone must have deleted; nothing was stored"
         )
+
+
+class LaunchError(ArchiveError):
+    """An engine, such as Slurm, that cannot start, list or stop trainers; the message has its words."""
 
 
 class LeaseLostError(ArchiveError):

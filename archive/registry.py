@@ -1,4 +1,4 @@
-"""Registries of spaces, kernels, agents, tasks and observers by name: built-in ones and plug-ins of other packages.
+"""Registries of spaces, kernels, agents, tasks, observers and launchers by name: built-in ones and plug-ins.
 
 A built-in name is a path `"module:attribute"`, imported at first use. A plug-in package adds a name through an entry
 point of the registry's group. It cannot replace a built-in name, since recorded studies must keep their meaning.

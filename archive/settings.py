@@ -16,9 +16,9 @@
 | `java_options` | `ARCHIVE_JAVA_OPTIONS`  | further options of the embedded server's Java runtime            |
 
 `HOME/config.toml` has the same names except `home`, and `password_file`; its table `[trainer]` has default options of
-`archive trainer`. A file that contains a `password` must have
-the mode 0600. An empty variable counts as not set. A password is never taken from an address, so that it cannot reach a
-log or a process list.
+`archive trainer`, and a table `[launch.NAME]` those of the launcher NAME (`archive.launchers`). A file that contains a
+`password` must have the mode 0600. An empty variable counts as not set. A password is never taken from an address, so
+that it cannot reach a log or a process list.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ class Settings:
         checkpoints: Folder or fsspec URL of the checkpoints of trials; None means `checkpoints` in `home`.
         java_options: Further options of the embedded server's Java runtime, quoted as in a shell.
         trainer: Options of `archive trainer` by name, from `config.toml`.
+        launch: Options of launchers by the launcher's name, from `config.toml`.
     """
 
     home: Path
@@ -92,6 +93,7 @@ class Settings:
     checkpoints: str | None = None
     java_options: str = ""
     trainer: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    launch: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         """Validate address and numbers."""
@@ -268,6 +270,10 @@ def _check_entry(path: Path, name: str, value: object) -> None:
     if name == "trainer":
         if not isinstance(value, dict):
             raise SettingsError(f"trainer in {path} must be a table of options, [trainer], got {value!r}")
+        return
+    if name == "launch":
+        if not isinstance(value, dict) or not all(isinstance(options, dict) for options in value.values()):
+            raise SettingsError(f"launch in {path} must be a table for each launcher, as [launch.slurm]")
         return
     if name not in _KEYS:
         near = difflib.get_close_matches(name, _KEYS, n=1)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from archive import quantities
 from archive.errors import UsageError
 
 if TYPE_CHECKING:
@@ -21,11 +21,6 @@ else:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 """A command, to which a decorator adds options."""
-
-UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
-"""Units of a duration, in seconds."""
-
-_PART = r"(\d+(?:\.\d*)?|\.\d+)(min|[smhdw])"
 
 
 class Count(click.IntRange):
@@ -62,7 +57,7 @@ class Duration(SecondsType):
         Raises:
             BadParameter: The text is no duration, or the duration is too short.
         """
-        seconds = self._seconds(str(value))
+        seconds = quantities.seconds(str(value), self.unit)
         if seconds is None or math.isnan(seconds):
             plain = f"a plain number counts {_PLURALS[self.unit]}"
             self.fail(f"{value!r} is no duration: write 90s, 15min, 2h or 30d ({plain})", param, ctx)
@@ -70,15 +65,6 @@ class Duration(SecondsType):
             bound = f"{'>' if self.open_minimum else '>='} {self.minimum:g}s"
             self.fail(f"a duration must be {bound}, got {value!r}", param, ctx)
         return seconds
-
-    def _seconds(self, text: str) -> float | None:
-        try:
-            return float(text) * UNIT_SECONDS[self.unit]
-        except ValueError:
-            pass
-        if not re.fullmatch(rf"(?:{_PART}\s*)+", text.strip()):
-            return None
-        return sum(float(number) * UNIT_SECONDS[unit] for number, unit in re.findall(_PART, text))
 
 
 class Size(SizeType):
@@ -96,12 +82,10 @@ class Size(SizeType):
         Raises:
             BadParameter: The text is no size.
         """
-        found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKMGT]i?)?B?\s*", str(value))
-        if found is None:
+        size = quantities.size_bytes(str(value))
+        if size is None:
             self.fail(f"{value!r} is no size: write 500MB, 20GB or 4GiB (a plain number counts bytes)", param, ctx)
-        base = 1024 if (found[2] or "").endswith("i") else 1000
-        power = " KMGT".index((found[2] or " ")[0].upper())
-        return round(float(found[1]) * float(base**power))
+        return size
 
 
 class AliasedOption(click.Option):

@@ -1,0 +1,123 @@
+"""The contract of a launcher: it starts trainers on an engine, lists them, and stops them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from archive.launchers.fleet import TrainerFleet
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedTrainer:
+    """A trainer that an engine runs, or will run.
+
+    Attributes:
+        id: The engine's id of it, by which it can be stopped.
+        state: `pending` until its process has started, `running` until that has ended.
+        host: Machine on which it runs; None while it is pending.
+        reason: Why it is pending, in the engine's words; None where there is no reason.
+    """
+
+    id: str
+    state: Literal["pending", "running"]
+    host: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerFailure:
+    """The end of a trainer that failed.
+
+    Attributes:
+        code: Exit code of its process; None where it is unknown.
+        reason: What happened, with the place of its log.
+    """
+
+    code: int | None
+    reason: str
+
+
+class Launcher(ABC):
+    """An engine that runs trainers.
+
+    A subclass is a dataclass. Its fields are its options, each made by `archive.launchers.options.launch_option`, all
+    with a default: `archive launch NAME` has them as options, `--on NAME:key=value` as keys, and `config.toml` in a
+    table `[launch.NAME]`. Constructing a launcher contacts no engine.
+
+    Every method may be called by any process of the user, not only by the one that has started the fleet: the engine,
+    or files in the fleet's folder, keep the list of its trainers. `FleetKeeper` calls them from one thread.
+
+    Attributes:
+        name: Name in the registry.
+        where: Its machines, in messages.
+        requires: Modules that it imports and that the package does not install.
+        extra: Extra of the package that installs them, if any.
+        poll_seconds: Shortest time between two questions to the engine.
+        grace_seconds: Time that the engine gives a trainer between SIGTERM and SIGKILL, minus a reserve.
+        arguments: Options of `archive trainer` that precede the user's.
+    """
+
+    name: ClassVar[str]
+    where: ClassVar[str] = "another machine"
+    requires: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str | None] = None
+    poll_seconds: ClassVar[float] = 15.0
+    grace_seconds: ClassVar[float] = 20.0
+    arguments: ClassVar[tuple[str, ...]] = ("--idle", "10min", "--wait", "10min")
+
+    @abstractmethod
+    def elsewhere(self) -> bool:
+        """Whether trainers may run on other machines than this one, where no embedded server can be reached."""
+
+    @abstractmethod
+    def start(self, fleet: TrainerFleet, count: int) -> None:
+        """Start trainers, beside those that the fleet has.
+
+        Returns as soon as the engine has accepted them; they may be pending for long. An engine that restarts a lost
+        trainer by itself keeps its id.
+
+        Args:
+            fleet: A fleet of this engine that `archive.launchers.records` has saved.
+            count: Number of trainers to start, at least 1.
+
+        Raises:
+            LaunchError: The engine does not answer, or refuses them; the message has its words.
+        """
+
+    @abstractmethod
+    def running(self, fleet: TrainerFleet) -> list[LaunchedTrainer]:
+        """Return the trainers of a fleet that are pending or running, in the order of their start.
+
+        Raises:
+            LaunchError: The engine does not answer.
+        """
+
+    @abstractmethod
+    def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
+        """Stop trainers: pending ones never start, running ones get SIGTERM and return their proposals.
+
+        Returns when they have ended, or when the engine has taken over to kill those that do not end in time. Ids that
+        are unknown, or whose trainers have ended, are ignored.
+
+        Args:
+            fleet: The fleet.
+            ids: Ids of trainers, as `running` returns them.
+
+        Raises:
+            LaunchError: The engine does not answer.
+        """
+
+    @abstractmethod
+    def preview(self, fleet: TrainerFleet, count: int) -> str:
+        """Return what `start` would submit, as text that a user can read and submit; nothing is started or written."""
+
+    @abstractmethod
+    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
+        """Return the last failure of a trainer that the engine remembers; None if it knows of none.
+
+        Raises:
+            LaunchError: The engine does not answer.
+        """

@@ -1,0 +1,89 @@
+"""A fleet: trainers of one engine with the same command line, and how each of them reaches the archive."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from archive.settings import LOGIN, Settings, environment
+
+PASSWORD, PASSWORD_FILE = "ARCHIVE_PASSWORD", "ARCHIVE_PASSWORD_FILE"
+WITHOUT_LOGIN = frozenset(LOGIN)
+"""Variables of the caller that no engine may copy: it stores what it copies, and shows it to others."""
+
+
+@dataclass(frozen=True)
+class TrainerFleet:
+    """Trainers of one engine with the same command line.
+
+    Attributes:
+        name: Name, unique in the archive's home: letters, digits, `-`, `_` and `.`.
+        engine: Name of the launcher.
+        settings: Settings of the archive.
+        arguments: Options of `archive trainer`.
+        study: The only study that the trainers serve; None for any.
+        slots: Number of trials that each trainer runs at a time.
+        lower: Smallest number of trainers.
+        upper: Largest number of trainers.
+        grace_seconds: Time that each trainer needs to end.
+        options: Options of the launcher, as `archive.launchers.options.values` returns them.
+        created: Time of its creation, in seconds since 1970.
+    """
+
+    name: str
+    engine: str
+    settings: Settings
+    arguments: tuple[str, ...] = ()
+    study: str | None = None
+    slots: int = 1
+    lower: int = 1
+    upper: int = 1
+    grace_seconds: float = 8.0
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    created: float = 0.0
+
+    @property
+    def id(self) -> str:
+        """The name with a digest of the archive's home: unique among the fleets of a user of an engine."""
+        digest = hashlib.sha256(str(self.settings.home).encode()).hexdigest()[:6]
+        return f"archive-{self.name}-{digest}"
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the fleet's files, in the archive's home; it must exist on every machine of the engine."""
+        return fleets_folder(self.settings.home) / self.name
+
+    @property
+    def password_file(self) -> Path | None:
+        """File of mode 0600 with the database's password, which `records.save` writes; None without a password."""
+        return None if self.settings.embedded or self.settings.password is None else self.folder / "password"
+
+    def command(self, python: str = sys.executable) -> list[str]:
+        """Return the command of one trainer; it contains no password.
+
+        Args:
+            python: Interpreter with this package.
+        """
+        # Not from the current folder: one named `archive` in it would hide an editable installation.
+        return [python, "-P", "-m", "archive.cli.main", "trainer", *self.arguments]
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables by which a trainer finds the archive: the password by its file, never itself."""
+        variables = environment(self.settings)
+        variables.pop(PASSWORD, None)
+        if self.password_file is not None:
+            variables[PASSWORD_FILE] = str(self.password_file)
+        return variables
+
+    def environment_from(self, inherited: Mapping[str, str]) -> dict[str, str]:
+        """Return the environment of a trainer: that of the caller without its login, and `environment()`."""
+        return {name: value for name, value in inherited.items() if name not in WITHOUT_LOGIN} | self.environment()
+
+
+def fleets_folder(home: Path) -> Path:
+    """Return the folder with the files of all fleets of an archive."""
+    return home / "fleets"

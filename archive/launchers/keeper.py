@@ -1,0 +1,122 @@
+"""Keeps as many trainers alive as the queue needs, between two bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from archive.errors import LaunchError, SettingsError, TrainingError, UsageError
+from archive.launchers.base import LaunchedTrainer, Launcher
+from archive.launchers.demand import demand
+from archive.launchers.fleet import TrainerFleet
+
+RESTART_LIMIT = 5
+"""Number of ends of each trainer without an evaluation in between after which none is started any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetState:
+    """Trainers of a fleet after an adjustment.
+
+    Attributes:
+        target: Number of trainers that the queue needs.
+        running: Number of trainers whose process runs.
+        pending: Number of trainers that the engine has not started yet.
+        problem: Why the engine was not asked or did not answer; None where it did.
+        reason: Why a trainer is pending, in the engine's words; None where none is, or there is no reason.
+    """
+
+    target: int
+    running: int = 0
+    pending: int = 0
+    problem: str | None = None
+    reason: str | None = None
+
+
+class FleetKeeper:
+    """Starts trainers as the queue grows, and cancels pending ones as it shrinks.
+
+    A running trainer is never stopped because of a short queue: it ends by itself when it finds no work
+    (`archive trainer --idle`). An engine that does not answer for a while is asked again later.
+
+    Args:
+        launcher: The engine.
+        fleet: The fleet.
+        clock: Function that returns the time in seconds.
+    """
+
+    def __init__(self, launcher: Launcher, fleet: TrainerFleet, clock: Callable[[], float] = time.monotonic) -> None:
+        self.launcher, self.fleet, self._clock = launcher, fleet, clock
+        self.state = FleetState(0)
+        self._due = 0.0
+        self._known: set[str] = set()
+        self._ends = self._progress = 0
+
+    def keep(self, work: int, progress: int) -> FleetState:
+        """Adjust the number of trainers, at most once in the engine's polling interval.
+
+        Args:
+            work: Number of proposals that wait or run.
+            progress: A number that rises with each result; trainers that end without one count as failures.
+
+        Raises:
+            SettingsError: A trainer refused its settings, such as a missing device.
+            TrainingError: Trainers end one after another without a result.
+        """
+        if progress > self._progress:
+            self._progress, self._ends = progress, 0
+        if self._clock() < self._due:
+            return self.state
+        fleet = self.fleet
+        target = demand(work, fleet.slots, fleet.lower, fleet.upper)
+        try:
+            self.state = self._adjusted(target)
+        except LaunchError as error:
+            self.state = FleetState(target, self.state.running, self.state.pending, str(error))
+        self._due = self._clock() + self.launcher.poll_seconds
+        return self.state
+
+    def stop(self) -> None:
+        """Stop all trainers.
+
+        Raises:
+            LaunchError: The engine does not answer.
+        """
+        trainers = self.launcher.running(self.fleet)
+        if trainers:
+            self.launcher.stop(self.fleet, [trainer.id for trainer in trainers])
+
+    def _adjusted(self, target: int) -> FleetState:
+        trainers = self.launcher.running(self.fleet)
+        self._count_ends(trainers)
+        pending = [trainer.id for trainer in trainers if trainer.state == "pending"]
+        if len(trainers) > target and pending:
+            # The last ones would have to wait longest.
+            self.launcher.stop(self.fleet, pending[-(len(trainers) - target) :])
+            trainers = self.launcher.running(self.fleet)
+        elif len(trainers) < target:
+            self.launcher.start(self.fleet, target - len(trainers))
+            trainers = self.launcher.running(self.fleet)
+        self._known = {trainer.id for trainer in trainers}
+        waiting = [trainer for trainer in trainers if trainer.state == "pending"]
+        reason = next((trainer.reason for trainer in waiting if trainer.reason), None)
+        return FleetState(target, len(trainers) - len(waiting), len(waiting), reason=reason)
+
+    def _count_ends(self, trainers: list[LaunchedTrainer]) -> None:
+        """Refuse to go on where trainers end again and again.
+
+        Raises:
+            SettingsError: A trainer refused its settings.
+            TrainingError: Too many ends without a result.
+        """
+        ended = self._known - {trainer.id for trainer in trainers}
+        if not ended:
+            return
+        self._ends += len(ended)
+        failure = self.launcher.failure(self.fleet)
+        if failure is not None and failure.code == UsageError.exit_code:
+            raise SettingsError(f"a trainer cannot run on {self.launcher.where}; {failure.reason}")
+        if self._ends > RESTART_LIMIT * max(1, self.fleet.upper):
+            why = f"; {failure.reason}" if failure is not None else ""
+            raise TrainingError(f"trainers end as soon as they start{why}")

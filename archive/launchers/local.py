@@ -1,0 +1,159 @@
+"""Trainers on this machine: processes in sessions of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+
+from archive import cpu_count
+from archive.errors import LaunchError
+from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
+from archive.launchers.fleet import TrainerFleet
+from archive.launchers.options import launch_option
+from archive.launchers.preview import shell_script
+from archive.trainer.storage.atomic import write_atomically
+from archive.trainer.storage.file_names import file_name
+from archive.trainer.storage.history_gc import trainer_logs
+
+RESERVE_SECONDS = 2.0
+"""Time beyond a fleet's grace after which a trainer is killed."""
+MOST_BYTES = 1 << 20
+"""Size of a log above which the next trainer begins a new one; one older log is kept."""
+
+
+@dataclass
+class LocalLauncher(Launcher):
+    """This machine: processes that survive the command, with their logs in HOME/logs/trainers.
+
+    Each trainer has a place, the lowest that is free: the number of its log, and of the file in the fleet's folder that
+    identifies its process by id and start time.
+    """
+
+    name: ClassVar[str] = "local"
+    where: ClassVar[str] = "this machine"
+    poll_seconds: ClassVar[float] = 0.0
+    grace_seconds: ClassVar[float] = 8.0
+    arguments: ClassVar[tuple[str, ...]] = ()
+
+    threads: int | None = launch_option("CPU threads of each trainer.", "count", shown="cores / trainers")
+    _children: dict[str, tuple[int, subprocess.Popen[bytes]]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _failure: TrainerFailure | None = field(default=None, init=False, repr=False, compare=False)
+
+    def elsewhere(self) -> bool:
+        """No: all run here."""
+        return False
+
+    def start(self, fleet: TrainerFleet, count: int) -> None:
+        """Start processes."""
+        trainer_logs(fleet.settings.home).mkdir(parents=True, exist_ok=True)
+        taken = {place for place, _, _ in self._alive(fleet)}
+        for place in [place for place in range(len(taken) + count) if place not in taken][:count]:
+            self._start(fleet, place)
+
+    def running(self, fleet: TrainerFleet) -> list[LaunchedTrainer]:
+        """Return the processes that have not ended."""
+        return [LaunchedTrainer(id_, "running", platform.node()) for _, id_, _ in self._alive(fleet)]
+
+    def stop(self, fleet: TrainerFleet, ids: Sequence[str]) -> None:
+        """End processes, and wait for them."""
+        ending = [process for _, id_, process in self._alive(fleet) if id_ in set(ids)]
+        for process in ending:
+            _signal(process, signal.SIGTERM)
+        _, late = psutil.wait_procs(ending, timeout=fleet.grace_seconds + RESERVE_SECONDS)
+        for process in late:
+            _signal(process, signal.SIGKILL)
+        psutil.wait_procs(late, timeout=RESERVE_SECONDS)
+        # Removes the files of those that have ended.
+        list(self._alive(fleet))
+
+    def preview(self, fleet: TrainerFleet, count: int) -> str:
+        """Return a shell script."""
+        command = self._command(fleet)
+        return shell_script(fleet, f"for place in $(seq {count}); do", command, "done", background=True)
+
+    def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
+        """Return the last failure of a child of this process."""
+        list(self._alive(fleet))
+        return self._failure
+
+    def _start(self, fleet: TrainerFleet, place: int) -> None:
+        path = self._log(fleet, place)
+        if path.exists() and path.stat().st_size > MOST_BYTES:
+            path.replace(path.with_name(f"{path.name}.1"))
+        try:
+            with path.open("ab") as log:
+                # Not in this process's session: Ctrl-C reaches only this process, which then stops the trainers.
+                child = subprocess.Popen(
+                    self._command(fleet),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=fleet.environment_from(os.environ),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise LaunchError(f"a trainer cannot be started: {error}") from None
+        content = {"pid": child.pid, "created": psutil.Process(child.pid).create_time(), "host": platform.node()}
+        write_atomically(fleet.folder / "local" / f"{place}.json", json.dumps(content).encode())
+        self._children[str(child.pid)] = place, child
+
+    def _command(self, fleet: TrainerFleet) -> list[str]:
+        threads = self.threads
+        if threads is None and fleet.upper > 1:
+            threads = max(1, cpu_count.available() // fleet.upper)
+        command = fleet.command()
+        # Before the user's options, of which the last one counts.
+        at = command.index("trainer") + 1
+        return command[:at] + ([] if threads is None else ["--threads", str(threads)]) + command[at:]
+
+    def _alive(self, fleet: TrainerFleet) -> Iterator[tuple[int, str, psutil.Process]]:
+        """Yield place, id and process of the trainers that have not ended; forget the others."""
+        self._reap(fleet)
+        places = sorted((int(path.stem), path) for path in (fleet.folder / "local").glob("*.json"))
+        for place, path in places:
+            try:
+                content = json.loads(path.read_text(encoding="utf-8"))
+                if content["host"] != platform.node():
+                    continue
+                process = psutil.Process(content["pid"])
+                if process.create_time() == content["created"] and process.status() != psutil.STATUS_ZOMBIE:
+                    yield place, str(process.pid), process
+                    continue
+            except (psutil.NoSuchProcess, OSError, ValueError, KeyError):
+                pass
+            path.unlink(missing_ok=True)
+
+    def _reap(self, fleet: TrainerFleet) -> None:
+        """Collect the exit codes of children that have ended."""
+        for id_, (place, child) in list(self._children.items()):
+            if child.poll() is not None:
+                del self._children[id_]
+                if child.returncode:
+                    self._failure = TrainerFailure(child.returncode, _tail(self._log(fleet, place)))
+
+    @staticmethod
+    def _log(fleet: TrainerFleet, place: int) -> Path:
+        return trainer_logs(fleet.settings.home) / f"{file_name(fleet.study or fleet.name)}-{place}.log"
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        pass
+
+
+def _tail(path: Path) -> str:
+    lines = path.read_text(errors="replace").splitlines()[-3:] if path.exists() else []
+    return f"see {path}: " + " | ".join(lines)

@@ -1,0 +1,116 @@
+"""Fleets on disk: what each engine was asked for, so that other commands can list and stop its trainers.
+
+HOME/fleets/NAME/fleet.json    the fleet, without a password
+HOME/fleets/NAME/password      the database's password, mode 0600; exists where there is one
+HOME/fleets/NAME/…             files of the launcher
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from archive.errors import SettingsError, UnknownNameError
+from archive.launchers.fleet import TrainerFleet, fleets_folder
+from archive.settings import Settings
+from archive.trainer.storage.atomic import write_atomically
+
+RECORD = "fleet.json"
+_STORED = ("name", "engine", "arguments", "study", "slots", "lower", "upper", "grace_seconds", "options", "created")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_LONGEST = 60
+
+
+def save(fleet: TrainerFleet) -> TrainerFleet:
+    """Write a fleet and its password to its folder, and return it with the time of its creation.
+
+    Raises:
+        SettingsError: The name of the fleet is invalid, or the folder cannot be written.
+    """
+    check_name(fleet.name)
+    fleet = fleet if fleet.created else replace(fleet, created=time.time())
+    try:
+        fleet.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if fleet.password_file is not None and fleet.settings.password is not None:
+            write_private(fleet.password_file, fleet.settings.password)
+        content = {name: getattr(fleet, name) for name in _STORED}
+        write_atomically(fleet.folder / RECORD, json.dumps(content, indent=1).encode())
+    except OSError as error:
+        raise SettingsError(f"cannot write the fleet's folder {fleet.folder}: {error.strerror or error}") from None
+    return fleet
+
+
+def saved(settings: Settings) -> list[TrainerFleet]:
+    """Return the fleets of an archive, the oldest first."""
+    return sorted(_all(settings), key=lambda fleet: (fleet.created, fleet.name))
+
+
+def get(settings: Settings, name: str) -> TrainerFleet:
+    """Return a fleet by name.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    fleets = {fleet.name: fleet for fleet in _all(settings)}
+    if name not in fleets:
+        raise UnknownNameError("fleet", name, fleets, "start one with: archive launch")
+    return fleets[name]
+
+
+def remove(fleet: TrainerFleet) -> None:
+    """Delete the folder of a fleet, its password first."""
+    if fleet.password_file is not None:
+        fleet.password_file.unlink(missing_ok=True)
+    shutil.rmtree(fleet.folder, ignore_errors=True)
+
+
+def new_name(settings: Settings, engine: str, study: str | None) -> str:
+    """Return a name that no fleet has: `slurm-STUDY`, then `slurm-STUDY-2` and so on."""
+    base, number = base_name(engine, study), 1
+    while (fleets_folder(settings.home) / (name := base if number == 1 else f"{base}-{number}")).exists():
+        number += 1
+    return name
+
+
+def base_name(engine: str, study: str | None) -> str:
+    """Return the name of an engine and a study, with a digest where the study's name holds other characters."""
+    if study is None:
+        return engine
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", study)[:_LONGEST]
+    digest = "" if plain == study else f"-{hashlib.sha256(study.encode()).hexdigest()[:6]}"
+    return f"{engine}-{plain}{digest}"
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is no name of a folder and of a job.
+
+    Raises:
+        SettingsError: It is none.
+    """
+    if not _NAME.fullmatch(name) or len(name) > 2 * _LONGEST:
+        raise SettingsError(f"the name of a fleet has letters, digits, -, _ and . only, got {name!r}")
+
+
+def write_private(path: Path, content: str) -> None:
+    """Write a file that only its owner can read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+
+
+def _all(settings: Settings) -> Iterator[TrainerFleet]:
+    for path in fleets_folder(settings.home).glob(f"*/{RECORD}"):
+        try:
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            content["arguments"] = tuple(content["arguments"])
+            yield TrainerFleet(settings=settings, **content)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise SettingsError(f"cannot read the fleet {path}: {error}; delete {path.parent}") from None

@@ -1,0 +1,73 @@
+"""Launchers by name, with their options: `NAME[:key=value,…]`, as `--on` takes them.
+
+Another package adds a launcher with an entry point of the group `archive.launchers` that loads to a subclass of
+`Launcher`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from archive.errors import SettingsError, UsageError
+from archive.launchers import options
+from archive.launchers.base import Launcher
+from archive.registry import Registry
+from archive.settings import CONFIG_NAME, Settings
+
+registry = Registry("launcher", "archive.launchers", {"local": "archive.launchers.local:LocalLauncher"})
+
+
+def names() -> tuple[str, ...]:
+    """Return the sorted names of all launchers, without loading any."""
+    return registry.names()
+
+
+def get(name: str) -> type[Launcher]:
+    """Return the class of a launcher.
+
+    Raises:
+        UnknownNameError: There is no launcher of this name.
+        SettingsError: Another package's entry point of this name is no launcher.
+    """
+    kind = registry.load(name)
+    if not (isinstance(kind, type) and issubclass(kind, Launcher)):
+        raise SettingsError(f"the launcher {name!r} of another package must be a Launcher, got {kind!r}")
+    return kind
+
+
+def create(name: str, given: Mapping[str, Any], settings: Settings) -> Launcher:
+    """Return a launcher.
+
+    Args:
+        name: Name of the launcher.
+        given: Values of options, as texts or of their own type. They precede those of `config.toml`.
+        settings: Settings, with the options of `config.toml`.
+
+    Raises:
+        UnknownNameError: There is no such launcher or option.
+        SettingsError: A package that the launcher needs is not installed, or it cannot be loaded.
+        UsageError: The value of an option cannot be used.
+    """
+    kind = get(name)
+    if absent := [module for module in kind.requires if find_spec(module) is None]:
+        remedy = f": pip install 'nas-archive[{kind.extra}]'" if kind.extra else ""
+        raise SettingsError(f"the launcher {name} needs the package {absent[0]}, which is not installed{remedy}")
+    try:
+        configured = options.convert(kind, settings.launch.get(name, {}))
+    except UsageError as error:
+        raise SettingsError(f"[launch.{name}] in {settings.home / CONFIG_NAME}: {error}") from None
+    return kind(**configured | options.convert(kind, given))
+
+
+def create_from(text: str, settings: Settings) -> Launcher:
+    """Return the launcher of a text like `slurm:partition=gpu,gpus=1,time=4h`.
+
+    Raises:
+        UnknownNameError: There is no such launcher or option.
+        SettingsError: A package that the launcher needs is not installed, or it cannot be loaded.
+        UsageError: The value of an option cannot be used.
+    """
+    name, _, rest = text.partition(":")
+    return create(name, options.parse(get(name), rest), settings)

@@ -1,0 +1,41 @@
+"""Durations and sizes as people write them: `90s`, `2h30m`, `500MB`, `4GiB`."""
+
+from __future__ import annotations
+
+import re
+
+UNIT_SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
+"""Units of a duration, in seconds."""
+
+_PART = r"(\d+(?:\.\d*)?|\.\d+)(min|[smhdw])"
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([kKMGT]i?)?B?\s*")
+
+
+def seconds(text: str, unit: str = "s") -> float | None:
+    """Return the seconds of a duration; None where the text is none.
+
+    Args:
+        text: A number with a unit, a sum of these such as `1h30m`, or a plain number.
+        unit: Unit of a plain number.
+    """
+    try:
+        return float(text) * UNIT_SECONDS[unit]
+    except ValueError:
+        pass
+    if not re.fullmatch(rf"(?:{_PART}\s*)+", text.strip()):
+        return None
+    return sum(float(number) * UNIT_SECONDS[each] for number, each in re.findall(_PART, text))
+
+
+def size_bytes(text: str) -> int | None:
+    """Return the bytes of a size; None where the text is none.
+
+    Args:
+        text: A number with a unit, of powers of 1000 (`MB`) or 1024 (`MiB`), or a plain number of bytes.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        return None
+    base = 1024 if (match[2] or "").endswith("i") else 1000
+    power = " KMGT".index((match[2] or " ")[0].upper())
+    return round(float(match[1]) * float(base**power))

@@ -1,0 +1,119 @@
+"""The number of trainers for a queue, and the keeper that follows it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive.errors import LaunchError, SettingsError, TrainingError
+from archive.launchers.base import LaunchedTrainer, TrainerFailure
+from archive.launchers.demand import demand
+from archive.launchers.fleet import TrainerFleet
+from archive.launchers.keeper import RESTART_LIMIT, FleetKeeper
+from archive.settings import Settings
+
+
+@given(st.integers(0, 10_000), st.integers(1, 16), st.integers(0, 50), st.integers(0, 200))
+def test_demand_carries_the_work_within_its_bounds(work, slots, lower, more):
+    trainers = demand(work, slots, lower, lower + more)
+    assert lower <= trainers <= lower + more
+    assert trainers * slots >= work or trainers == lower + more
+    assert (trainers - 1) * slots < work or trainers == lower
+
+
+class Engine:
+    """An engine in memory, on which the test ends trainers."""
+
+    poll_seconds, where = 10.0, "the engine"
+
+    def __init__(self, capacity=100):
+        self.capacity, self.number, self.ids, self.stopped = capacity, 0, [], []
+        self.away, self.code, self.now = False, None, 0.0
+
+    def running(self, fleet):
+        if self.away:
+            raise LaunchError("the controller does not answer")
+        return [
+            LaunchedTrainer(id_, "running" if at < self.capacity else "pending", reason="Priority")
+            for at, id_ in enumerate(self.ids)
+        ]
+
+    def start(self, fleet, count):
+        self.ids += [str(self.number + at) for at in range(count)]
+        self.number += count
+
+    def stop(self, fleet, ids):
+        self.stopped += ids
+        self.ids = [id_ for id_ in self.ids if id_ not in ids]
+
+    def failure(self, fleet):
+        return None if self.code is None else TrainerFailure(self.code, "no such device")
+
+
+@pytest.fixture
+def keeping(tmp_path):
+    """Gives a function that adjusts a fleet of an engine, each time at the end of the polling interval."""
+
+    def keeper(engine, **bounds):
+        fleet = TrainerFleet("name", "engine", Settings(tmp_path), **bounds)
+        keeper = FleetKeeper(engine, fleet, clock=lambda: engine.now)
+
+        def keep(work, progress, later=Engine.poll_seconds):
+            engine.now += later
+            return keeper.keep(work, progress)
+
+        return keep
+
+    return keeper
+
+
+def test_a_fleet_grows_with_the_queue_and_cancels_only_what_is_pending(keeping):
+    engine = Engine(capacity=2)
+    keep = keeping(engine, slots=2, lower=0, upper=4)
+    assert keep(0, 0).target == 0 and not engine.ids
+    state = keep(20, 0)
+    assert (state.target, state.running, state.pending, state.reason) == (4, 2, 2, "Priority")
+    state = keep(5, 1)
+    assert (state.target, state.running, state.pending) == (3, 2, 1) and engine.stopped == ["3"]
+    keep(0, 2)
+    # Running trainers end by themselves.
+    assert engine.ids == ["0", "1"]
+
+
+def test_an_engine_is_asked_at_its_pace_and_may_be_away(keeping):
+    engine = Engine()
+    keep = keeping(engine, lower=2, upper=2)
+    keep(2, 0)
+    engine.away = True
+    assert keep(2, 0, later=9.0).problem is None
+    assert keep(2, 0).problem == "the controller does not answer"
+    engine.away = False
+    assert keep(2, 0).running == 2 and engine.number == 2
+
+
+def test_trainers_that_end_without_results_are_not_started_for_ever(keeping):
+    engine = Engine()
+    keep = keeping(engine, lower=2, upper=2)
+    engine.code = 1
+    with pytest.raises(TrainingError, match="as soon as they start; no such device"):
+        for _ in range(100):
+            engine.ids.clear()
+            keep(2, 0)
+    assert engine.number <= 2 * (RESTART_LIMIT + 2)
+    fortunate = Engine()
+    keep = keeping(fortunate, lower=2, upper=2)
+    for progress in range(50):
+        fortunate.ids.clear()
+        keep(2, progress)
+
+
+def test_refused_settings_end_it_at_once(keeping):
+    engine = Engine()
+    keep = keeping(engine, lower=1, upper=1)
+    keep(1, 0)
+    engine.ids.clear()
+    engine.code = 2
+    with pytest.raises(SettingsError, match="cannot run on the engine; no such device"):
+        for _ in range(3):
+            keep(1, 0)
