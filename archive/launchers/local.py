@@ -18,6 +18,7 @@ from archive import cpu_count
 from archive.errors import LaunchError
 from archive.launchers.base import LaunchedTrainer, Launcher, TrainerFailure
 from archive.launchers.fleet import TrainerFleet
+from archive.launchers.logs import tail
 from archive.launchers.options import launch_option
 from archive.launchers.preview import shell_script
 from archive.trainer.storage.atomic import write_atomically
@@ -140,7 +141,7 @@ class LocalLauncher(Launcher):
             if child.poll() is not None:
                 del self._children[id_]
                 if child.returncode:
-                    self._failure = TrainerFailure(child.returncode, _tail(self._log(fleet, place)))
+                    self._failure = TrainerFailure(child.returncode, tail(self._log(fleet, place)))
 
     @staticmethod
     def _log(fleet: TrainerFleet, place: int) -> Path:
@@ -152,8 +153,3 @@ def _signal(process: psutil.Process, number: int) -> None:
         process.send_signal(number)
     except psutil.NoSuchProcess:
         pass
-
-
-def _tail(path: Path) -> str:
-    lines = path.read_text(errors="replace").splitlines()[-3:] if path.exists() else []
-    return f"see {path}: " + " | ".join(lines)

@@ -16,7 +16,11 @@ from archive.launchers.base import Launcher
 from archive.registry import Registry
 from archive.settings import CONFIG_NAME, Settings
 
-registry = Registry("launcher", "archive.launchers", {"local": "archive.launchers.local:LocalLauncher"})
+registry = Registry(
+    "launcher",
+    "archive.launchers",
+    {"local": "archive.launchers.local:LocalLauncher", "slurm": "archive.launchers.slurm:SlurmLauncher"},
+)
 
 
 def names() -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -15,6 +17,7 @@ from archive.launchers import records
 from archive.launchers.base import LaunchedTrainer, Launcher
 from archive.launchers.fleet import TrainerFleet
 from archive.settings import Settings
+from tests.support import slurm
 
 TRAINER = """
 echo "started $ARCHIVE_HOME $ARCHIVE_PASSWORD_FILE [$ARCHIVE_PASSWORD]" >> {folder}/diary
@@ -39,7 +42,15 @@ class Engine:
     seconds: float
 
 
-ENGINES: dict[str, Callable[[Path], Any]] = {"local": lambda folder: nullcontext(Engine({}, 20.0))}
+def _slurm(folder: Path) -> Iterator[Engine]:
+    with slurm.cluster(folder, kill_wait=5) as cluster, mock.patch.dict(os.environ, cluster.environment):
+        yield Engine({}, 40.0)
+
+
+ENGINES: dict[str, Callable[[Path], Any]] = {
+    "local": lambda folder: nullcontext(Engine({}, 20.0)),
+    "slurm": contextmanager(_slurm),
+}
 """Context managers of engines by the launcher's name: each gives an `Engine`, or skips the test."""
 
 
@@ -57,7 +68,9 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / "trainer.sh"
     script.write_text(TRAINER.format(folder=folder))
-    monkeypatch.setattr(TrainerFleet, "command", lambda fleet: ["/bin/bash", str(script), "trainer", *fleet.arguments])
+    monkeypatch.setattr(
+        TrainerFleet, "command", lambda fleet, python="": ["/bin/bash", str(script), "trainer", *fleet.arguments]
+    )
     return folder / "diary"
 
 
