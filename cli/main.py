@@ -23,6 +23,11 @@ COMMANDS = {
         "Search for architectures: agent, trainers and archive in one command.",
     ),
     "trainer": ("archive.cli.trainer", "trainer", "Run a trainer, or show the trainers of an archive."),
+    "launch": (
+        "archive.cli.launch.command",
+        "launch",
+        "Start trainers on this machine or a cluster; list and stop them.",
+    ),
     "query": ("archive.cli.query", "query", "Query the archive in Cypher, or by a saved query."),
     "study": (
         "archive.cli.study.command",

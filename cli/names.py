@@ -119,6 +119,20 @@ def _recipes(ctx: click.Context, prefix: str) -> Iterable[str]:
     return RecipeAccess(settings.load(**options).home).sources
 
 
+def _launchers(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive.launchers import registry
+
+    return registry.names()
+
+
+def _fleets(ctx: click.Context, prefix: str) -> Iterable[str]:
+    from archive import settings
+    from archive.launchers import records
+
+    options = {name: value for name, value in ctx.find_root().params.items() if value is not None}
+    return [fleet.name for fleet in records.saved(settings.load(**options))]
+
+
 def _queries(ctx: click.Context, prefix: str) -> Iterable[str]:
     from archive.queries import catalogue
 
@@ -194,6 +208,8 @@ TASK = Name(_tasks)
 SPACE = Name(_spaces)
 KERNEL = Name(_kernels)
 OBSERVER = Name(_observers)
+LAUNCHER = Name(_launchers)
+FLEET = Name(_fleets)
 PROTOCOL = Name(_protocols)
 STUDY = Name(_studies)
 STUDY_LIST = Name(_studies, separator=",")

@@ -73,8 +73,7 @@ class TrainerFleet:
 
     def environment(self) -> dict[str, str]:
         """Return the variables by which a trainer finds the archive: the password by its file, never itself."""
-        variables = environment(self.settings)
-        variables.pop(PASSWORD, None)
+        variables = {name: value for name, value in environment(self.settings).items() if value and name != PASSWORD}
         if self.password_file is not None:
             variables[PASSWORD_FILE] = str(self.password_file)
         return variables

@@ -33,6 +33,13 @@ class FleetState:
     problem: str | None = None
     reason: str | None = None
 
+    def __str__(self) -> str:
+        """Return the state as one line."""
+        text = f"{self.running} of {self.target} trainers run"
+        text += f", {self.pending} are pending" if self.pending else ""
+        text += f" ({self.reason})" if self.reason else ""
+        return text if self.problem is None else f"{text}; as of the last answer: {self.problem}"
+
 
 class FleetKeeper:
     """Starts trainers as the queue grows, and cancels pending ones as it shrinks.

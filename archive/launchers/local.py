@@ -8,7 +8,7 @@ import platform
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,10 +46,6 @@ class LocalLauncher(Launcher):
     arguments: ClassVar[tuple[str, ...]] = ()
 
     threads: int | None = launch_option("CPU threads of each trainer.", "count", shown="cores / trainers")
-    _children: dict[str, tuple[int, subprocess.Popen[bytes]]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
-    _failure: TrainerFailure | None = field(default=None, init=False, repr=False, compare=False)
 
     def elsewhere(self) -> bool:
         """No: all run here."""
@@ -85,8 +81,8 @@ class LocalLauncher(Launcher):
 
     def failure(self, fleet: TrainerFleet) -> TrainerFailure | None:
         """Return the last failure of a child of this process."""
-        list(self._alive(fleet))
-        return self._failure
+        _reap()
+        return _FAILURES.get(fleet.id)
 
     def _start(self, fleet: TrainerFleet, place: int) -> None:
         path = self._log(fleet, place)
@@ -107,7 +103,7 @@ class LocalLauncher(Launcher):
             raise LaunchError(f"a trainer cannot be started: {error}") from None
         content = {"pid": child.pid, "created": psutil.Process(child.pid).create_time(), "host": platform.node()}
         write_atomically(fleet.folder / "local" / f"{place}.json", json.dumps(content).encode())
-        self._children[str(child.pid)] = place, child
+        _CHILDREN[child.pid] = _Child(fleet.id, path, child)
 
     def _command(self, fleet: TrainerFleet) -> list[str]:
         threads = self.threads
@@ -120,7 +116,7 @@ class LocalLauncher(Launcher):
 
     def _alive(self, fleet: TrainerFleet) -> Iterator[tuple[int, str, psutil.Process]]:
         """Yield place, id and process of the trainers that have not ended; forget the others."""
-        self._reap(fleet)
+        _reap()
         places = sorted((int(path.stem), path) for path in (fleet.folder / "local").glob("*.json"))
         for place, path in places:
             try:
@@ -135,17 +131,31 @@ class LocalLauncher(Launcher):
                 pass
             path.unlink(missing_ok=True)
 
-    def _reap(self, fleet: TrainerFleet) -> None:
-        """Collect the exit codes of children that have ended."""
-        for id_, (place, child) in list(self._children.items()):
-            if child.poll() is not None:
-                del self._children[id_]
-                if child.returncode:
-                    self._failure = TrainerFailure(child.returncode, tail(self._log(fleet, place)))
-
     @staticmethod
     def _log(fleet: TrainerFleet, place: int) -> Path:
         return trainer_logs(fleet.settings.home) / f"{file_name(fleet.study or fleet.name)}-{place}.log"
+
+
+@dataclass(frozen=True)
+class _Child:
+    """A trainer that this process has started, for any launcher in it."""
+
+    fleet: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+
+_CHILDREN: dict[int, _Child] = {}
+_FAILURES: dict[str, TrainerFailure] = {}
+
+
+def _reap() -> None:
+    """Collect the exit codes of children that have ended."""
+    for pid, child in list(_CHILDREN.items()):
+        if child.process.poll() is not None:
+            del _CHILDREN[pid]
+            if child.process.returncode:
+                _FAILURES[child.fleet] = TrainerFailure(child.process.returncode, tail(child.log))
 
 
 def _signal(process: psutil.Process, number: int) -> None:

@@ -29,6 +29,7 @@ from archive.cli.documents.catalogues import (
 from archive.cli.documents.differences import DifferenceDocument
 from archive.cli.documents.exports import ExportDocument, ExportLine, PlotFile, ReportFile, StudyExport
 from archive.cli.documents.files import DumpDocument, ImportDocument, LoadDocument, ModelImport, StudyImport
+from archive.cli.documents.fleets import FleetDocument, FleetList, StoppedFleets
 from archive.cli.documents.log import ChangedList, LogLine, ProposalDocument, StudyLog, TrialLogLine
 from archive.cli.documents.models import ExportedModel
 from archive.cli.documents.search import SearchDocument
@@ -40,11 +41,15 @@ from archive.cli.documents.studies import (
     StudyList,
 )
 from archive.cli.documents.trainers import TallyDocument, TrainerList
+from archive.launchers import registry as launchers
 
 _COMMANDS: dict[str, tuple[type, ...]] = {
     "search": (SearchDocument,),
     "trainer start": (TallyDocument,),
     "trainer status": (TrainerList,),
+    **{f"launch {name}": (FleetDocument,) for name in launchers.names()},
+    "launch list": (FleetList,),
+    "launch stop": (StoppedFleets,),
     "query run": (QueryDocument,),
     "query list": (SavedQueryList,),
     "query show": (SavedQueryText,),

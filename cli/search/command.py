@@ -11,8 +11,8 @@ import click
 from archive import __version__
 from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.exit_codes import ExitCode
-from archive.cli.names import AGENT, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
-from archive.cli.parameters import Count, listed
+from archive.cli.names import AGENT, LAUNCHER, PROTOCOL, RECIPE, SPACE, STUDY, STUDY_LIST, TASK
+from archive.cli.parameters import Count, listed, settings_of
 from archive.cli.render import json_option, open_archive, print_json, print_message
 from archive.cli.search import report
 from archive.cli.search.report import evaluated
@@ -23,7 +23,7 @@ from archive.errors import SearchError
 if TYPE_CHECKING:
     from archive.agents.base import Agent, SourceStudy
     from archive.api import Archive
-    from archive.cli.search.local_trainers import LocalTrainers
+    from archive.cli.search.trainers import SearchTrainers
     from archive.settings import Settings
     from archive.store.records import Direction, Study
     from archive.store.snapshots import Snapshot
@@ -87,19 +87,23 @@ TABLE_PAUSE = 0.01
     show_default="the study's, else 20",
     help="Total number of evaluations, including those of earlier runs.",
 )
-@click.option(
-    "--batch", type=Count(1), show_default="one per local trainer", help="Maximum number of pending proposals."
-)
+@click.option("--batch", type=Count(1), show_default="one per trainer", help="Maximum number of pending proposals.")
 @click.option(
     "--warm-start",
     type=STUDY_LIST,
     metavar="STUDY[,STUDY…]|all",
     help="Warm-start from these studies. Studies of other tasks are weighted by how well they predict this one.",
 )
-@click.option("--trainers", type=Count(0), default=1, help="Number of local trainers to start.")
+@click.option("--trainers", type=Count(0), default=1, help="Number of trainers to start, which end with the search.")
 @click.option(
-    "--device", metavar="DEVICE", show_default="auto", help="Device of the local trainers: cpu, cuda, cuda:1 …"
+    "--on",
+    "engine",
+    type=LAUNCHER,
+    metavar="NAME[:KEY=VALUE,…]",
+    default="local",
+    help="Engine that runs the trainers: local, slurm … with its options, which archive launch NAME --help lists.",
 )
+@click.option("--device", metavar="DEVICE", show_default="auto", help="Device of the trainers: cpu, cuda, cuda:1 …")
 @limit_options
 @observe_option
 @click.option("--seed", type=Count(0), show_default="the study's, else 0", help="Random seed of the study.")
@@ -132,6 +136,7 @@ def search(
     batch: int | None,
     warm_start: str | None,
     trainers: int,
+    engine: str,
     device: str | None,
     observe: tuple[str, ...],
     seed: int | None,
@@ -155,8 +160,10 @@ def search(
     next rung if it is among the best 1 / --reduction there; the last rung is the whole training. Trainings that never
     continue are pruned, and count as evaluations.
     """
+    from archive import settings
     from archive.agents.study_setup import open_study
-    from archive.cli.search.local_trainers import LocalTrainers
+    from archive.cli.launch.engines import check_reachable
+    from archive.cli.search.trainers import SearchTrainers, launcher_of
     from archive.trainer.protocols.base import TrainingProtocol
     from archive.trainer.recipes.registry import RecipeAccess
     from archive.trainer.tasks import registry
@@ -167,6 +174,9 @@ def search(
     )
     sources = "all" if warm_start == "all" else listed("--warm-start", "the names of studies, or all", warm_start) or ()
     created(ctx, observe)
+    launcher = launcher_of(engine, settings_of(ctx))
+    if trainers:
+        check_reachable(launcher, settings.load(**settings_of(ctx)), f"archive search --on {launcher.name}")
     # Mistakes that show without the archive are refused before a server is started.
     request = request_of(options) if study_name is None else None
     if task_name is not None:
@@ -189,7 +199,7 @@ def search(
             last = archive.studies.snapshot(study.name)
             _announce_more(study, evaluated(last.counts), budget)
         else:
-            start = partial(LocalTrainers, device=device, limits=limits, observe=observe)
+            start = partial(SearchTrainers, launcher, device=device, limits=limits, observe=observe)
             last = _search(ctx, archive, study, request, start, trainers, batch or max(1, trainers), retrain)
         reason = report.nothing_left(archive, last, request.agent, searched=not more)
         if reason is not None:
@@ -215,7 +225,7 @@ def _search(
     archive: Archive,
     study: Study,
     request: SearchRequest,
-    start: Callable[[int, str, Settings], LocalTrainers],
+    start: Callable[[int, str, Settings], SearchTrainers],
     trainers: int,
     batch: int,
     retrain: bool,
@@ -236,15 +246,15 @@ def _search(
     _announce(study, evaluations, warm)
     _announce_sources(history.sources, agent)
     finished = evaluations >= study.budget and not pending
-    local = start(0 if finished else trainers, study.name, archive.connection.settings)
+    own = start(0 if finished else trainers, study.name, archive.connection.settings)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
     claims = ClaimWatch(
-        archive, study.name, report.trainer_command(ctx, study.name), local.logs if local.processes else None
+        archive, study.name, report.trainer_command(ctx, study.name), own.absence if own.fleet.upper else None
     )
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
     pause = TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE
-    with Interruption() as interruption, view, local:
+    with Interruption() as interruption, view, own:
         snapshots = loop.run(
             *(archive, study, agent),
             version=__version__,
@@ -256,7 +266,7 @@ def _search(
         for snapshot in snapshots:
             interruption.check()
             view.update(snapshot, claims.reason(snapshot))
-            local.keep_alive(evaluated(snapshot.counts))
+            own.keep_alive(evaluated(snapshot.counts), study.budget)
     if snapshot is None:
         raise SearchError(f"the study {study.name!r} has no snapshot to show")
     return snapshot

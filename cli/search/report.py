@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from archive.trainer.tasks.registry import Task
     from archive.trainer.tasks.tabular import TabularTask
 
-PASSING = ("batch", "trainers", "device", "trial_seconds", "observe", "retrain")
+PASSING = ("batch", "trainers", "engine", "device", "trial_seconds", "observe", "retrain")
 """Options that no study stores: the command that continues a search repeats them."""
 
 

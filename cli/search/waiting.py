@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archive.queue import workers
@@ -25,7 +24,7 @@ class ClaimWatch:
         archive: The archive.
         study: Name of the study.
         command: Command that starts a trainer for the study.
-        logs: Folder with the logs of the search's own trainers; None where it has none.
+        absence: Function that returns why none of the search's own trainers serves; None where it has none.
         clock: Function that returns the time in seconds.
     """
 
@@ -34,10 +33,10 @@ class ClaimWatch:
         archive: Archive,
         study: str,
         command: str,
-        logs: Path | None = None,
+        absence: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._archive, self._study, self._command, self._logs, self._clock = archive, study, command, logs, clock
+        self._archive, self._study, self._command, self._absence, self._clock = archive, study, command, absence, clock
         self._open: tuple[tuple[str, State, int], ...] = ()
         self._due = 0.0
         self._reason: str | None = None
@@ -61,8 +60,8 @@ class ClaimWatch:
         resting = [one for one in serving if one.state == "resting"]
         waiting = f"#{view.number} waits:"
         if not serving:
-            if self._logs is not None:
-                return f"{waiting} the local trainers are still starting; their logs are in {self._logs}"
+            if self._absence is not None:
+                return f"{waiting} {self._absence()}"
             return f"{waiting} no trainer serves the study; start one with: {self._command}"
         if len(resting) == len(serving):
             last = resting[-1]

@@ -72,10 +72,10 @@ def test_the_only_trainer_that_failed_is_waited_for_and_tries_again(archive, stu
 
 def test_a_trainer_that_can_read_the_data_ends_the_wait(archive, study, tmp_path):
     clock = Clock()
-    watch = waiting.ClaimWatch(archive, "study", COMMAND, tmp_path, clock)
+    watch = waiting.ClaimWatch(archive, "study", COMMAND, lambda: "two are pending", clock)
     assert watch.reason(study()) is None
     clock.seconds = 10.0
-    assert watch.reason(study()) == (f"#0 waits: the local trainers are still starting; their logs are in {tmp_path}")
+    assert watch.reason(study()) == "#0 waits: two are pending"
     workers.arrive(archive.connection, "other", study="another study")
     workers.arrive(archive.connection, "sleepy", study=None)
     clock.seconds = 20.0

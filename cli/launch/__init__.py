@@ -1,0 +1,1 @@
+"""`archive launch`: a command for each launcher, the list of fleets, and their end."""

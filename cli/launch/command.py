@@ -1,0 +1,138 @@
+"""`archive launch`: starts trainers on an engine, lists them, and stops them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.launch.engines import engine_command
+from archive.cli.names import FLEET
+from archive.cli.parameters import settings_of
+from archive.cli.render import json_option, print_json, print_message, print_table, span
+from archive.errors import LaunchError, UsageError
+
+if TYPE_CHECKING:
+    from archive.launchers.base import LaunchedTrainer
+    from archive.launchers.fleet import TrainerFleet
+    from archive.settings import Settings
+
+COLUMNS = ("fleet", "engine", "study", "trainers", "running", "pending", "age", "waits for")
+
+
+class EngineGroup(click.Group):
+    """A group with a command for each registered launcher."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the launchers, then the commands of all fleets."""
+        from archive.launchers import registry
+
+        return [*registry.names(), *self.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; that of a launcher has its options."""
+        from archive.launchers import registry
+
+        if cmd_name in registry.names():
+            return engine_command(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+@click.group(cls=EngineGroup)
+def launch() -> None:
+    """Start trainers on an engine: this machine, a cluster.
+
+    An engine only keeps `archive trainer` processes alive; the queue stays in the database. The trainers of one command
+    are a fleet, which `archive launch list` and `archive launch stop` know by its name.
+
+    Example: archive launch slurm --trainers 64 --partition gpu --gpus 1 --time 8h -- --slots 2
+    """
+
+
+@launch.command("list", short_help="List the fleets and how many of their trainers run.")
+@json_option
+@click.pass_context
+def list_fleets(ctx: click.Context, as_json: bool) -> None:
+    """List the fleets of this archive, and how many of their trainers run or are pending, as their engines say."""
+    from archive import settings as known
+    from archive.launchers import records
+
+    settings = known.load(**settings_of(ctx))
+    items = [_item(settings, fleet) for fleet in records.saved(settings)]
+    if as_json:
+        print_json({"fleets": items})
+        return
+    if not items:
+        print_message("there are no fleets; start one with: archive launch")
+        return
+    print_table(COLUMNS, [_row(item) for item in items])
+
+
+@launch.command(short_help="Stop fleets.")
+@click.argument("names", metavar="[FLEET]...", type=FLEET, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Stop all fleets of this archive.")
+@json_option
+@click.pass_context
+def stop(ctx: click.Context, names: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Stop fleets: pending trainers never start, running ones return their proposals and end."""
+    from archive import settings as known
+    from archive.launchers import records, registry
+
+    if bool(names) == everything:
+        raise UsageError("name the fleets to stop (archive launch list), or give --all")
+    settings = known.load(**settings_of(ctx))
+    fleets = records.saved(settings) if everything else [records.get(settings, name) for name in dict.fromkeys(names)]
+    stopped = 0
+    for fleet in fleets:
+        launcher = registry.create(fleet.engine, fleet.options, settings)
+        ids = [trainer.id for trainer in launcher.running(fleet)]
+        if ids:
+            launcher.stop(fleet, ids)
+        records.remove(fleet)
+        stopped += len(ids)
+        print_message(f"the fleet {fleet.name} is stopped: {_count(len(ids), 'trainer')}")
+    if as_json:
+        print_json({"fleets": [fleet.name for fleet in fleets], "trainers": stopped})
+
+
+def fleet_item(fleet: TrainerFleet, trainers: Sequence[LaunchedTrainer], problem: str | None = None) -> dict[str, Any]:
+    """Return a fleet and its trainers as plain values."""
+    return {
+        "fleet": fleet.name,
+        "engine": fleet.engine,
+        "study": fleet.study,
+        "lower": fleet.lower,
+        "upper": fleet.upper,
+        "created": fleet.created,
+        "problem": problem,
+        "trainers": [asdict(trainer) for trainer in trainers],
+    }
+
+
+def _item(settings: Settings, fleet: TrainerFleet) -> dict[str, Any]:
+    from archive.launchers import registry
+
+    try:
+        return fleet_item(fleet, registry.create(fleet.engine, fleet.options, settings).running(fleet))
+    except (LaunchError, UsageError) as error:
+        return fleet_item(fleet, (), str(error))
+
+
+def _row(item: dict[str, Any]) -> list[Any]:
+    states = [trainer["state"] for trainer in item["trainers"]]
+    reasons = [trainer["reason"] for trainer in item["trainers"] if trainer["reason"]]
+    bounds = str(item["upper"]) if item["lower"] == item["upper"] else f"{item['lower']}..{item['upper']}"
+    known = item["problem"] is None
+    return [
+        *(item["fleet"], item["engine"], item["study"], bounds),
+        *(states.count(state) if known else None for state in ("running", "pending")),
+        span(time.time() - item["created"]),
+        item["problem"] or next(iter(reasons), None),
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,272 @@
+"""The commands `archive launch ENGINE`, with the options of each launcher."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archive.cli.names import STUDY
+from archive.cli.parameters import settings_of
+from archive.cli.render import json_option, open_archive, print_data, print_json, print_message
+from archive.errors import LaunchError, SettingsError, UsageError
+
+if TYPE_CHECKING:
+    from archive.launchers.base import Launcher
+    from archive.launchers.fleet import TrainerFleet
+    from archive.launchers.options import LaunchOption
+    from archive.settings import Settings
+
+    BoundsType = click.ParamType[tuple[int, int]]
+    ValueType = click.ParamType[Any]
+else:
+    # Generic from click 8.4 on.
+    BoundsType = ValueType = click.ParamType
+
+_METAVARS = {
+    "text": "TEXT", "texts": "TEXT", "count": "N", "number": "NUMBER", "duration": "TIME", "size": "SIZE",
+}  # fmt: skip
+
+
+class Bounds(BoundsType):
+    """A number of trainers, `8`, or two bounds, `0..8`."""
+
+    name = "bounds"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return N|MIN..MAX."""
+        return "N|MIN..MAX"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return the two bounds.
+
+        Raises:
+            BadParameter: The text is no number of trainers.
+        """
+        lower, separator, upper = str(value).partition("..")
+        upper = upper if separator else lower
+        if not (lower.isdecimal() and upper.isdecimal() and int(lower) <= int(upper) and int(upper) > 0):
+            self.fail(f"{value!r} is no number of trainers: write 8, or 0..8", param, ctx)
+        return int(lower), int(upper)
+
+
+class LaunchValue(ValueType):
+    """A value of a launcher's option."""
+
+    name = "value"
+
+    def __init__(self, launcher: type[Launcher], option: LaunchOption) -> None:
+        self.launcher, self.option = launcher, option
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return the kind of the value."""
+        return _METAVARS.get(self.option.kind)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value, or one of several.
+
+        Raises:
+            BadParameter: It cannot be used.
+        """
+        from archive.launchers.options import convert
+
+        try:
+            converted = convert(self.launcher, {self.option.name: value})[self.option.name]
+        except UsageError as error:
+            self.fail(str(error), param, ctx)
+        return converted[0] if self.option.kind == "texts" else converted
+
+
+def engine_command(name: str) -> click.Command:
+    """Return the command of a launcher."""
+    from archive.cli.catalogues.registered import summary
+    from archive.launchers import options, registry
+
+    kind = registry.get(name)
+    what = summary(kind)
+    own = [_click_option(kind, option) for option in options.options_of(kind).values()]
+
+    @click.command(name, short_help=what)
+    @click.option("--trainers", "bounds", type=Bounds(), default="1", show_default=True, help=_TRAINERS)
+    @click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
+    @click.option("--name", "fleet_name", metavar="NAME", show_default=f"{name}-STUDY", help="Name of the fleet.")
+    @click.option("--dry-run", is_flag=True, help="Print what would be submitted, and start nothing.")
+    @json_option
+    @click.argument("arguments", metavar="[-- TRAINER OPTIONS]", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def command(
+        ctx: click.Context,
+        /,
+        bounds: tuple[int, int],
+        study: str | None,
+        fleet_name: str | None,
+        dry_run: bool,
+        as_json: bool,
+        arguments: tuple[str, ...],
+        **given: Any,
+    ) -> None:
+        from archive import settings as known
+
+        settings = known.load(**settings_of(ctx))
+        left_out = {key for key, value in given.items() if value is None or value is False or value == ()}
+        launcher = registry.create(name, {key: given[key] for key in given.keys() - left_out}, settings)
+        fleet = planned(settings, launcher, fleet_name, study, bounds, arguments)
+        if dry_run:
+            print_data(launcher.preview(fleet, fleet.upper))
+        else:
+            _launch(ctx, launcher, fleet, as_json)
+
+    command.help = _HELP.format(what=what, name=name)
+    command.params[2:2] = own
+    return command
+
+
+def planned(
+    settings: Settings,
+    launcher: Launcher,
+    name: str | None,
+    study: str | None,
+    bounds: tuple[int, int],
+    arguments: tuple[str, ...],
+) -> TrainerFleet:
+    """Return the fleet that a command asks for, with the options of its trainers checked.
+
+    Args:
+        settings: Settings of the archive.
+        launcher: The launcher.
+        name: Name of the fleet; None for a new one.
+        study: The only study that the trainers serve.
+        bounds: Smallest and largest number of trainers.
+        arguments: Options of `archive trainer`.
+
+    Raises:
+        SettingsError: The name is invalid, or is that of a fleet.
+        UsageError: `archive trainer` does not take the options.
+    """
+    from archive.launchers import options, records
+    from archive.launchers.fleet import TrainerFleet, fleets_folder
+
+    every = [*launcher.arguments, "--grace", f"{launcher.grace_seconds:g}s"]
+    every += [] if study is None else ["--study", study]
+    every += arguments
+    parsed = trainer_options(every)
+    if name is not None:
+        records.check_name(name)
+        if (fleets_folder(settings.home) / name).exists():
+            raise SettingsError(f"there is a fleet {name!r}: stop it with archive launch stop {name}, or choose a name")
+    return TrainerFleet(
+        name=name or records.new_name(settings, launcher.name, parsed["study"]),
+        engine=launcher.name,
+        settings=settings,
+        arguments=tuple(every),
+        study=parsed["study"],
+        slots=parsed["slots"],
+        lower=bounds[0],
+        upper=bounds[1],
+        grace_seconds=parsed["parting_seconds"],
+        options=options.values(launcher),
+    )
+
+
+def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
+    """Return the parsed options of `archive trainer`, so that a mistake shows before many trainers make it.
+
+    Raises:
+        UsageError: They are no options of `archive trainer`.
+    """
+    from archive.cli.trainer import start
+
+    try:
+        return start.make_context("archive trainer", list(arguments)).params
+    except click.UsageError as error:
+        raise UsageError(f"the trainers would refuse their options: {error.format_message()}") from None
+
+
+def check_reachable(launcher: Launcher, settings: Settings, what: str) -> None:
+    """Refuse machines that the archive's server cannot be reached from.
+
+    Args:
+        launcher: The launcher.
+        settings: Settings of the archive.
+        what: What needs other machines, as the beginning of the message.
+
+    Raises:
+        SettingsError: Trainers may run on other machines, and the server serves this one only.
+    """
+    from archive.server import other_machines
+
+    if launcher.elsewhere():
+        other_machines.refuse_remote(settings, what)
+        if settings.uri is not None and other_machines.is_loopback(settings.uri):
+            raise SettingsError(
+                f"{what} needs an address that other machines reach, and {settings.uri} means each machine itself: "
+                "set ARCHIVE_DB to the name of the database's machine"
+            )
+
+
+def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json: bool) -> None:
+    from archive.cli.launch.command import fleet_item
+    from archive.launchers import records
+
+    check_reachable(launcher, fleet.settings, f"archive launch {launcher.name}")
+    with open_archive(ctx) as archive:
+        if fleet.study is not None:
+            archive.studies.get(fleet.study)
+        # With the address and the login that this connection has.
+        fleet = records.save(replace(fleet, settings=archive.connection.settings))
+        try:
+            if fleet.lower:
+                launcher.start(fleet, fleet.lower)
+        except LaunchError:
+            records.remove(fleet)
+            raise
+        started = f"{fleet.lower} trainer{'' if fleet.lower == 1 else 's'}"
+        print_message(f"the fleet {fleet.name} has {started}; stop it with: archive launch stop {fleet.name}")
+        if as_json:
+            print_json(fleet_item(fleet, launcher.running(fleet)))
+        if fleet.lower < fleet.upper:
+            _follow(archive, launcher, fleet)
+
+
+def _follow(archive: Any, launcher: Launcher, fleet: TrainerFleet) -> None:
+    """Adjust a fleet to the queue until Ctrl-C."""
+    from archive.cli.search.interruption import Interruption
+    from archive.launchers.keeper import FleetKeeper
+    from archive.launchers.queue_length import queue_length
+
+    print_message(f"following the queue with up to {fleet.upper} trainers; Ctrl-C ends this, and they end when idle")
+    keeper, shown = FleetKeeper(launcher, fleet), ""
+    with Interruption("no longer following the queue") as interruption:
+        while True:
+            state = keeper.keep(*queue_length(archive, fleet.study))
+            line = str(state)
+            if line != shown:
+                print_message(line)
+            shown = line
+            interruption.wait(max(1.0, launcher.poll_seconds))
+            interruption.check()
+
+
+def _click_option(kind: type[Launcher], option: LaunchOption) -> click.Option:
+    flag = f"--{option.name.replace('_', '-')}"
+    if option.kind == "truth":
+        return click.Option([flag, option.name], is_flag=True, help=option.help)
+    several = option.kind == "texts"
+    default = option.shown or (None if option.default in (None, ()) else str(option.default))
+    return click.Option(
+        [flag, option.name],
+        type=LaunchValue(kind, option),
+        multiple=several,
+        show_default=default or False,
+        help=option.help + (" May be repeated." if several else ""),
+    )
+
+
+_TRAINERS = "Number of trainers; with two bounds, the command stays and follows the length of the queue."
+_HELP = """{what}
+
+Options after -- are those of each `archive trainer`. Defaults of the options stand in config.toml of the archive's
+home, in a table [launch.{name}].
+"""

@@ -1,0 +1,146 @@
+"""Trainers of a search: a fleet on this machine or a cluster, which ends with the search."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from archive import settings as known
+from archive.cli import trial_limits
+from archive.cli.render import print_message
+from archive.errors import LaunchError
+from archive.launchers import options, records, registry
+from archive.launchers.base import Launcher
+from archive.launchers.fleet import TrainerFleet
+from archive.launchers.keeper import FleetKeeper
+from archive.settings import Settings
+from archive.trainer.storage.history_gc import trainer_logs
+
+OBSERVED_SECONDS = 30.0
+"""Time that trainers with observers get to end: the observers may have to reach a server."""
+STALE_SECONDS = 60.0
+"""Age from which the fleet of a killed search is deleted, if none of its trainers runs."""
+
+
+class SearchTrainers:
+    """A number of trainers that serve one study and end with this process.
+
+    On this machine they end even if this process is killed; on an engine they end when they are idle, and a search that
+    resumes the study takes them over.
+
+    Args:
+        launcher: The engine.
+        count: Number of trainers.
+        study: Study that they serve.
+        settings: Settings of the archive.
+        device: Device of the trainings; None lets the trainers choose.
+        limits: Limits of a trial, by the parameters of `archive.cli.trial_limits`.
+        observe: Observers of the trials, as `--observe` takes them.
+    """
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        count: int,
+        study: str,
+        settings: Settings,
+        *,
+        device: str | None = None,
+        limits: Mapping[str, float | None] | None = None,
+        observe: Sequence[str] = (),
+    ) -> None:
+        local = launcher.name == "local"
+        grace = max(OBSERVED_SECONDS, launcher.grace_seconds) if observe else launcher.grace_seconds
+        arguments = ["--study", study, "--grace", f"{grace:g}s"]
+        arguments += ["--parent", str(os.getpid())] if local else launcher.arguments
+        arguments += ["--device", device] if device else []
+        arguments += trial_limits.arguments(limits or {})
+        for observer in observe:
+            arguments += ["--observe", observer]
+        name = records.base_name(f"search-{launcher.name}", study) + (f"-{os.getpid()}" if local else "")
+        self.fleet = TrainerFleet(
+            name=name,
+            engine=launcher.name,
+            settings=settings,
+            arguments=tuple(arguments),
+            study=study,
+            lower=count if local else 0,
+            upper=count,
+            grace_seconds=grace,
+            options=options.values(launcher),
+        )
+        self.keeper = FleetKeeper(launcher, self.fleet)
+
+    def __enter__(self) -> SearchTrainers:
+        """Save the fleet, and start the trainers of this machine; those of an engine wait for `keep_alive`."""
+        if self.fleet.upper:
+            _forget_killed(self.fleet.settings)
+            records.save(self.fleet)
+        if self.fleet.lower:
+            self.keep_alive(0, self.fleet.upper)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop the trainers, and wait while they return the proposals that they have not finished."""
+        if not self.fleet.upper:
+            return
+        try:
+            self.keeper.stop()
+            self._wait()
+        except LaunchError as problem:
+            print_message(f"the trainers end when they are idle, as they cannot be stopped: {problem}")
+            return
+        records.remove(self.fleet)
+
+    def keep_alive(self, evaluations: int, budget: int) -> None:
+        """Start trainers for what is left of the budget, and replace those that have died.
+
+        Args:
+            evaluations: Number of evaluations of the study.
+            budget: Total number of evaluations.
+
+        Raises:
+            SettingsError: A trainer refused its settings, such as a missing device.
+            TrainingError: Trainers die one after another.
+        """
+        if self.fleet.upper:
+            self.keeper.keep(max(0, budget - evaluations), evaluations)
+
+    def absence(self) -> str:
+        """Return why no trainer of the fleet serves the study yet."""
+        logs = trainer_logs(self.fleet.settings.home)
+        if self.fleet.engine == "local":
+            return f"the local trainers are still starting; their logs are in {logs}"
+        return f"{self.keeper.state} on {self.keeper.launcher.where}; the logs are in {logs}"
+
+    def _wait(self) -> None:
+        """Wait until the trainers have ended, at most for their grace."""
+        launcher, deadline = self.keeper.launcher, time.monotonic() + self.fleet.grace_seconds
+        while launcher.running(self.fleet) and time.monotonic() < deadline:
+            time.sleep(min(1.0, launcher.poll_seconds))
+
+
+def launcher_of(text: str, given: Mapping[str, Any]) -> Launcher:
+    """Return the launcher of the option `--on`.
+
+    Args:
+        text: Its value.
+        given: Settings that the command line has.
+
+    Raises:
+        UsageError: There is no such launcher, or an option cannot be used.
+    """
+    return registry.create_from(text, known.load(**given))
+
+
+def _forget_killed(settings: Settings) -> None:
+    """Delete the fleets of killed searches on this machine."""
+    for fleet in records.saved(settings):
+        if fleet.engine == "local" and fleet.name.startswith("search-") and fleet.created < time.time() - STALE_SECONDS:
+            if not registry.create("local", {}, settings).running(fleet):
+                records.remove(fleet)

@@ -1,0 +1,89 @@
+"""`archive launch`: fleets on this machine, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from archive.cli.search.interruption import InterruptedBySignal
+from archive.launchers import queue_length
+from tests.cli.test_json_documents import check
+from tests.support.commands import shell
+from tests.support.launchers import stand_in, until
+from tests.support.stores import cells, propose
+
+
+@pytest.fixture
+def user(archive, store_settings, tmp_path, monkeypatch):
+    stand_in(monkeypatch, tmp_path / "stand-in")
+    with shell(store_settings, tmp_path) as opened:
+        yield opened
+        opened.types("launch", "stop", "--all")
+
+
+def test_a_fleet_is_started_listed_and_stopped(user, archive):
+    propose(archive, cells(1))
+    arguments = ("--trainers", "2", "--study", "study")
+    (fleet,) = check("launch local", user.types("launch", "local", *arguments, "--json", "--", "--slots", "2").stdout)
+    assert fleet["fleet"] == "local-study" and len(fleet["trainers"]) == 2
+    user.types("launch", "local", *arguments[:2], "--name", "other")
+    (listed,) = check("launch list", user.types("launch", "list", "--json").stdout)
+    assert [(each["fleet"], each["study"], len(each["trainers"])) for each in listed["fleets"]] == [
+        ("local-study", "study", 2), ("other", None, 2),
+    ]  # fmt: skip
+    assert "there is a fleet 'other'" in user.types("launch", "local", "--name", "other", code=2).stderr
+    (stopped,) = check("launch stop", user.types("launch", "stop", "local-study", "--json").stdout)
+    assert stopped == {"schema_version": 1, "fleets": ["local-study"], "trainers": 2}
+    (left,) = json.loads(user.types("launch", "list", "--json").stdout)["fleets"]
+    assert left["fleet"] == "other" and len(left["trainers"]) == 2
+
+
+def test_mistakes_show_before_anything_starts(user, tmp_path, monkeypatch):
+    def said(*arguments):
+        return user.types("launch", *arguments, code=2).stderr.strip()
+
+    assert "No such option '--slot'" in said("local", "--", "--slot", "2")
+    assert "'3..1' is no number of trainers" in said("local", "--trainers", "3..1")
+    assert "must be a duration such as 90s" in said("slurm", "--time", "soon")
+    assert said("local", "--study", "nope") == "error: unknown study 'nope': the archive has none yet"
+    assert said("stop") == "error: name the fleets to stop (archive launch list), or give --all"
+    # Other machines, as far as this one knows: Slurm's commands are not here.
+    monkeypatch.setitem(user.environment, "PATH", str(tmp_path))
+    refused = said("slurm")
+    assert refused.startswith("error: archive launch slurm needs a database that other machines reach")
+    assert "archive load" in refused and "\n" not in refused
+    refused = user.types("search", "--on", "slurm:partition=gpu", code=2).stderr
+    assert refused.startswith("error: archive search --on slurm needs a database that other machines reach")
+    monkeypatch.setitem(user.environment, "ARCHIVE_DB", "neo4j://localhost:7687")
+    assert "neo4j://localhost:7687 means each machine itself" in said("slurm")
+    assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
+
+
+def test_a_dry_run_prints_the_script_and_starts_nothing(user, tmp_path, monkeypatch):
+    monkeypatch.setitem(user.environment, "PATH", str(tmp_path))
+    done = user.types("launch", "slurm", "--dry-run", "--trainers", "0..64", "--gpus", "1", "--", "--slots", "2")
+    assert done.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=archive-slurm-")
+    assert "#SBATCH --array=0-63\n" in done.stdout and "#SBATCH --gres=gpu:1\n" in done.stdout
+    assert "--slots 2" in done.stdout.splitlines()[-1]
+    assert json.loads(user.types("launch", "list", "--json").stdout)["fleets"] == []
+
+
+def test_two_bounds_follow_the_queue_until_a_signal(user, archive, tmp_path, monkeypatch):
+    lengths = iter([(0, 0), (1, 0), (9, 0)])
+
+    def length(archive, study):
+        try:
+            return next(lengths)
+        except StopIteration:
+            raise InterruptedBySignal(2) from None
+
+    monkeypatch.setattr(queue_length, "queue_length", length)
+    done = user.types("launch", "local", "--trainers", "0..3", "--", "--slots", "2", code=130)
+    shown = [line for line in done.stderr.splitlines() if line.endswith("trainers run")]
+    assert shown == [f"{n} of {n} trainers run" for n in (0, 1, 3)]
+    # They stay, and end when they are idle.
+    (fleet,) = json.loads(user.types("launch", "list", "--json").stdout)["fleets"]
+    assert (fleet["lower"], fleet["upper"], len(fleet["trainers"])) == (0, 3, 3)
+    diary = tmp_path / "stand-in" / "diary"
+    until(lambda: diary.exists() and len(diary.read_text().splitlines()) == 3, 20.0, "all have started")

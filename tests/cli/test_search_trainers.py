@@ -1,0 +1,127 @@
+"""Trainers of a search: their command lines and logs on this machine, and what an engine is asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from archive.cli.main import archive as root
+from archive.cli.search.trainers import SearchTrainers
+from archive.launchers import local, records, registry
+from archive.launchers.base import LaunchedTrainer
+from archive.settings import load
+from archive.trainer.storage.history_gc import trainer_logs
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What would have been started: each command, and the file that it logs to."""
+    commands = []
+
+    class Process:
+        returncode, pid = 0, os.getpid()
+
+        def __init__(self, command, *, stdout, **_):
+            stdout.write(b"started\n")
+            commands.append((command, stdout.name))
+
+        def poll(self):
+            return 0
+
+    monkeypatch.setattr(subprocess, "Popen", Process)
+    # Everything that is started is this process, which nothing may stop.
+    monkeypatch.setattr(local, "_signal", lambda process, number: None)
+    monkeypatch.setattr(local.psutil, "wait_procs", lambda processes, timeout: ([], []))
+    monkeypatch.setattr(SearchTrainers, "_wait", lambda self: None)
+    return commands
+
+
+def trainers(count, study, settings, **chosen):
+    return SearchTrainers(registry.create("local", {}, settings), count, study, settings, **chosen)
+
+
+def test_cores_are_shared_out_as_far_as_they_may_be_used(started, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 128)
+    monkeypatch.setattr("archive.cpu_count.available", lambda: 8)
+    with trainers(4, "study", load(home=tmp_path, environment={})):
+        pass
+    assert len(started) == 4
+    assert {command[command.index("--threads") + 1] for command, _ in started} == {"2"}
+
+
+def test_observers_are_handed_down_with_time_to_end(started, tmp_path):
+    texts = ("tensorboard", "mlflow:uri=http://host:5000,experiment=mine")
+    with trainers(1, "study", load(home=tmp_path, environment={}), observe=texts):
+        pass
+    with trainers(1, "study", load(home=tmp_path, environment={})):
+        pass
+    (observed, _), (plain, _) = started
+    assert [observed[at + 1] for at, part in enumerate(observed) if part == "--observe"] == list(texts)
+    assert observed[observed.index("--grace") + 1] == "30s" and plain[plain.index("--grace") + 1] == "8s"
+    assert "--observe" not in plain and "--idle" not in plain
+    assert plain[plain.index("--parent") + 1] == str(os.getpid())
+
+
+def test_limits_of_trials_reach_the_trainers_as_they_were_set(started, tmp_path):
+    words = ["--stall", "5min", "--trial-timeout", "1.5h", "--scratch-limit", "0.5GiB", "--memory-limit", "2GB"]
+    names = ("stall_seconds", "trial_seconds", "scratch_bytes", "memory_bytes")
+    search, trainer = (root.get_command(None, name) for name in ("search", "trainer"))
+    typed = search.make_context("search", words).params
+    limits = {name: typed[name] for name in names}
+    assert limits == dict(zip(names, (300.0, 5400.0, 2**29, 2 * 10**9), strict=True))
+    with trainers(1, "study", load(home=tmp_path, environment={}), limits=limits):
+        pass
+    (command, _) = started.pop()
+    at = command.index("trainer")
+    received = trainer.commands["start"].make_context("start", command[at + 1 :]).params
+    assert {name: received[name] for name in names} == limits
+
+
+def test_each_study_has_logs_of_its_own(started, tmp_path):
+    settings = load(home=tmp_path, environment={})
+    for study in ("a/b", "a_b", "a b", "../a"):
+        with trainers(2, study, settings):
+            pass
+    paths = [path for _, path in started]
+    assert len(set(paths)) == len(paths) == 8
+    assert {os.path.dirname(os.path.realpath(path)) for path in paths} == {os.path.realpath(trainer_logs(tmp_path))}
+    # Nothing is left of a fleet whose search has ended.
+    assert records.saved(settings) == []
+
+
+def test_a_log_does_not_grow_for_ever(started, tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "MOST_BYTES", 30)
+    for _ in range(20):
+        with trainers(1, "study", load(home=tmp_path, environment={})):
+            pass
+    sizes = {path.name: path.stat().st_size for path in trainer_logs(tmp_path).iterdir()}
+    assert sizes.keys() == {"study-0.log", "study-0.log.1"}
+    assert max(sizes.values()) <= 30 + len("started\n")
+
+
+def test_an_engine_is_asked_for_what_is_left_of_the_budget(tmp_path, monkeypatch):
+    """A search that resumes takes over the trainers of one that was killed."""
+    settings, ids, clock = load(home=tmp_path, uri="neo4j://db", environment={}), ["7_0"], iter(range(0, 10_000, 60))
+    launcher = registry.create("slurm", {"partition": "gpu"}, settings)
+    kind = type(launcher)
+    monkeypatch.setattr(kind, "running", lambda self, fleet: [LaunchedTrainer(id_, "running", "n1") for id_ in ids])
+    monkeypatch.setattr(kind, "start", lambda self, fleet, count: ids.extend(f"8_{at}" for at in range(count)))
+    monkeypatch.setattr(kind, "stop", lambda self, fleet, own: ids.clear())
+    monkeypatch.setattr(kind, "failure", lambda self, fleet: None)
+    search = SearchTrainers(launcher, 64, "a study", settings)
+    search.keeper._clock = lambda: float(next(clock))
+    with search as own:
+        assert ids == ["7_0"]
+        own.keep_alive(10, 20)
+        assert len(ids) == 10
+        (saved,) = records.saved(settings)
+        assert saved.options == {"partition": "gpu"} and (saved.lower, saved.upper) == (0, 64)
+        assert "--parent" not in saved.arguments and "--idle" in saved.arguments
+        # Those that have ended are not replaced beyond the work.
+        del ids[:5]
+        own.keep_alive(17, 20)
+        assert len(ids) == 5
+        assert own.absence().startswith("5 of 3 trainers run on the nodes of Slurm")
+    assert not ids and records.saved(settings) == []
