@@ -13,7 +13,7 @@ from archive.settings import LOGIN, Settings, environment
 
 PASSWORD, PASSWORD_FILE = "ARCHIVE_PASSWORD", "ARCHIVE_PASSWORD_FILE"
 WITHOUT_LOGIN = frozenset(LOGIN)
-"""Variables of the caller that no engine may copy: it stores what it copies, and shows it to others."""
+"""Variables of the caller that no engine may copy: engines store the environment of a job, and show it."""
 
 
 @dataclass(frozen=True)

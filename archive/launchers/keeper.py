@@ -111,7 +111,7 @@ class FleetKeeper:
         return FleetState(target, len(trainers) - len(waiting), len(waiting), reason=reason)
 
     def _count_ends(self, trainers: list[LaunchedTrainer]) -> None:
-        """Refuse to go on where trainers end again and again.
+        """Refuse further starts where trainers end again and again.
 
         Raises:
             SettingsError: A trainer refused its settings.

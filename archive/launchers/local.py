@@ -1,4 +1,4 @@
-"""Trainers on this machine: processes in sessions of their own."""
+"""Trainers on this machine: processes in separate sessions."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def parse(launcher: type[Launcher], text: str) -> dict[str, Any]:
 
 
 def convert(launcher: type[Launcher], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of options, each a text or a value of its own type.
+    """Return the values of options, each a text or a value of the right type.
 
     Raises:
         UnknownNameError: There is no such option.

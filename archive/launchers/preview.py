@@ -25,7 +25,7 @@ def shell_script(
         before: Line before the command.
         command: Command of a trainer.
         after: Line after the command.
-        background: Whether the command runs in the background, in a session of its own.
+        background: Whether the command runs in the background, in a separate session.
     """
     line = f"    setsid {shlex.join(command)} &" if background else shlex.join(command)
     return "\n".join(["#!/bin/sh", *exports(fleet), before, line, after, ""])

@@ -46,7 +46,7 @@ def create(name: str, given: Mapping[str, Any], settings: Settings) -> Launcher:
 
     Args:
         name: Name of the launcher.
-        given: Values of options, as texts or of their own type. They precede those of `config.toml`.
+        given: Values of options, as texts or of the right type. They precede those of `config.toml`.
         settings: Settings, with the options of `config.toml`.
 
     Raises:

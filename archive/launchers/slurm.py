@@ -90,7 +90,7 @@ class SlurmLauncher(SlurmRequest, Launcher):
         return TrainerFailure(code, f"job {id_} is {state}, exit code {code}; {tail(path)}")
 
     def _run(self, *command: str, text: str | None = None) -> str:
-        """Run a command of Slurm, and return what it prints.
+        """Run a command of Slurm, and return its output.
 
         Raises:
             LaunchError: It is missing, fails, or does not answer.

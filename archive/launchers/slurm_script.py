@@ -1,8 +1,8 @@
 r"""The script of a fleet for sbatch.
 
     --signal=B:TERM@180    180 s before the time limit, the shell gets SIGTERM; after `exec` it is the trainer
-    --requeue              a job whose node fails, or that is preempted, waits for another node
-    --open-mode=append     its log goes on
+    --requeue              a job whose node fails, or that is preempted, starts again on another node
+    --open-mode=append     the log of the first run is kept
 
 With `requeue_at_limit` the shell stays: it turns the signal before the limit into SIGTERM for the trainer, waits for
 it, and requeues its own job. scancel signals every process of a job, hence the trainer, too.

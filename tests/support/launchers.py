@@ -44,11 +44,11 @@ class Engine:
 
 def _slurm(folder: Path) -> Iterator[Engine]:
     with slurm.cluster(folder, kill_wait=5) as cluster, mock.patch.dict(os.environ, cluster.environment):
-        yield Engine({}, 40.0)
+        yield Engine({}, 90.0)
 
 
 ENGINES: dict[str, Callable[[Path], Any]] = {
-    "local": lambda folder: nullcontext(Engine({}, 20.0)),
+    "local": lambda folder: nullcontext(Engine({}, 60.0)),
     "slurm": contextmanager(_slurm),
 }
 """Context managers of engines by the launcher's name: each gives an `Engine`, or skips the test."""

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-START_SECONDS = 30.0
+START_SECONDS = 90.0
 CONTROLLER = "slurmctld"
 COMMANDS = (CONTROLLER, "slurmd", "sbatch", "squeue", "scontrol", "scancel", "sinfo")
 
@@ -47,8 +47,9 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-SlurmdTimeout=10
-SlurmctldTimeout=10
+SlurmdTimeout=120
+SlurmctldTimeout=120
+MessageTimeout=60
 KillWait={kill_wait}
 MinJobAge=600
 InactiveLimit=0
