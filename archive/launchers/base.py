@@ -34,10 +34,12 @@ class TrainerFailure:
     Attributes:
         code: Exit code of its process; None where it is unknown.
         reason: What happened, with the place of its log.
+        id: The engine's id of the trainer; None where it is unknown.
     """
 
     code: int | None
     reason: str
+    id: str | None = None
 
 
 class Launcher(ABC):

@@ -100,8 +100,10 @@ class FleetKeeper:
         pending = [trainer.id for trainer in trainers if trainer.state == "pending"]
         if len(trainers) > target and pending:
             # The last ones would have to wait longest.
-            self.launcher.stop(self.fleet, pending[-(len(trainers) - target) :])
-            trainers = self.launcher.running(self.fleet)
+            cancelled = pending[-(len(trainers) - target) :]
+            self.launcher.stop(self.fleet, cancelled)
+            # An engine may list them for a moment; their end is no failure.
+            trainers = [each for each in self.launcher.running(self.fleet) if each.id not in cancelled]
         elif len(trainers) < target:
             self.launcher.start(self.fleet, target - len(trainers))
             trainers = self.launcher.running(self.fleet)
@@ -122,6 +124,9 @@ class FleetKeeper:
             return
         self._ends += len(ended)
         failure = self.launcher.failure(self.fleet)
+        if failure is not None and failure.id not in (None, *ended):
+            # The engine remembers a trainer of an earlier run.
+            failure = None
         if failure is not None and failure.code == UsageError.exit_code:
             raise SettingsError(f"a trainer cannot run on {self.launcher.where}; {failure.reason}")
         if self._ends > RESTART_LIMIT * max(1, self.fleet.upper):

@@ -155,7 +155,7 @@ def _reap() -> None:
         if child.process.poll() is not None:
             del _CHILDREN[pid]
             if child.process.returncode:
-                _FAILURES[child.fleet] = TrainerFailure(child.process.returncode, tail(child.log))
+                _FAILURES[child.fleet] = TrainerFailure(child.process.returncode, tail(child.log), str(pid))
 
 
 def _signal(process: psutil.Process, number: int) -> None:

@@ -87,7 +87,7 @@ class SlurmLauncher(SlurmRequest, Launcher):
         id_, state, status = ([part.strip() for part in max(rows, key=_order).split("|")] + [""])[:3]
         code = _exit_code(status)
         path = log_path(fleet, id_)
-        return TrainerFailure(code, f"job {id_} is {state}, exit code {code}; {tail(path)}")
+        return TrainerFailure(code, f"job {id_} is {state}, exit code {code}; {tail(path)}", id_)
 
     def _run(self, *command: str, text: str | None = None) -> str:
         """Run a command of Slurm, and return its output.

@@ -13,7 +13,7 @@ from archive.cli.launch.engines import engine_command
 from archive.cli.names import FLEET
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, span
-from archive.errors import LaunchError, UsageError
+from archive.errors import LaunchError, SettingsError, UsageError
 
 if TYPE_CHECKING:
     from archive.launchers.base import LaunchedTrainer
@@ -37,8 +37,23 @@ class EngineGroup(click.Group):
         from archive.launchers import registry
 
         if cmd_name in registry.names():
-            return engine_command(cmd_name)
+            try:
+                return engine_command(cmd_name)
+            except SettingsError as error:
+                # One broken package must not hide the other launchers.
+                return _broken(cmd_name, error)
         return super().get_command(ctx, cmd_name)
+
+
+def _broken(name: str, error: SettingsError) -> click.Command:
+    """Return the command of a launcher that cannot be loaded, which says why."""
+
+    @click.command(name, short_help="Cannot be loaded.", context_settings={"ignore_unknown_options": True})
+    @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+    def broken(arguments: tuple[str, ...]) -> None:
+        raise error
+
+    return broken
 
 
 @click.group(cls=EngineGroup)

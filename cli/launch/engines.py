@@ -179,7 +179,8 @@ def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
     from archive.cli.trainer import start
 
     try:
-        return start.make_context("archive trainer", list(arguments)).params
+        context = click.get_current_context(silent=True)
+        return start.make_context("archive trainer", list(arguments), parent=context).params
     except click.UsageError as error:
         raise UsageError(f"the trainers would refuse their options: {error.format_message()}") from None
 

@@ -122,7 +122,7 @@ class SearchTrainers:
         """Wait until the trainers have ended, at most for their grace."""
         launcher, deadline = self.keeper.launcher, time.monotonic() + self.fleet.grace_seconds
         while launcher.running(self.fleet) and time.monotonic() < deadline:
-            time.sleep(min(1.0, launcher.poll_seconds))
+            time.sleep(min(1.0, max(0.1, launcher.poll_seconds)))
 
 
 def launcher_of(text: str, given: Mapping[str, Any]) -> Launcher:

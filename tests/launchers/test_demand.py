@@ -29,7 +29,7 @@ class Engine:
 
     def __init__(self, capacity=100):
         self.capacity, self.number, self.ids, self.stopped = capacity, 0, [], []
-        self.away, self.code, self.now = False, None, 0.0
+        self.away, self.code, self.failed, self.now = False, None, None, 0.0
 
     def running(self, fleet):
         if self.away:
@@ -48,7 +48,7 @@ class Engine:
         self.ids = [id_ for id_ in self.ids if id_ not in ids]
 
     def failure(self, fleet):
-        return None if self.code is None else TrainerFailure(self.code, "no such device")
+        return None if self.code is None else TrainerFailure(self.code, "no such device", self.failed)
 
 
 @pytest.fixture
@@ -113,7 +113,14 @@ def test_refused_settings_end_it_at_once(keeping):
     keep = keeping(engine, lower=1, upper=1)
     keep(1, 0)
     engine.ids.clear()
-    engine.code = 2
+    engine.code, engine.failed = 2, "77"
+    # A failure that the engine remembers from an earlier run.
+    for _ in range(RESTART_LIMIT - 1):
+        keep(1, 0)
+        engine.ids.clear()
+    keep(1, 0)
+    engine.ids.clear()
+    engine.failed = None
     with pytest.raises(SettingsError, match="cannot run on the engine; no such device"):
         for _ in range(3):
             keep(1, 0)

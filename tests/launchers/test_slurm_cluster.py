@@ -18,7 +18,10 @@ from tests.support.launchers import ids, until
 from tests.support.slurm import cluster
 from tests.support.stores import suggest
 
-COSTS = """
+LONG = 240.0
+"""Limit of a wait, in seconds: nodes share the processors with everything else on this machine."""
+
+OUTCOMES = """
 MATCH (:Study {name: $study})-[:PROPOSED]->(p:Proposal)
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 RETURN p.id AS id, p.state AS state, p.attempts AS attempts, count(e) AS evaluations
@@ -46,7 +49,7 @@ def queued(archive, folder, count: int) -> None:
 
 def outcome(archive, study: str) -> tuple[Counter, int]:
     """Return the number of proposals by state and evaluations, and the number of attempts that were lost."""
-    rows = archive.connection.read(lambda tx: tx.run(COSTS, study=study).data())
+    rows = archive.connection.read(lambda tx: tx.run(OUTCOMES, study=study).data())
     return Counter((row["state"], row["evaluations"]) for row in rows), sum(row["attempts"] for row in rows)
 
 
@@ -60,18 +63,17 @@ def test_a_node_that_dies_loses_and_doubles_nothing(user, archive, store_setting
     with cluster(tmp_path / "c", kill_wait=5) as slurm, mock.patch.dict(user.environment, slurm.environment):
         arguments = ("--trainers", "2", "--cpus", "2", "--study", "table", "--", "--scale", "0.01")
         user.types("launch", "slurm", *arguments)
-        until(lambda: complete(archive, "table") >= 3, 60.0, "both nodes work")
+        until(lambda: complete(archive, "table") >= 3, LONG, "both nodes work")
         with mock.patch.dict(os.environ, slurm.environment):
             launcher, fleet = registry.create("slurm", {}, store_settings), records.get(store_settings, "slurm-table")
             (victim,) = [each.id for each in launcher.running(fleet) if each.host == "n1"]
-            slurm.kill_node("n1")
-            slurm.command("scontrol", "update", "nodename=n1", "state=down", "reason=test")
+            slurm.lose_node("n1")
             # Slurm keeps the job for another node, under its id.
-            until(lambda: victim in ids(launcher, fleet, "pending"), 30.0, "the job is requeued")
-        until(lambda: complete(archive, "table") == 14, 90.0, "the other node does the rest")
+            until(lambda: victim in ids(launcher, fleet, "pending"), LONG, "the job is requeued")
+        until(lambda: complete(archive, "table") == 14, LONG, "the other node does the rest")
         user.types("launch", "stop", "slurm-table")
         with mock.patch.dict(os.environ, slurm.environment):
-            until(lambda: not ids(launcher, fleet), 30.0, "all jobs have ended")
+            until(lambda: not ids(launcher, fleet), LONG, "all jobs have ended")
     states, lost = outcome(archive, "table")
     assert states == {("COMPLETE", 1): 14}
     assert lost <= 1
@@ -88,13 +90,13 @@ def test_studies_survive_a_drain_a_kill_and_requeues(user, archive, store_settin
             *("--budget", "24", "--trainers", "2", "--on", "slurm:cpus=1,sbatch=--nodelist=n1"),
         )
         until(
-            lambda: archive.studies.list() and "trained" in {s.study.name for s in archive.studies.list()}, 90.0, "it"
+            lambda: archive.studies.list() and "trained" in {s.study.name for s in archive.studies.list()}, LONG, "it"
         )
         user.types("launch", "slurm", "--trainers", "2", "--cpus", "1", "--study", "table", "--", "--scale", "0.02")
         with mock.patch.dict(os.environ, slurm.environment):
             _disturb(archive, slurm)
-        until(lambda: complete(archive, "table") == 60, 300.0, "the table is done")
-        until(lambda: search.poll() is not None, 400.0, "the search is done")
+        until(lambda: complete(archive, "table") == 60, 2 * LONG, "the table is done")
+        until(lambda: search.poll() is not None, 2 * LONG, "the search is done")
         user.types("launch", "stop", "--all")
     table, trained = outcome(archive, "table"), outcome(archive, "trained")
     print(f"table: {table}, trained: {trained}")
@@ -115,19 +117,19 @@ def _disturb(archive, slurm) -> None:
         for job in jobs("PENDING"):
             slurm.command("scontrol", "update", f"jobid={job.split()[0]}", "starttime=now")
 
-    until(lambda: complete(archive, "table") >= 5 and complete(archive, "trained") >= 1, 120.0, "both studies run")
+    until(lambda: complete(archive, "table") >= 5 and complete(archive, "trained") >= 1, LONG, "both studies run")
     slurm.command("scontrol", "update", "nodename=n2", "state=drain", "reason=test")
     for job in jobs("RUNNING"):
         if job.endswith(" n2"):
             slurm.command("scontrol", "requeue", job.split()[0])
     before = complete(archive, "table")
-    until(lambda: len(jobs("PENDING")) >= 2, 60.0, "the jobs of the drained node wait")
+    until(lambda: len(jobs("PENDING")) >= 2, LONG, "the jobs of the drained node wait")
     slurm.command("scontrol", "update", "nodename=n2", "state=resume")
     released()
-    until(lambda: complete(archive, "table") >= before + 5, 120.0, "they go on")
-    until(lambda: complete(archive, "trained") >= 6, 200.0, "trainings go on")
-    slurm.kill_node("n1")
-    until(lambda: slurm.states()["n1"] == "down", 90.0, "Slurm notices")
+    until(lambda: complete(archive, "table") >= before + 5, LONG, "they go on")
+    until(lambda: complete(archive, "trained") >= 6, LONG, "trainings go on")
+    slurm.lose_node("n1")
+    until(lambda: len(jobs("PENDING")) >= 2, LONG, "the jobs of the lost node wait")
     slurm.start_node("n1")
-    until(lambda: slurm.states()["n1"] in ("idle", "mix", "alloc"), 60.0, "the node is back")
+    until(lambda: slurm.states()["n1"] in ("idle", "mix", "alloc"), LONG, "the node is back")
     released()

@@ -116,6 +116,11 @@ class SlurmCluster:
                 process.kill()
         daemon.wait()
 
+    def lose_node(self, name: str) -> None:
+        """Kill a node, and tell the controller, which would notice after SlurmdTimeout."""
+        self.kill_node(name)
+        self.command("scontrol", "update", f"nodename={name}", "state=down", "reason=killed")
+
     def states(self) -> dict[str, str]:
         """Return the state of each node, as `sinfo` names it, without its flags."""
         done = self.command("sinfo", "--noheader", "--Node", "--format=%N %t")
