@@ -122,9 +122,10 @@ def _cancelled(row: Row, reason: str) -> Change | None:
     properties = {
         "state": leases.given_up(row).value,
         "reason": reason,
+        "cause": None,
         "cancelled": [*(row["cancelled"] or ()), row["now"]],
     }
-    end = {"token": row["token"], "outcome": CANCELLED, "reason": reason, "log": None}
+    end = {"token": row["token"], "outcome": CANCELLED, "reason": reason, "cause": None, "log": None}
     return Change(row["id"], properties, claim_end=end if state is State.RUNNING else None)
 
 
@@ -139,7 +140,8 @@ def _retried(row: Row) -> Change | None:
         raise ProposalStateError(row["id"], state.value, f"cannot be tried again: it {what}")
     properties = {
         "state": State.WAITING.value,
-        "reason": None,
+        # The worker or the device that could not train it may have been repaired.
+        **dict.fromkeys(("reason", "cause", "refused_by", "memory_bytes", "alone")),
         "attempts": 0,
         "retried": [*(row["retried"] or ()), row["now"]],
     }

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from archive.queue import leases
-from archive.store.properties import proposal_from
+from archive.queue.capabilities import ClaimFilter
+from archive.store.properties import proposal_from, study_of
 from archive.store.records import Proposal, State
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ TRIES = 8
 OF_ANY = """
 MATCH (p:Proposal {state: $state})
 USING INDEX SEEK p:Proposal(state)
-WHERE $study IS NULL OR p.study = $study
+WHERE ($study IS NULL OR p.study = $study)
 """
 
 # ArcadeDB's index keeps entries of proposals that have left a state, and skips them in each search: with a hundred
@@ -46,7 +47,10 @@ RETURN count(DISTINCT CASE WHEN p.worker <> $worker THEN p.worker END) AS others
                     THEN p.id END) AS expired
 """
 
+# Proposals that the worker can run.
 WAITING = """
+AND NOT $worker IN coalesce(p.refused_by, []) AND NOT p.study IN $excluded
+AND coalesce(p.memory_bytes, 0) <= $memory AND ($alone OR p.alone IS NULL)
 WITH p.id AS id, coalesce(p.priority, 0.0) AS priority, p.number AS number
 ORDER BY priority DESC, number, id LIMIT $head
 RETURN collect([id, priority]) AS waiting
@@ -92,6 +96,7 @@ class ClaimRequest:
         count: Maximum number of proposals.
         whole: Whether to take the whole head of the queue instead of a fair share. Expired leases are then only
             recovered when the queue is empty, so callers must occasionally claim a fair share.
+        fit: What the worker can run.
     """
 
     worker: str
@@ -101,6 +106,7 @@ class ClaimRequest:
     limit: int
     count: int = 1
     whole: bool = False
+    fit: ClaimFilter = field(default_factory=ClaimFilter)
 
 
 @dataclass(frozen=True)
@@ -182,13 +188,21 @@ def expired(tx: ManagedTransaction, study: str | None) -> list[str]:
 
 
 def _look(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString, lost: bool) -> QueueView:
-    head = max(HEAD, 8 * request.count)
-    row = tx.run(match + WAITING, study=request.study, state=State.WAITING.value, head=head).single(strict=True)
-    waiting = [(id_, priority) for id_, priority in row["waiting"]]
+    waiting = _waiting(tx, request, match)
+    # Each round excludes a further study.
+    while request.fit.examine(tx, {study_of(id_) for id_, _ in waiting}):
+        waiting = _waiting(tx, request, match)
     if request.whole and (waiting or not lost):
         return QueueView(waiting)
     running = _running(tx, match, request.study, request.worker)
     return QueueView(waiting, running["others"], running["expired"])
+
+
+def _waiting(tx: ManagedTransaction, request: ClaimRequest, match: LiteralString) -> list[tuple[str, float]]:
+    at = {"study": request.study, "state": State.WAITING.value, "worker": request.worker}
+    head = max(HEAD, 8 * request.count)
+    row = tx.run(match + WAITING, {**at, "head": head, **request.fit.parameters()}).single(strict=True)
+    return [(id_, priority) for id_, priority in row["waiting"]]
 
 
 def _running(tx: ManagedTransaction, match: LiteralString, study: str | None, worker: str) -> Record:

@@ -165,7 +165,7 @@ def _row(one: ProposalResult, task: str | None) -> dict[str, Any]:
         "holder": one.holder,
         "architecture": one.architecture,
         "curve": curve,
-        "changes": {"state": one.state.value, "reason": None, **dict.fromkeys(curve), **one.changes},
+        "changes": {"state": one.state.value, "reason": None, "cause": None, **dict.fromkeys(curve), **one.changes},
         "finished": one.finished,
         "properties": result_properties(one.result),
     }

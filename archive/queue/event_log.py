@@ -53,7 +53,8 @@ UNWIND $ids AS id
 MATCH (p:Proposal {id: id})
 MATCH (p)<-[c:CLAIMED]-(w:Worker)
 RETURN p.id AS id, w.id AS worker, c.token AS token, c.at AS at, c.ended AS ended, c.outcome AS outcome,
-       c.reason AS reason, c.log AS log, c.promoted AS promoted, c.rung AS rung, c.value AS value, c.epochs AS epochs
+       c.reason AS reason, c.cause AS cause, c.log AS log, c.promoted AS promoted, c.rung AS rung, c.value AS value,
+       c.epochs AS epochs
 ORDER BY id, at
 """
 
@@ -85,8 +86,8 @@ class Entry:
         who: Id of the agent for `proposed`, of the worker for all other events; None for those of users and of the
             queue itself.
         details: Further properties: of a proposal its architecture, acquisition and basis; of a claim the attempt; of
-            a failure the reason; of a result value, epochs, seconds and device, or the id of the evaluation that is
-            reused.
+            a failure the reason and its cause; of a result value, epochs, seconds and device, or the id of the
+            evaluation that is reused.
         log: End of the trial's log, for a failure that left one.
     """
 
@@ -205,7 +206,8 @@ def _attempts(row: Row, claims: Sequence[Row], by_attempt: bool) -> Iterator[Ent
         yield _entry(row, claim["at"], "claimed", claim["worker"], {"attempt": attempt})
         if claim["outcome"] not in (None, CANCELLED):
             final = by_attempt and claim is claims[-1]
-            end = {"attempt": attempt, "reason": row["reason"] if final else claim["reason"]}
+            reason = row["reason"] if final else claim["reason"]
+            end = {"attempt": attempt, "reason": reason, "cause": claim["cause"]}
             if claim["outcome"] == "pruned":
                 end = {"value": claim["value"], "epochs": claim["epochs"], "rung": claim["rung"] + 1}
             yield _entry(row, claim["ended"], claim["outcome"], claim["worker"], end, claim["log"])

@@ -20,11 +20,12 @@ still training.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from archive.database.statements import follows_from_state, write_all
 from archive.errors import LeaseLostError
+from archive.queue.causes import Cause, MemoryNeed
 from archive.store.properties import CURVE, curve_properties
 from archive.store.records import Curve, State
 
@@ -35,6 +36,8 @@ Row = Mapping[str, Any]
 
 LOG_LENGTH = 4000
 """Maximum number of characters of a trial's log that are kept with a failed attempt."""
+MOST_REFUSALS = 200
+"""Workers that a proposal remembers to have refused it; a machine whose trainer restarts for days adds many."""
 
 LOCK = """
 UNWIND $ids AS id
@@ -43,7 +46,8 @@ USING INDEX SEEK p:Proposal(id)
 SET p.touched = timestamp()
 RETURN p.id AS id, p.architecture AS architecture, p.state AS state, p.token AS token, p.attempts AS attempts,
        p.worker AS worker, timestamp() - p.lease_until AS late, timestamp() - p.suspected AS suspected,
-       coalesce(p.lease, 0) / 3 AS grace, p.rung AS rung, p.rung_values AS rung_values, keys(p) AS keys
+       coalesce(p.lease, 0) / 3 AS grace, p.rung AS rung, p.rung_values AS rung_values,
+       p.refused_by AS refused_by, p.memory_bytes AS memory_bytes, p.alone AS alone, keys(p) AS keys
 """
 
 APPLY = f"""
@@ -75,8 +79,18 @@ MATCH (p:Proposal {id: row.id})
 USING INDEX SEEK p:Proposal(id)
 MATCH (p)<-[c:CLAIMED]-()
 WHERE c.token = row.token
-SET c.ended = timestamp(), c.outcome = row.outcome, c.reason = row.reason, c.log = row.log
+SET c.ended = timestamp(), c.outcome = row.outcome, c.reason = row.reason, c.log = row.log, c.cause = row.cause
 """
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """End of a claim without a result; `outcome` is `failed`, `lost` or `returned`."""
+
+    outcome: str
+    reason: str | None = None
+    cause: Cause | None = None
+    log: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,8 @@ class Change:
         properties: Properties to set; None removes one.
         lease: New duration of the lease in milliseconds, from now on; None leaves its end as it is.
         suspect: Whether to mark the lease as expired but not ended yet.
-        claim_end: End of the claim without a result: its token, `outcome`, `reason` and `log`; None leaves it as it is.
+        claim_end: End of the claim without a result: its token, `outcome`, `reason`, `cause` and `log`; None leaves it
+            as it is.
     """
 
     id: str
@@ -150,10 +165,12 @@ def finish(row: Row, token: str, state: State) -> Change:
 
     A worker that has lost its lease may deliver the result, too. The curve moves to the evaluation.
     """
-    return Change(row["id"], {"state": state.value, "token": token, "reason": None, **without_curve(row)})
+    return Change(
+        row["id"], {"state": state.value, "token": token, "reason": None, "cause": None, **without_curve(row)}
+    )
 
 
-def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str | None = None) -> Change | None:
+def fail(row: Row, token: str, end: End, limit: int, *, retry: bool) -> Change | None:
     """Return the change of a proposal that its worker could not finish; None if it is recorded already.
 
     Raises:
@@ -163,13 +180,50 @@ def fail(row: Row, token: str, reason: str, limit: int, *, retry: bool, log: str
     if row["token"] == token and row["state"] in (State.WAITING, given_up(row)):
         return None
     _check_holder(row, token)
-    if retry:
-        return _lose(row, limit, reason, "failed", log)
-    return _leave(row, row["attempts"], given_up(row), reason, ("failed", reason, log))
+    return _lose(row, limit, end) if retry else _leave(row, row["attempts"], given_up(row), end)
 
 
-def release(row: Row, token: str) -> Change | None:
+def exhaust(row: Row, token: str, end: End, limit: int, memory: MemoryNeed, largest: int) -> Change | None:
+    """Return the change of a proposal whose trial ran out of memory; None if it is recorded already.
+
+    It is tried again without neighbours on the device, then on a larger device, and fails after the largest.
+
+    Args:
+        row: The locked proposal.
+        token: Token of the claim.
+        end: End of the claim.
+        limit: Number of workers that may lose the proposal.
+        memory: Memory of the trial.
+        largest: Memory of the largest device of the other living workers, in bytes.
+
+    Raises:
+        LeaseLostError: Another token holds the proposal, or has finished it.
+    """
+    if row["token"] == token and row["state"] in (State.WAITING, given_up(row)):
+        return None
+    _check_holder(row, token)
+    needed = max(row["memory_bytes"] or 0, memory.needed)
+    if not memory.alone and needed <= memory.capacity:
+        known = {"memory_bytes": needed, "alone": True}
+        # Programs other than trainers may share the device each time.
+        again = _lose(row, limit, end) if row["alone"] else _leave(row, row["attempts"], State.WAITING, end)
+    elif memory.capacity < largest:
+        known = {"memory_bytes": max(needed, memory.capacity + 1)}
+        again = _leave(row, row["attempts"], State.WAITING, end)
+    else:
+        known = {"memory_bytes": needed}
+        final = replace(end, reason=f"{end.reason}; alone on the largest device ({memory.capacity / 2**30:.1f} GiB)")
+        again = _leave(row, row["attempts"], given_up(row), final)
+    return replace(again, properties={**again.properties, **known})
+
+
+def release(row: Row, token: str, refusal: End | None = None) -> Change | None:
     """Return the change that puts a proposal back into the queue without an attempt; None if it is there already.
+
+    Args:
+        row: The locked proposal.
+        token: Token of the claim.
+        refusal: Why the worker could not begin; it does not get the proposal again.
 
     Raises:
         LeaseLostError: Another token holds the proposal, or has finished it.
@@ -177,7 +231,12 @@ def release(row: Row, token: str) -> Change | None:
     if row["token"] == token and row["state"] == State.WAITING:
         return None
     _check_holder(row, token)
-    return _leave(row, row["attempts"], State.WAITING, None, ("returned", None, None))
+    change = _leave(row, row["attempts"], State.WAITING, refusal or End("returned"))
+    if refusal is None:
+        return change
+    others = [worker for worker in row["refused_by"] or () if worker != row["worker"]]
+    refused = [*others, row["worker"]][-MOST_REFUSALS:]
+    return replace(change, properties={**change.properties, "refused_by": refused})
 
 
 def expire(row: Row, limit: int) -> Change | None:
@@ -187,7 +246,8 @@ def expire(row: Row, limit: int) -> Change | None:
     grace, suspected = row["grace"], row["suspected"]
     if grace and (suspected is None or suspected < grace):
         return Change(row["id"], suspect=True) if suspected is None else None
-    return _lose(row, limit, f"its lease expired without a report from worker {row['worker']}", "lost", None)
+    reason = f"its lease expired without a report from worker {row['worker']}"
+    return _lose(row, limit, End("lost", reason, Cause.LEASE_EXPIRED))
 
 
 def given_up(row: Row) -> State:
@@ -200,29 +260,30 @@ def without_curve(row: Row) -> dict[str, None]:
     return {name: None for name in row["keys"] if name.startswith(CURVE)}
 
 
-def _lose(row: Row, limit: int, reason: str, outcome: str, log: str | None) -> Change:
+def _lose(row: Row, limit: int, end: End) -> Change:
     """Return the change that takes a proposal from its worker: WAITING, or FAILED once `limit` attempts are lost."""
     attempts = row["attempts"] + 1
-    end = attempts >= limit
-    text = f"{reason}; given up after {attempts} attempts" if end else reason
-    return _leave(row, attempts, given_up(row) if end else State.WAITING, text, (outcome, reason, log))
+    if attempts < limit:
+        return _leave(row, attempts, State.WAITING, end)
+    change = _leave(row, attempts, given_up(row), end)
+    reason = f"{end.reason}; given up after {attempts} attempts"
+    return replace(change, properties={**change.properties, "reason": reason})
 
 
-def _leave(
-    row: Row, attempts: int, state: State, reason: str | None, claim_end: tuple[str, str | None, str | None]
-) -> Change:
-    """Return the change that takes a proposal from its worker; `claim_end` is outcome, reason and log of the claim."""
+def _leave(row: Row, attempts: int, state: State, end: End) -> Change:
+    """Return the change that takes a proposal from its worker."""
     # The curve of a failed trial stays for diagnosis; a new attempt starts a new curve.
     cleared = without_curve(row) if state is State.WAITING else {}
-    outcome, why, log = claim_end
+    cause = None if end.cause is None else end.cause.value
     return Change(
         row["id"],
-        {"attempts": attempts, "state": state.value, "reason": reason, **cleared},
+        {"attempts": attempts, "state": state.value, "reason": end.reason, "cause": cause, **cleared},
         claim_end={
             "token": row["token"],
-            "outcome": outcome,
-            "reason": why,
-            "log": log[-LOG_LENGTH:] if log else None,
+            "outcome": end.outcome,
+            "reason": end.reason,
+            "cause": cause,
+            "log": end.log[-LOG_LENGTH:] if end.log else None,
         },
     )
 

@@ -26,6 +26,7 @@ from archive.database.write_lock import LONG
 from archive.errors import ArchiveError, UnknownNameError
 from archive.queue import cancellation, claims, lookups, updates, workers
 from archive.queue.admission import Request, SuggestionLike, admit
+from archive.queue.capabilities import ClaimFilter
 from archive.queue.updates import LEASE_SECONDS, Answer, Completion, Failure, Notice, Release, Report, milliseconds
 from archive.store import registered_agents, studies
 from archive.store.architectures import Architectures
@@ -120,14 +121,15 @@ class Proposals:
         study: str | None = None,
         lease_seconds: float = LEASE_SECONDS,
         whole: bool = False,
+        fit: ClaimFilter | None = None,
     ) -> builtins.list[Claim]:
-        """Claim several proposals in one transaction, by number, under one token; none when the queue is empty.
+        """Claim several proposals that the worker can run (`fit`), by number, under one token and in one transaction.
 
         The worker gets a fair share of the queue at most, so that other workers get theirs. With `whole`, for workers
         that answer immediately, it may get all; `archive.queue.claims.ClaimRequest` states the price.
         """
         lease, token = milliseconds(lease_seconds), uuid.uuid4().hex
-        request = claims.ClaimRequest(worker, token, study, lease, self._limit, most, whole)
+        request = claims.ClaimRequest(worker, token, study, lease, self._limit, most, whole, fit or ClaimFilter())
         return self._claim(request) if most > 0 else []
 
     def settle(self, several: Sequence[Notice]) -> builtins.list[Answer]:

@@ -3,7 +3,7 @@
     Report        the curve so far, or only a heartbeat: renews the lease
     Completion    the result
     Failure       the reason why there is no result
-    Release       the return to the queue without an attempt
+    Release       the return to the queue without an attempt; with a cause, the worker does not get it again
 
 Each notice gets a separate answer: whether the result on record is the sender's, or the error that refuses the notice.
 Repeated notices change nothing more.
@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from archive.errors import ArchiveError, LeaseLostError, UnknownNameError
-from archive.queue import leases, successive_halving
+from archive.queue import leases, successive_halving, workers
+from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.completion import ProposalResult, complete, complete_held
-from archive.queue.leases import Change, Row
+from archive.queue.leases import Change, End, Row
 from archive.queue.successive_halving import RungResult
 from archive.store.properties import curve_properties, result_properties, study_of
 from archive.store.records import Curve, Result, State
@@ -63,21 +64,45 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A trial has failed; with `retry`, another worker may try while attempts are left. `log` is the end of its log."""
+    """A trial has failed.
+
+    Attributes:
+        id: Id of the proposal.
+        token: Token of the claim.
+        reason: Reason in words.
+        retry: Whether another worker may try while attempts are left.
+        log: End of the trial's log.
+        cause: Kind of the reason.
+        memory: Memory of a trial that ran out of it, which decides instead of `retry`.
+    """
 
     id: str
     token: str
     reason: str
     retry: bool = False
     log: str | None = None
+    cause: Cause | None = None
+    memory: MemoryNeed | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A trial was not finished, for a reason outside the trial."""
+    """A trial was not finished, for a reason outside the trial.
+
+    Attributes:
+        id: Id of the proposal.
+        token: Token of the claim.
+        reason: Reason in words.
+        cause: Cause of the worker's failure to train it; the worker does not get the proposal again. None for an
+            orderly return.
+        log: End of the trial's log.
+    """
 
     id: str
     token: str
+    reason: str | None = None
+    cause: Cause | None = None
+    log: str | None = None
 
 
 Notice = Report | Completion | Failure | Release
@@ -112,12 +137,14 @@ def settle(tx: ManagedTransaction, notices: Sequence[Notice], limit: int) -> lis
         tx, [_study(each) for each in notices if isinstance(each, Completion) and each.rung is not None]
     )
     rows = leases.lock(tx, [notice.id for notice in notices])
+    exhausted = [one for one in notices if isinstance(one, Failure) and one.memory is not None]
+    largest = workers.largest_memory(tx) if exhausted else 0
     answers: list[Answer] = []
     changes: list[Change] = []
     ended: list[RungResult] = []
     results: list[ProposalResult] = []
     for notice in notices:
-        answer, change = _decide(rows.get(notice.id), notice, limit)
+        answer, change = _decide(rows.get(notice.id), notice, limit, largest)
         answers.append(answer)
         if change is None:
             continue
@@ -159,18 +186,18 @@ def _state(notice: Completion) -> State:
     return State.PRUNED if notice.pruned else State.COMPLETE
 
 
-def _decide(row: Row | None, notice: Notice, limit: int) -> tuple[Answer, Change | None]:
+def _decide(row: Row | None, notice: Notice, limit: int, largest: int) -> tuple[Answer, Change | None]:
     """Return the answer to a notice, and the change of the locked proposal; None where nothing is left to change."""
     if row is None:
         return UnknownNameError("proposal", notice.id, ()), None
     try:
-        change = _change(row, notice, limit)
+        change = _change(row, notice, limit, largest)
     except ArchiveError as error:
         return error, None
     return (row["token"] == notice.token if change is None else True), change
 
 
-def _change(row: Row, notice: Notice, limit: int) -> Change | None:
+def _change(row: Row, notice: Notice, limit: int, largest: int) -> Change | None:
     """Return what a notice changes; None where nothing is left to change."""
     match notice:
         case Report():
@@ -181,9 +208,13 @@ def _change(row: Row, notice: Notice, limit: int) -> Change | None:
             # The first result stays. A worker that has lost its lease may deliver it, too.
             return None if _has_result(row, notice) else leases.finish(row, notice.token, _state(notice))
         case Failure():
-            return leases.fail(row, notice.token, notice.reason, limit, retry=notice.retry, log=notice.log)
+            end = End("failed", notice.reason, notice.cause, notice.log)
+            if notice.memory is not None:
+                return leases.exhaust(row, notice.token, end, limit, notice.memory, largest)
+            return leases.fail(row, notice.token, end, limit, retry=notice.retry)
         case Release():
-            return leases.release(row, notice.token)
+            refusal = None if notice.cause is None else End("returned", notice.reason, notice.cause, notice.log)
+            return leases.release(row, notice.token, refusal)
 
 
 def _has_result(row: Row, notice: Completion) -> bool:

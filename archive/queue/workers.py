@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
     from archive.database.connection import Connection
 
 WorkerState = Literal["working", "idle", "resting", "stale", "left"]
@@ -53,6 +55,12 @@ WHERE timestamp() - w.heartbeat <= $milliseconds
 RETURN properties(w) AS worker, timestamp() - w.heartbeat AS silent, timestamp() - w.started AS age,
        w.rests_until - timestamp() AS rest
 ORDER BY w.started, w.id
+"""
+
+LARGEST = """
+MATCH (w:Worker)
+WHERE w.ended IS NULL AND timestamp() - w.heartbeat <= $milliseconds
+RETURN coalesce(max(w.memory_bytes), 0) AS bytes
 """
 
 RUNNING = """
@@ -128,7 +136,7 @@ def beat(connection: Connection, worker: str, **properties: str | None) -> None:
     connection.write(lambda tx: tx.run(BEAT, id=worker, properties=properties).consume())
 
 
-def arrive(connection: Connection, worker: str, **properties: str | int | None) -> None:
+def arrive(connection: Connection, worker: str, **properties: str | int | list[str] | None) -> None:
     """Store the start of a worker, with its properties."""
     connection.write(lambda tx: tx.run(ARRIVE, id=worker, properties=properties).consume())
 
@@ -142,6 +150,11 @@ def rest(connection: Connection, worker: str, seconds: float, reason: str) -> No
 def leave(connection: Connection, worker: str) -> None:
     """Store the orderly end of a worker, so that it does not become stale."""
     connection.write(lambda tx: tx.run(LEAVE, id=worker).consume())
+
+
+def largest_memory(tx: ManagedTransaction) -> int:
+    """Return the memory of the largest device among those of the living workers, in bytes."""
+    return int(tx.run(LARGEST, milliseconds=round(1000 * STALE_SECONDS)).single(strict=True)["bytes"])
 
 
 def statuses(

@@ -140,6 +140,7 @@ def study_from(row: Row) -> Study:
 _AS_STORED = (
     *("id", "study", "number", "functional_key", "agent", "acquisition", "mean", "std", "fidelity"),
     *("worker", "lease_until", "reason", "created", "started", "finished", "seconds", "request", "motivation"),
+    *("cause", "memory_bytes"),
 )
 
 
@@ -155,6 +156,8 @@ def proposal_from(node: Row) -> Proposal:
         inspired_by=tuple(node.get("inspired_by") or ()),
         attempts=node.get("attempts", 0),
         rung=node.get("rung") or 0,
+        refused_by=tuple(node.get("refused_by") or ()),
+        alone=bool(node.get("alone")),
         curve=with_prefix(CURVE, node),
         based_on=from_json(node.get("based_on")),
     )

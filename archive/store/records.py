@@ -117,6 +117,10 @@ class Proposal:
         worker: Id of the worker that holds it, or held it last.
         lease_until: End of the lease.
         reason: Reason of the failure.
+        cause: Kind of that reason, as `archive.queue.causes` lists them.
+        refused_by: Ids of the workers that could not begin to train it, and do not get it again.
+        memory_bytes: Memory that its training needs at least, known from an attempt that ran out of memory.
+        alone: Whether it is trained on a device without other trials, after it ran out of memory beside them.
         curve: Values per epoch of each metric, while it runs.
         created: Time of the proposal.
         started: Time of the last claim.
@@ -147,6 +151,10 @@ class Proposal:
     worker: str | None = None
     lease_until: int | None = None
     reason: str | None = None
+    cause: str | None = None
+    refused_by: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    alone: bool = False
     curve: Mapping[str, list[float]] = field(default_factory=dict)
     created: int | None = None
     started: int | None = None

@@ -18,7 +18,8 @@ class LogItem(JsonObject):
         event: Kind of the event.
         who: The agent that proposed, or the worker of all other events.
         attempt: Which attempt was claimed, or ended.
-        reason: Why it failed, was lost or was cancelled.
+        reason: Why it failed, was lost, was returned or was cancelled.
+        cause: Kind of that reason.
         log: The end of the trial's own log, of a failure that left one.
         architecture: Key of the architecture, of a proposal.
         acquisition: The agent's acquisition value, of a proposal.
@@ -44,6 +45,7 @@ class LogItem(JsonObject):
     who: str | None
     attempt: int | None
     reason: str | None
+    cause: str | None
     log: str | None
     architecture: str | None
     acquisition: float | None

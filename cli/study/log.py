@@ -33,7 +33,18 @@ TAIL = 12
 OVERLAP = 1024
 """Number of bytes at the end of a log that mark the place after the log was cut."""
 DETAILS = (
-    *("attempt", "reason", "architecture", "acquisition", "mean", "std", "fidelity", "hyperparameters", "based_on"),
+    *(
+        "attempt",
+        "reason",
+        "cause",
+        "architecture",
+        "acquisition",
+        "mean",
+        "std",
+        "fidelity",
+        "hyperparameters",
+        "based_on",
+    ),
     *("value", "epochs", "seconds", "device", "answered_from", "rung"),
 )
 """Keys that only some events have a value for."""
@@ -184,7 +195,8 @@ def _sentence(entry: Entry) -> str:
         return ", ".join([f"value {show(details.get('value'))} {who}".strip(), *cost])
     if entry.event == "promoted":
         return f"continues to rung {details['rung']}"
-    return ": ".join(filter(None, [who, details.get("reason")]))
+    cause = f"({details['cause']})" if "cause" in details else ""
+    return ": ".join(filter(None, [f"{who} {cause}".strip(), details.get("reason")]))
 
 
 def _basis(details: Any) -> Iterator[str]:

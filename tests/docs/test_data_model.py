@@ -10,6 +10,9 @@ from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.agents.distance_sync import DistanceSync
 from archive.queries import data_model
+from archive.queue import workers
+from archive.queue.causes import Cause, MemoryNeed
+from archive.queue.updates import Failure, Release
 from archive.store.properties import METRIC
 from tests.support import ROOT
 from tests.support.commands import Shell, serving, table
@@ -59,6 +62,7 @@ def fill(archive, shell, folder):
     for retry in (True, False):
         (last,) = first.ask("nasbot", 1)
         archive.proposals.fail(last.id, last.token, "out of memory", log="the end of the log", retry=retry)
+    _out_of_reach(archive, first)
     enqueueing.add(archive, "first", first.space, _idea(first), enqueueing.LANGUAGE_MODEL)
     (waiting,) = first.ask("nasbot", 1)
     first.report(waiting, 1, {"loss": 1.0})
@@ -67,6 +71,19 @@ def fill(archive, shell, folder):
     rungs = ("--rungs", "1,2", "--reduction", "2", "--budget", "4")
     with serving(archive):
         shell.types(*search, "--warm-start", "first", *rungs, "--trainers", "0")
+
+
+def _out_of_reach(archive, study):
+    """A proposal that one worker refuses, and that runs out of memory on another."""
+    able = {"tasks": ["diabetes"], "spaces": ["mlp"], "recipes": ["default"]}
+    workers.arrive(archive.connection, "other", **able, devices=["cuda:0 (H100)"], memory_bytes=1 << 31)
+    refused = study.ask("nasbot", 1)[0]
+    archive.proposals.settle([Release(refused.id, refused.token, "no driver", Cause.DEVICE)])
+    (held,) = archive.proposals.claim_many("other", 1, study="first")
+    memory = MemoryNeed(1 << 30, 1 << 31, alone=False)
+    failure = Failure(held.id, held.token, "out of memory", cause=Cause.OUT_OF_MEMORY, memory=memory)
+    archive.proposals.settle([failure])
+    archive.proposals.cancel(held.id)
 
 
 def _idea(study):

@@ -22,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Result, Weights
 from archive.trainer.daemon import spool_owner
@@ -176,8 +177,17 @@ def _as_dict(notice: TerminalNotice) -> dict[str, Any]:
 def _from_dict(data: dict[str, Any]) -> TerminalNotice:
     id_, token = data.pop("proposal"), data.pop("token")
     if "result" not in data:
-        return Failure(id_, token, **data) if "reason" in data else Release(id_, token, **data)
+        return _without_result(id_, token, **data)
     result = data.pop("result")
     # A trainer of an earlier release may have left a file, whose field for the weights is `checkpoint`.
     saved = result.pop("weights" if "weights" in result else "checkpoint")
     return Completion(id_, token, Result(**result, weights=Weights(**saved) if saved else None), **data)
+
+
+def _without_result(
+    id_: str, token: str, *, cause: str | None = None, memory: dict[str, Any] | None = None, **data: Any
+) -> Failure | Release:
+    kind = None if cause is None else Cause(cause)
+    if "retry" not in data:
+        return Release(id_, token, cause=kind, **data)
+    return Failure(id_, token, cause=kind, memory=MemoryNeed(**memory) if memory else None, **data)

@@ -9,6 +9,7 @@ import time
 import psutil
 import pytest
 
+from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Completion, Failure, Release
 from archive.store.records import Result, Weights
 from archive.trainer.daemon import result_spool, spool_owner
@@ -32,6 +33,8 @@ NOTICES = [
     Failure("s#00003", "token", "out of memory", retry=True, log="last words"),
     Completion("s#00004", "token", Result(0.5, partial=True), pruned=True, rung=1),
     Release("s#00005", "token"),
+    Release("s#00006", "token", "no driver", Cause.DEVICE, "last words"),
+    Failure("s#00007", "token", "out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(3, 4, alone=True)),
 ]
 
 

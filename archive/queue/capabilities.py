@@ -1,0 +1,112 @@
+"""Capabilities of workers: which studies a worker can train, and the memory of its devices.
+
+A worker registers its capabilities at its start, and a claim leaves out what the worker cannot run:
+
+    study       its task, space and recipe are among the worker's             `ClaimFilter`, study by study
+    proposal    the worker has the memory, and has not refused it before      query of the claim
+
+A registered task that ends with a colon, such as `csv:`, stands for all tasks on files of users: which of them a
+trainer may open is found out at the start of a trial.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from archive.store.protocol_names import ProtocolName
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+# Each MATCH starts from a bound node.
+STUDIES = """
+UNWIND $names AS name
+MATCH (s:Study {name: name})
+USING INDEX SEEK s:Study(name)
+MATCH (s)-[:ON]->(t:Task)
+MATCH (s)-[:IN]->(space:Space)
+RETURN s.name AS study, t.name AS task, t.protocol AS protocol, space.name AS space
+"""
+
+FOREVER = 1 << 62
+"""A number of bytes that no proposal needs."""
+RECHECK_SECONDS = 60.0
+"""Age of a decision about a study after which it is made again: another study may have the same name by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a worker can run; None stands for everything.
+
+    Attributes:
+        tasks: Names of the tasks; one that ends with a colon stands for all names that begin with it.
+        spaces: Names of the spaces.
+        recipes: Names of the recipes.
+        memory_bytes: Memory of the largest device.
+    """
+
+    tasks: tuple[str, ...] | None = None
+    spaces: tuple[str, ...] | None = None
+    recipes: tuple[str, ...] | None = None
+    memory_bytes: int | None = None
+
+    @classmethod
+    def of_worker(cls, node: Mapping[str, Any]) -> Capabilities:
+        """Return the capabilities in the properties of a worker's node."""
+        named = {name: node.get(name) for name in ("tasks", "spaces", "recipes")}
+        lists = {name: None if value is None else tuple(value) for name, value in named.items()}
+        return cls(**lists, memory_bytes=node.get("memory_bytes"))
+
+    def lacks(self, task: str, protocol: str, space: str) -> str | None:
+        """Return the capability that a study needs and the worker lacks, in words; None if it can run the study."""
+        recipe = ProtocolName.parse(protocol).recipe
+        if self.tasks is not None and not _among(task, self.tasks):
+            return f"it has no task {task!r}"
+        if self.spaces is not None and space not in self.spaces:
+            return f"it has no space {space!r}"
+        if self.recipes is not None and recipe not in self.recipes:
+            return f"it has no recipe {recipe!r}"
+        return None
+
+
+@dataclass
+class ClaimFilter:
+    """Restriction of a worker's claims to proposals that it can run.
+
+    Attributes:
+        able: Capabilities of the worker.
+        memory_bytes: Memory of its largest device that is free; None sets no limit.
+        alone: Whether it can give a whole device to a trial.
+    """
+
+    able: Capabilities = field(default_factory=Capabilities)
+    memory_bytes: int | None = None
+    alone: bool = True
+    _decided: dict[str, tuple[bool, float]] = field(default_factory=dict, init=False, repr=False)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the query of a claim."""
+        return {
+            "excluded": sorted(name for name, (able, at) in self._decided.items() if not able and _recent(at)),
+            "memory": FOREVER if self.memory_bytes is None else self.memory_bytes,
+            "alone": self.alone,
+        }
+
+    def examine(self, tx: ManagedTransaction, studies: Iterable[str]) -> bool:
+        """Decide about the studies that are new, and return whether one of them is excluded from now on."""
+        new = sorted({name for name in studies if not _recent(self._decided.get(name, (True, 0.0))[1])})
+        rows = tx.run(STUDIES, names=new).data() if new and self.able != Capabilities() else []
+        excluded = {row["study"] for row in rows if self.able.lacks(row["task"], row["protocol"], row["space"])}
+        self._decided |= {name: (name not in excluded, time.monotonic()) for name in new}
+        return bool(excluded)
+
+
+def _among(task: str, known: tuple[str, ...]) -> bool:
+    return any(task == name or (name.endswith(":") and task.startswith(name)) for name in known)
+
+
+def _recent(at: float) -> bool:
+    return at > 0.0 and time.monotonic() - at < RECHECK_SECONDS

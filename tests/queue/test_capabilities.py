@@ -1,0 +1,115 @@
+"""Claims of workers that cannot run everything, and proposals that go to another worker."""
+
+from __future__ import annotations
+
+import pytest
+
+from archive.queue import event_log, workers
+from archive.queue.capabilities import Capabilities, ClaimFilter
+from archive.queue.causes import Cause, MemoryNeed
+from archive.queue.updates import Failure, Release
+from archive.store.records import State
+from tests.support.stores import Forgetful, cells, propose
+
+GIB = 2**30
+LONG = 600.0
+
+
+def claim(archive, worker, **fit):
+    (held,) = archive.proposals.claim_many(worker, 1, lease_seconds=LONG, fit=ClaimFilter(**fit)) or (None,)
+    return held
+
+
+def exhaust(archive, worker, capacity, *, alone, needed=3 * GIB):
+    """Let a worker's trial run out of memory, and return the proposal."""
+    held = claim(archive, worker, memory_bytes=capacity)
+    memory = MemoryNeed(needed, capacity, alone)
+    cause = Cause.OUT_OF_MEMORY
+    assert archive.proposals.settle([Failure(held.id, held.token, "out of memory", cause=cause, memory=memory)]) == [
+        True
+    ]
+    return archive.proposals.get(held.id)
+
+
+@pytest.mark.every_server
+def test_a_refused_proposal_goes_to_another_worker_without_an_attempt(archive, monkeypatch):
+    first, second = propose(archive, cells(2))
+    held = claim(archive, "broken")
+    assert held.id == first.id
+    monkeypatch.setattr(archive.proposals, "_connection", Forgetful(archive.connection))
+    refusal = Release(held.id, held.token, "no NVIDIA driver", Cause.DEVICE, "the end of the log")
+    assert archive.proposals.settle([refusal]) == [True]
+    monkeypatch.undo()
+    back = archive.proposals.get(first.id)
+    assert (back.state, back.attempts, back.refused_by) == (State.WAITING, 0, ("broken",))
+    assert (back.reason, back.cause) == ("no NVIDIA driver", "device")
+    assert claim(archive, "broken").id == second.id
+    assert claim(archive, "broken") is None
+    assert claim(archive, "sound").id == first.id
+    log = [entry for entry in event_log.read(archive.connection, "study", first.id) if entry.event == "returned"]
+    assert [(entry.who, entry.details["cause"], entry.log) for entry in log] == [
+        ("broken", "device", "the end of the log")
+    ]
+
+
+def test_a_retry_forgets_refusals(archive):
+    propose(archive, cells(1))
+    held = claim(archive, "w")
+    archive.proposals.settle([Release(held.id, held.token, "no data", Cause.DATA)])
+    archive.proposals.cancel(held.id)
+    assert archive.proposals.retry(held.id)
+    assert claim(archive, "w").id == held.id
+
+
+@pytest.mark.every_server
+def test_a_claim_leaves_out_studies_that_the_worker_cannot_run(archive):
+    propose(archive, cells(40), "tables", task="nb201-cifar10", protocol="nb201/200")
+    propose(archive, cells(2), "mine", protocol="digits/1+recipe:mine")
+    (wanted,) = propose(archive, cells(1), "wanted")
+    able = Capabilities(tasks=("digits", "csv:"), spaces=("nasbench201",), recipes=("default",))
+    fit = ClaimFilter(able)
+    held = [archive.proposals.claim_many("w", 1, fit=fit) for _ in range(2)]
+    assert [[each.id for each in claims] for claims in held] == [[wanted.id], []]
+    assert archive.proposals.claim_many("w", 1, study="tables", fit=fit) == []
+    assert len(archive.proposals.claim_many("any", 2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("able", "lacking"),
+    [
+        (Capabilities(), None),
+        (Capabilities(("csv:",), ("mlp",), ("mine",)), None),
+        (Capabilities(("npz:", "csv:/a.csv"), None, None), "task"),
+        (Capabilities(None, ("cnn",), None), "space"),
+        (Capabilities(None, None, ("default",)), "recipe"),
+    ],
+)
+def test_what_a_worker_lacks(able, lacking):
+    reason = able.lacks("csv:/a.csv#y", "csv/1+recipe:mine", "mlp")
+    assert (reason is None) if lacking is None else reason.startswith(f"it has no {lacking} ")
+
+
+@pytest.mark.every_server
+def test_out_of_memory_is_final_alone_on_the_largest_device_only(archive):
+    for worker, gib in (("small", 4), ("large", 8), ("larger", 16)):
+        workers.arrive(archive.connection, worker, memory_bytes=gib * GIB)
+    workers.leave(archive.connection, "larger")
+    propose(archive, cells(1))
+    again = exhaust(archive, "small", 4 * GIB, alone=False)
+    assert (again.state, again.attempts, again.alone, again.memory_bytes) == (State.WAITING, 0, True, 3 * GIB)
+    assert claim(archive, "large", memory_bytes=8 * GIB, alone=False) is None
+    assert claim(archive, "tiny", memory_bytes=2 * GIB) is None
+    again = exhaust(archive, "small", 4 * GIB, alone=True)
+    assert (again.state, again.attempts) == (State.WAITING, 0)
+    assert claim(archive, "small", memory_bytes=4 * GIB) is None
+    end = exhaust(archive, "large", 8 * GIB, alone=True, needed=7 * GIB)
+    assert (end.state, end.cause, end.memory_bytes) == (State.FAILED, "out-of-memory", 7 * GIB)
+    assert end.reason == "out of memory; alone on the largest device (8.0 GiB)"
+
+
+def test_out_of_memory_beside_foreign_programs_ends(archive):
+    workers.arrive(archive.connection, "w", memory_bytes=4 * GIB)
+    propose(archive, cells(1))
+    ends = [exhaust(archive, "w", 4 * GIB, alone=False) for _ in range(4)]
+    assert [end.attempts for end in ends] == [0, 1, 2, 3]
+    assert ends[-1].state is State.FAILED
