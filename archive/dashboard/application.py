@@ -36,10 +36,12 @@ class Options:
     Attributes:
         write: Whether a page may change the archive.
         query_seconds: Time after which the server ends a query.
+        map_seconds: Time after which the places of a map are given up.
     """
 
     write: bool = False
     query_seconds: float = 30.0
+    map_seconds: float = 180.0
 
 
 @dataclass(frozen=True)

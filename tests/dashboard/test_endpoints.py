@@ -1,12 +1,19 @@
 """Endpoints over a real archive: what they answer, what they refuse, and what they change."""
 
 import json
+import threading
+from collections import OrderedDict
 
 import numpy as np
 import pytest
 
+from archive.dashboard import jobs
+from archive.dashboard.endpoints import maps
 from archive.dashboard.wire import dumps
+from archive.errors import UsageError
+from archive.plots.data import network_map
 from archive.store.records import Result, State
+from tests.support import wait_until
 from tests.support.stores import Suggestion, cells, evaluate, propose, study, suggest
 
 EVIL = "<img src=x onerror=alert(1)>"
@@ -293,7 +300,8 @@ def test_an_archive_of_other_directions(archive, client):
 
 @pytest.mark.every_server
 def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client):
-    assert client.get("/api/map/choices").json() == {"spaces": [], "studies": []}
+    choices = client.get("/api/map/choices").json()
+    assert (choices["spaces"], choices["studies"]) == ([], []) and {"profile", "edit"} <= set(choices["distances"])
     evaluate(archive, [0.25, 0.75, 0.5])
     archive.architectures.add(cells(9))
     assert client.get("/api/map/choices").json()["spaces"] == [{"space": "nasbench201", "networks": 9}]
@@ -310,6 +318,45 @@ def test_the_map_places_every_network_and_marks_those_of_a_study(archive, client
     archive.architectures.add(cells(10))
     assert columns(client.get("/api/map?space=nasbench201"))[0]["rows"] == 10
     assert client.get("/api/map?space=cnn").status_code == 404
+
+
+def test_a_map_by_a_slow_kernel_tells_its_progress_and_ends_by_itself(archive, served, monkeypatch):
+    evaluate(archive, [0.25, 0.75, 0.5])
+    monkeypatch.setattr(maps, "PATIENCE_SECONDS", 60)  # for the first use of a kernel
+    whole = columns(served().get("/api/map?study=study&distance=edit"))
+    assert whole[0]["distance"] == "edit" and whole[0]["rows"] == 3
+    monkeypatch.setattr(maps, "_made", OrderedDict())
+    monkeypatch.setattr(maps, "PATIENCE_SECONDS", 0)
+    going, reached = threading.Event(), threading.Event()
+
+    def slowly(archive, *, report, **settings):
+        report(0.25)
+        reached.set()
+        going.wait(30)
+        return network_map.network_map(archive, report=report, **settings)
+
+    monkeypatch.setattr(maps, "network_map", slowly)
+    path = "/api/map?space=nasbench201&distance=edit"
+    client = served()
+    first = client.get(path)
+    assert first.status_code == 202 and first.json()["limit"] == 180
+    reached.wait(30)
+    assert client.get(path).json()["share"] == 0.25
+    going.set()
+    wait_until(lambda: client.get(path).status_code == 200, what="the map")
+    assert columns(client.get(path))[1]["x"].tolist() == whole[1]["x"].tolist()
+
+
+def test_a_job_ends_after_its_limit_or_when_nobody_waits(monkeypatch):
+    def endless(report):
+        while True:
+            report(0.5)
+
+    with pytest.raises(UsageError, match=r"takes longer than 0.01 seconds, 50% is done: try less"):
+        jobs.Job(endless, 0.01, "try less").outcome(30)
+    monkeypatch.setattr(jobs, "LEFT_SECONDS", 0.01)
+    left = jobs.Job(endless, 1000, "")
+    wait_until(lambda: left.failed, what="the end of a job that nobody asks for")
 
 
 def test_a_picture_is_in_the_colours_of_the_page(archive, client):

@@ -1,12 +1,13 @@
 """The map of the networks of a space, with searches as paths over it (`archive.plots.data.network_map`).
 
-The places of all networks of a space are computed once, and again when the archive has further ones.
+The places of all networks of a space are computed once for each distance, and again when the archive has further
+networks. A kernel may take minutes for many networks: the answer is then its progress, with the status 202.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from archive.dashboard.endpoints.inputs import archive_of
+from archive import kernels
+from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
+from archive.dashboard.jobs import Job
 from archive.dashboard.wire import json_response, table
-from archive.plots.data.network_map import PROFILE, NetworkMap, network_map
+from archive.plots.data.network_map import PROFILE, NetworkMap, network_map, with_paths
+from archive.store import studies
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.plots.data.network_map import Report
 
 SPACES = """
 MATCH (a:Architecture)
@@ -40,7 +45,11 @@ ORDER BY created DESC, study
 KEPT = 4
 """Number of maps that are kept."""
 
-_made: OrderedDict[tuple[Any, ...], NetworkMap] = OrderedDict()
+PATIENCE_SECONDS = 2.0
+"""Time that an answer waits for the places before it is the progress."""
+TOO_LONG = "choose the distance profile, which takes seconds, or plot it by archive study plot --kind network-map --own"
+
+_made: OrderedDict[tuple[Any, ...], Job[NetworkMap]] = OrderedDict()
 _making = Lock()
 
 
@@ -49,7 +58,7 @@ def _choices(request: Request) -> Response:
     spaces, studies = archive_of(request).connection.read(
         lambda tx: (tx.run(SPACES).data(), tx.run(STUDIES).data()),
     )
-    return json_response({"spaces": spaces, "studies": studies})
+    return json_response({"spaces": spaces, "studies": studies, "distances": [PROFILE, *kernels.names()]})
 
 
 def _map(request: Request) -> Response:
@@ -58,8 +67,17 @@ def _map(request: Request) -> Response:
     `study` is the number of the first study that has evaluated a network, from 1; 0 for none. A key is four numbers of
     32 bits.
     """
-    archive, space = archive_of(request), request.query_params.get("space")
-    found = _current(archive, request.query_params.getlist("study"), space)
+    archive, names = archive_of(request), request.query_params.getlist("study")
+    distance = choice(request, "distance", (PROFILE, *kernels.names()), PROFILE)
+    space = request.query_params.get("space")
+    if space is None and names:
+        space = studies.read(archive.connection, names[0]).space
+    job = _current(archive, space, distance, options_of(request).map_seconds)
+    places = job.outcome(PATIENCE_SECONDS)
+    if places is None:
+        return json_response({"share": job.share, "seconds": job.seconds, "limit": job.limit}, 202)
+    # Results are read at each call; the places are those of the networks.
+    found = with_paths(archive, places, names)
     count = len(found.architecture)
     owner, values = np.zeros(count), np.full(count, np.nan)
     better = np.fmin if found.direction == "minimise" else np.fmax
@@ -80,18 +98,21 @@ def _map(request: Request) -> Response:
     return table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}})
 
 
-def _current(archive: Archive, studies: Sequence[str], space: str | None) -> NetworkMap:
+def _current(archive: Archive, space: str | None, distance: str, limit: float) -> Job[NetworkMap]:
+    """Return the job that places the networks of a space, which is done or has begun."""
+    count = archive.connection.read(lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"])
+    key = (archive.connection.address, space, distance, count)
     with _making:
-        if studies or space is None:
-            # Results are read at each call; the places are those of the networks.
-            return network_map(archive, list(studies), space=space)
-        count = archive.connection.read(lambda tx: tx.run(NETWORKS, space=space).single(strict=True)["networks"])
-        key = (archive.connection.address, space, count)
-        if key not in _made:
-            _made[key] = network_map(archive, space=space, distance=PROFILE)
+        if key not in _made or _made[key].failed:
+            _made[key] = Job(partial(_placed, archive, space, distance), limit, TOO_LONG)
             while len(_made) > KEPT:
                 _made.popitem(last=False)
+        _made.move_to_end(key)
         return _made[key]
+
+
+def _placed(archive: Archive, space: str | None, distance: str, report: Report) -> NetworkMap:
+    return network_map(archive, space=space, distance=distance, report=report)
 
 
 def _words(key: str) -> list[int]:

@@ -7,8 +7,8 @@ and changes little while a study grows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +23,18 @@ from archive.plots.data.results import Floats, Integers, RecordedResults, read
 
 if TYPE_CHECKING:
     from archive.api import Archive
+    from archive.kernels.base import Distance
     from archive.store.records import Direction
 
 PROFILE = "profile"
 """Name of the distance of profiles (`archive.plots.data.profiles`), beside the names of kernels."""
 LANDMARKS = 200
+BLOCK = 64
+"""Networks whose distances to the landmarks are computed between two reports."""
+PREPARATION = 0.1
+"""Share of the work that is the preparation of the networks."""
+
+Report = Callable[[float], None]
 
 _ALL = """
 MATCH (a:Architecture {space: $space})
@@ -36,6 +43,10 @@ RETURN rows
 """
 
 _SPACES = "MATCH (a:Architecture) RETURN DISTINCT a.space AS space ORDER BY space"
+
+
+def _unreported(share: float) -> None:
+    """Report nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +101,7 @@ def network_map(
     distance: str = PROFILE,
     whole: bool = True,
     landmarks: int = LANDMARKS,
+    report: Report = _unreported,
     **settings: Any,
 ) -> NetworkMap:
     """Return a map of the networks of an archive, with the paths of studies.
@@ -101,6 +113,7 @@ def network_map(
         distance: `profile`, or the name of a kernel, which costs a distance for each network and landmark.
         whole: Whether the map has all networks of the space in the archive, or those of the studies only.
         landmarks: Most landmarks.
+        report: Called with the share that is done, in [0, 1], many times a second; it may raise to end the work.
         **settings: Settings of the kernel.
 
     Raises:
@@ -120,7 +133,20 @@ def network_map(
         codes = {key: code for each in pairs for key, code in each if code is not None}
     if not codes:
         raise UsageError(f"the archive has no network of the space {chosen!r} yet")
-    return of_codes(chosen, codes, results, distance=distance, landmarks=landmarks, **settings)
+    return of_codes(chosen, codes, results, distance=distance, landmarks=landmarks, report=report, **settings)
+
+
+def with_paths(archive: Archive, places: NetworkMap, studies: Sequence[str]) -> NetworkMap:
+    """Return a map with the paths of studies of its space; those of its own are left out.
+
+    Raises:
+        UnknownNameError: There is no such study.
+        UsageError: The studies are of another space, or not comparable.
+    """
+    results = read(archive, studies, ["architecture"]) if studies else []
+    if results:
+        _space(archive, results, places.space)
+    return _with_paths(places, results)
 
 
 def of_codes(
@@ -130,6 +156,7 @@ def of_codes(
     *,
     distance: str = PROFILE,
     landmarks: int = LANDMARKS,
+    report: Report = _unreported,
     **settings: Any,
 ) -> NetworkMap:
     """Return the map of networks by their stored texts; arguments as those of `network_map`.
@@ -140,6 +167,7 @@ def of_codes(
         results: Results of studies with the column `architecture`.
         distance: `profile`, or the name of a kernel.
         landmarks: Most landmarks.
+        report: Called with the share that is done.
         **settings: Settings of the kernel.
     """
     keys = sorted(codes)
@@ -147,13 +175,19 @@ def of_codes(
     if distance == PROFILE:
         places, kept = _of_profiles(texts, landmarks)
     else:
-        places, kept = _of_kernel(distance, settings, space, keys, texts, landmarks)
+        places, kept = _of_kernel(kernels.get(distance, **settings), space, keys, texts, landmarks, report)
     sizes = np.array([text.count("[") for text in texts], np.float64)
-    at = {key: place for place, key in enumerate(keys)}
+    bare = NetworkMap(space, distance, tuple(keys), oriented(places, sizes), kept, "", "maximise", ())
+    return _with_paths(bare, results)
+
+
+def _with_paths(places: NetworkMap, results: Sequence[RecordedResults]) -> NetworkMap:
+    if not results:
+        return replace(places, objective="", direction="maximise", paths=())
+    at = {key: place for place, key in enumerate(places.architecture)}
+    first = results[0].study
     paths = tuple(_path(one, at) for one in results)
-    objective = results[0].study.objective if results else ""
-    direction: Direction = results[0].study.direction if results else "maximise"
-    return NetworkMap(space, distance, tuple(keys), oriented(places, sizes), kept, objective, direction, paths)
+    return replace(places, objective=first.objective, direction=first.direction, paths=paths)
 
 
 def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
@@ -172,16 +206,21 @@ def _of_profiles(texts: Sequence[str], landmarks: int) -> tuple[Floats, float]:
 
 
 def _of_kernel(
-    name: str, settings: Mapping[str, Any], space: str, keys: Sequence[str], texts: Sequence[str], landmarks: int
+    kernel: Distance[Any], space: str, keys: Sequence[str], texts: Sequence[str], landmarks: int, report: Report
 ) -> tuple[Floats, float]:
-    kernel = kernels.get(name, **settings)
-    networks = [kernel.prepare(compact.decode(key, space, "", text)) for key, text in zip(keys, texts, strict=True)]
+    networks: list[Any] = []
+    for at, (key, text) in enumerate(zip(keys, texts, strict=True)):
+        report(PREPARATION * at / len(keys))
+        networks.append(kernel.prepare(compact.decode(key, space, "", text)))
     marks = networks[:landmarks]
 
     def distances(rows: slice) -> Floats:
-        block = kernel.distances(networks[rows], marks)
-        mean: Floats = (block.unnormalised if len(block.unnormalised) else block.normalised).mean(axis=0)
-        return mean
+        parts = []
+        for begin in range(rows.start, rows.stop, BLOCK):
+            report(PREPARATION + (1 - PREPARATION) * begin / len(networks))
+            block = kernel.distances(networks[begin : min(begin + BLOCK, rows.stop)], marks)
+            parts.append((block.unnormalised if len(block.unnormalised) else block.normalised).mean(axis=0))
+        return np.concatenate(parts)
 
     plane = Plane.fit(distances(slice(0, len(marks))))
     return place_all(plane, len(networks), distances), plane.kept

@@ -129,13 +129,16 @@ export function seconds(value) {
   return `${number(value / 3600)} h`;
 }
 
+// The methods of Date make a format at each call, which takes longer than to use it.
+const TIME = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DAY = new Intl.DateTimeFormat();
+
 /** Time of the database as local time. @param {any} at milliseconds */
 export function moment(at) {
   if (!at) return "–";
   const date = new Date(at);
   const today = date.toDateString() === new Date().toDateString();
-  const time = date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  return today ? time : `${date.toLocaleDateString()} ${time}`;
+  return today ? TIME.format(date) : `${DAY.format(date)} ${TIME.format(date)}`;
 }
 
 /** @param {string} state of a proposal @returns {HTMLElement} */

@@ -46,6 +46,10 @@ export class Points {
     /** @type {Map<number, number>} place of each number */
     this.places = new Map();
     for (let at = 0; at < this.rows; at++) this.places.set(columns.number[at], at);
+    /** @type {Set<string>} columns with a number */
+    this.known = new Set(Object.keys(columns).filter((name) => columns[name].some((/** @type {number} */ value) => value === value)));
+    /** @type {Uint8Array | null} */
+    this.usable = null;
   }
 
   /** @param {string} study */
@@ -69,6 +73,7 @@ export class Points {
       if (at !== undefined) this.columns.value[at] = NaN;
     }
     for (const row of news.rows ?? []) this.#put(row);
+    this.usable = null;
     return Boolean(news.rows || news.gone);
   }
 
@@ -83,7 +88,10 @@ export class Points {
     }
     values.state = this.states.indexOf(values.state);
     values.agent = this.#agent(values.agent);
-    for (const [name, column] of Object.entries(this.columns)) column[at] = values[name] ?? NaN;
+    for (const [name, column] of Object.entries(this.columns)) {
+      column[at] = values[name] ?? NaN;
+      if (values[name] != null) this.known.add(name);
+    }
   }
 
   /** @param {string | null} name */
@@ -109,11 +117,16 @@ export class Points {
 
   /** Whether any point has a number in a column. @param {string} name */
   has(name) {
-    return this.column(name).some((/** @type {number} */ value) => value === value);
+    return this.known.has(name);
   }
 
   /** Whether each point has a comparable value: of whole trainings, or of all while there is none. */
   comparable() {
+    this.usable ??= this.#comparable();
+    return this.usable;
+  }
+
+  #comparable() {
     const complete = this.states.indexOf("COMPLETE");
     const [states, values] = [this.column("state"), this.column("value")];
     const whole = new Uint8Array(this.rows);
@@ -130,18 +143,32 @@ export class Points {
 
 /**
  * Return the points at which the best value so far improves, in the order of `x`.
+ *
+ * The steps so far are kept in order, and each point is looked up among them: to sort a hundred thousand points would
+ * take longer than a frame. Of equal points the first is a step.
  * @param {ArrayLike<number>} x @param {ArrayLike<number>} y @param {ArrayLike<number>} chosen @param {number} sign
  * @returns {number[]} positions
  */
 export function improvements(x, y, chosen, sign) {
-  const order = sorted(x, chosen);
+  /** @type {number[]} */
   const steps = [];
-  let best = -Infinity;
-  for (const at of order) {
-    if (sign * y[at] > best) {
-      best = sign * y[at];
-      steps.push(at);
+  for (let at = 0; at < x.length; at++) {
+    if (!chosen[at] || x[at] !== x[at]) continue;
+    let [low, high] = [0, steps.length];
+    // The number of steps that are not to the right.
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (x[steps[middle]] <= x[at]) low = middle + 1;
+      else high = middle;
     }
+    const score = sign * y[at];
+    if (low && sign * y[steps[low - 1]] >= score) continue;
+    let first = low;
+    while (first && x[steps[first - 1]] === x[at]) first--;
+    let last = low;
+    while (last < steps.length && sign * y[steps[last]] <= score) last++;
+    if (first === steps.length) steps.push(at);
+    else steps.splice(first, last - first, at);
   }
   return steps;
 }

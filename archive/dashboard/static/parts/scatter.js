@@ -48,12 +48,15 @@ export class Scatter {
     this.element = el("div.plot.points", {}, this.canvas, this.tip);
     /** @type {Plotted | null} */
     this.data = null;
+    /** @type {{ data: Plotted, painted: string, bits: ImageData } | null} squares as they were painted last */
+    this.image = null;
     /** @type {[number, number, number, number] | null} */
     this.zoom = null;
     /** @type {[number, number, number, number]} */
     this.range = [0, 1, 0, 1];
     this.box = { left: 0, top: 0, width: 0, height: 0 };
     this.near = -1;
+    this.drawing = false;
     new ResizeObserver(() => this.draw()).observe(this.element);
     onTheme(() => this.draw());
     this.#listen();
@@ -65,7 +68,12 @@ export class Scatter {
     this.data = data;
     this.near = -1;
     this.tip.hidden = true;
-    requestAnimationFrame(() => this.draw());
+    if (this.drawing) return;
+    this.drawing = true;
+    requestAnimationFrame(() => {
+      this.drawing = false;
+      this.draw();
+    });
   }
 
   draw() {
@@ -83,12 +91,17 @@ export class Scatter {
     const margin = data.bare ? { left: 8, right: 8, top: 8, bottom: 8 } : MARGIN;
     this.box = { left: margin.left, top: margin.top, width: width - margin.left - margin.right, height: height - margin.top - margin.bottom };
     this.range = this.zoom ?? this.#extent(data);
+    const many = data.x.length > MANY;
+    if (many) this.#squares(context, data, ratio);
+    // Squares replace what was there, so that the axes go behind them.
+    context.globalCompositeOperation = many ? "destination-over" : "source-over";
     this.#axes(context, data);
+    context.globalCompositeOperation = "source-over";
     context.save();
     context.beginPath();
     context.rect(this.box.left, this.box.top, this.box.width, this.box.height);
     context.clip();
-    this.#points(context, data, ratio);
+    if (!many) this.#discs(context, data);
     this.#lines(context, data);
     if (this.near >= 0) this.#mark(context, data, this.near);
     if (data.chosen !== undefined) this.#mark(context, data, data.chosen);
@@ -182,12 +195,8 @@ export class Scatter {
     }
   }
 
-  /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} ratio */
-  #points(context, data, ratio) {
-    if (data.x.length > MANY) {
-      this.#squares(context, data, ratio);
-      return;
-    }
+  /** @param {CanvasRenderingContext2D} context @param {Plotted} data */
+  #discs(context, data) {
     const palette = (data.palette ?? COLOURS).map(colour);
     context.globalAlpha = 0.75;
     for (let at = 0; at < data.x.length; at++) {
@@ -203,9 +212,22 @@ export class Scatter {
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data @param {number} ratio */
   #squares(context, data, ratio) {
     const { width, height } = this.canvas;
-    const image = context.getImageData(0, 0, width, height);
-    const bits = new Uint32Array(image.data.buffer);
     const palette = (data.palette ?? COLOURS).map((name) => bitsOf(colour(name)));
+    const painted = [width, height, ...this.range, ...palette].join();
+    // A mark or a tip changes nothing of the squares.
+    if (this.image?.data !== data || this.image.painted !== painted) {
+      const same = this.image?.bits.width === width && this.image.bits.height === height;
+      const bits = same && this.image ? this.image.bits : context.createImageData(width, height);
+      this.#paint(bits, data, palette, ratio);
+      this.image = { data, painted, bits };
+    }
+    context.putImageData(this.image.bits, 0, 0);
+  }
+
+  /** @param {ImageData} image @param {Plotted} data @param {number[]} palette @param {number} ratio */
+  #paint(image, data, palette, ratio) {
+    const { width } = image;
+    const bits = new Uint32Array(image.data.buffer).fill(0);
     const { left, top, width: w, height: h } = this.box;
     const [x0, x1, y0, y1] = this.range;
     const [lx, sx] = data.log ? [Math.log(x0), (w * ratio) / Math.log(x1 / x0)] : [x0, (w * ratio) / (x1 - x0)];
@@ -224,7 +246,6 @@ export class Scatter {
         for (let column = 0; column < size; column++) bits[begin + column] = bit;
       }
     }
-    context.putImageData(image, 0, 0);
   }
 
   /** @param {CanvasRenderingContext2D} context @param {Plotted} data */

@@ -36,6 +36,8 @@ export class Table {
     this.rows = [];
     this.head = el("tr");
     this.body = el("tbody");
+    /** @type {Map<string, HTMLElement>} elements of the rows that are shown */
+    this.made = new Map();
     this.element = el("div.table", {}, el("table", {}, el("thead", {}, this.head), this.body));
     this.body.addEventListener("keydown", (event) => this.#key(event));
     this.#heading();
@@ -44,8 +46,10 @@ export class Table {
   /** @param {any[]} rows */
   show(rows) {
     this.rows = rows;
+    const before = this.made;
+    this.made = new Map();
     const focused = [...this.body.children].indexOf(/** @type {Element} */ (document.activeElement?.closest("tr")));
-    fill(this.body, this.#ordered().map((row) => this.#row(row)),
+    fill(this.body, this.#ordered().map((row) => this.#kept(row, before)),
       rows.length ? null : el("tr", {}, el("td.quiet", { colspan: this.columns.length }, this.options.empty ?? "none")));
     if (focused >= 0) /** @type {HTMLElement} */ (this.body.children[focused])?.focus();
   }
@@ -86,6 +90,16 @@ export class Table {
     this.#heading();
     if (this.options.sorted) this.options.sorted(name, this.descending);
     else this.show(this.rows);
+  }
+
+  /** The element of a row, which is made again only where the row has changed. @param {any} row @param {Map<string, HTMLElement>} before */
+  #kept(row, before) {
+    const text = JSON.stringify(row);
+    const element = before.get(text) ?? this.#row(row);
+    // Rows may be equal.
+    before.delete(text);
+    this.made.set(text, element);
+    return element;
   }
 
   /** @param {any} row */

@@ -22,12 +22,22 @@ export function throttled(wait, work) {
   };
 }
 
+/** The end of the last turn. @type {Promise<unknown>} */
+let turn = Promise.resolve();
+
+/** Wait for a frame in which no other part of the page works; the next one is left for what it draws. */
+function ownFrame() {
+  const mine = turn.then(() => new Promise(requestAnimationFrame));
+  turn = mine.then(() => new Promise(requestAnimationFrame));
+  return mine;
+}
+
 /**
  * Load a part of the page when it is first seen, and again after news.
  *
  * What follows news waits until the part is in sight, and takes a twentieth of the time at most, so that a costly part of
  * a large study burdens neither the page nor the server.
- * @param {Element} element @param {() => Promise<void>} load must not fail @param {number} [pause] least milliseconds between two loads
+ * @param {Element} element @param {() => Promise<void> | void} load must not fail @param {number} [pause] least milliseconds between two loads
  * @returns {(now?: boolean) => void} says that the part is out of date; `now` for a user's choice
  */
 export function whenSeen(element, load, pause = 5000) {
@@ -42,7 +52,9 @@ export function whenSeen(element, load, pause = 5000) {
       timer = setTimeout(look, wait);
       return;
     }
-    [busy, stale] = [true, false];
+    busy = true;
+    await ownFrame();
+    stale = false;
     const begin = performance.now();
     await load();
     busy = false;

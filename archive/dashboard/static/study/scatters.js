@@ -4,6 +4,7 @@
 import { address, carry, choice, el, fill, number, section } from "../parts/page.js";
 import { improvements, sorted } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
+import { whenSeen } from "../parts/timing.js";
 import { openNumber, sign, signed, study } from "./state.js";
 
 const AXES = { number: "evaluation", finished: "time", spent: "seconds of training, summed", epochs_spent: "epochs, summed" };
@@ -23,12 +24,17 @@ progress.element);
 export const frontCard = section("Value against cost", frontTools, front.element);
 export const predictedCard = section("Predicted and observed", predicted.element);
 
+const refreshing = [whenSeen(progressCard, showProgress, 0), whenSeen(frontCard, showFront, 0), whenSeen(predictedCard, showPredicted, 0)];
+
+/** Show the plots that are in sight, each in a frame of its own, and the others when they are. */
 export function showScatters() {
   showLegend();
-  showProgress();
-  showFront();
-  showPredicted();
+  frontCard.hidden = !costs().length;
+  predictedCard.hidden = !study.points.has("mean");
+  for (const refresh of refreshing) refresh();
 }
+
+const costs = () => Object.entries(COSTS).filter(([column]) => study.points.has(column));
 
 /** @param {number} at */
 function describe(at) {
@@ -74,8 +80,7 @@ function summed(column) {
 
 function showFront() {
   const { points } = study;
-  const known = Object.entries(COSTS).filter(([column]) => points.has(column));
-  frontCard.hidden = known.length === 0;
+  const known = costs();
   if (!known.length) return;
   const chosen = known.find(([column]) => column === address.get("cost")) ?? known[0];
   const log = (address.get("log") ?? "yes") === "yes";
@@ -89,8 +94,7 @@ function showFront() {
 
 function showPredicted() {
   const { points } = study;
-  predictedCard.hidden = !points.has("mean");
-  if (predictedCard.hidden) return;
+  if (!points.has("mean")) return;
   const whole = points.comparable();
   const mean = points.column("mean");
   const x = sign() > 0 ? mean : mean.map((/** @type {number} */ value) => -value);

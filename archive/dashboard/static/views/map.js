@@ -1,7 +1,7 @@
 // @ts-check
 /** All networks of a space as a map: similar ones are close, and searches are paths over it. */
 
-import { address, api, carry, choice, el, failed, fill, networkLink, number, request, section, view } from "../parts/page.js";
+import { address, api, carry, choice, el, failed, fill, networkLink, number, request, seconds, section, view } from "../parts/page.js";
 import { readTable } from "../parts/points.js";
 import { COLOURS, Scatter } from "../parts/scatter.js";
 
@@ -56,13 +56,25 @@ function extent(values) {
   return low > high ? [0, 1] : [low, high];
 }
 
+/** Number of the latest request. */
+let asked = 0;
+const distance = () => address.get("distance") ?? "profile";
+
+/** @param {{ share: number, seconds: number, limit: number }} job */
+function showProgress({ share, seconds: spent, limit }) {
+  const left = share > 0.02 ? `, about ${seconds(Math.ceil((spent * (1 - share)) / share))} left` : "";
+  fill(note, el("progress", { value: share, max: 1, "aria-label": "places of the networks" }),
+    ` ${Math.round(100 * share)} % of the places by ${distance()}${left}; ends after ${seconds(limit)}.`);
+}
+
 /** @param {any} choices */
 async function load(choices) {
   const chosen = address.getAll("study").slice(0, MOST);
   const known = new Map(choices.studies.map((/** @type {any} */ each) => [each.study, each]));
   const space = known.get(chosen[0])?.space ?? address.get("space") ?? choices.spaces[0].space;
   fill(tools, choice("space", choices.spaces.map((/** @type {any} */ each) => [each.space, `${each.space} (${each.networks})`]), space, (value) => { location.search = `?space=${encodeURIComponent(value)}`; }),
-    choice("colour", [["study", "study"], ["value", "value"]], address.get("colour") ?? "study", (value) => { carry({ colour: value }); show(); }));
+    choice("colour", [["study", "study"], ["value", "value"]], address.get("colour") ?? "study", (value) => { carry({ colour: value }); if (map) show(); }),
+    choice("distance", choices.distances.map((/** @type {string} */ each) => [each, each]), distance(), (value) => { carry({ distance: value === "profile" ? null : value, space }); load(choices); }));
   const boxes = choices.studies.filter((/** @type {any} */ each) => each.space === space).map((/** @type {any} */ each) => {
     const box = /** @type {HTMLInputElement} */ (el("input", { type: "checkbox", value: each.study, checked: chosen.includes(each.study), onchange: () => {
       const kept = address.getAll("study").filter((name) => name !== each.study);
@@ -75,7 +87,14 @@ async function load(choices) {
   });
   fill(studyBoxes, boxes);
   try {
-    const answer = await request(`/api/map?${new URLSearchParams([["space", space], ...chosen.map((name) => ["study", name])])}`);
+    const mine = ++asked;
+    const query = new URLSearchParams([["space", space], ["distance", distance()], ...chosen.map((name) => ["study", name])]);
+    let answer = await request(`/api/map?${query}`);
+    while (answer.status === 202 && mine === asked) {
+      showProgress(await answer.json());
+      answer = await request(`/api/map?${query}`);
+    }
+    if (mine !== asked) return;
     map = readTable(await answer.arrayBuffer());
     show();
   } catch (error) {
