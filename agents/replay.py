@@ -15,7 +15,6 @@ from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from archive import spaces
 from archive.agents import registry
 from archive.agents.base import Agent, History, Pending
 from archive.agents.provenance import Basis, count_in, generator, networks_of, numbers_in, observations_of
@@ -23,6 +22,7 @@ from archive.agents.rung_scores import as_of
 from archive.agents.transfer.source_tasks import split
 from archive.architecture.graph import Architecture
 from archive.errors import UsageError
+from archive.spaces import recorded
 from archive.store.properties import from_json
 from archive.store.records import Evaluation, Proposal
 
@@ -93,7 +93,8 @@ class StudyReplay:
         """Read the proposals."""
         self._archive = archive
         self.study = archive.studies.get(study)
-        self.space = spaces.get(self.study.space, **self.study.space_config)
+        home = archive.connection.settings.home
+        self.space = recorded.of_record(self.study.space, self.study.space_config, home)
         self.proposals = {proposal.number: proposal for proposal in archive.proposals.list(study)}
         self._agents: dict[str, Agent] = {}
 

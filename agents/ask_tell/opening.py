@@ -52,12 +52,15 @@ def study(
     from archive.agents.ask_tell.study import AskTellStudy
     from archive.agents.ask_tell.types import UNBOUNDED
     from archive.agents.study_setup import open_study
+    from archive.spaces import recorded
     from archive.store.records import Study
 
-    searched = spaces.get(space) if isinstance(space, str) else space
+    searched, home = spaces.get(space) if isinstance(space, str) else space, archive.connection.settings.home
+    if searched is not None:
+        recorded.name_table(searched, home)
     stored = archive.studies.get(name) if name in archive.studies.names() else None
     if stored is not None:
-        own = spaces.get(stored.space, **stored.space_config)
+        own = recorded.of_record(stored.space, stored.space_config, home)
         if searched is not None and searched != own:
             raise StudyConflictError(f"study {name!r} exists with the space {own!r}, got {searched!r}")
     elif searched is None:

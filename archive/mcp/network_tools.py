@@ -16,6 +16,7 @@ from archive.errors import CodecError, InvalidArchitectureError, UnknownNameErro
 from archive.mcp.arguments import NetworkArgument, network_of
 from archive.mcp.limits import MOST_BYTES, compact, fitting
 from archive.queries.results_of import OpenProposal, StoredResult, open_proposals, results
+from archive.spaces import recorded
 
 MOST_RESULTS = 200
 
@@ -109,7 +110,7 @@ def _fault(archive: Archive, network: Architecture, study: str | None) -> str | 
         space = spaces.get(network.space)
     else:
         record = archive.studies.get(study)
-        space = spaces.get(record.space, **record.space_config)
+        space = recorded.of_record(record.space, record.space_config, archive.connection.settings.home)
     try:
         space.validate(network)
     except InvalidArchitectureError as error:

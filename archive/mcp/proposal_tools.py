@@ -11,13 +11,13 @@ from typing import Annotated
 import anyio
 from pydantic import Field
 
-from archive import spaces
 from archive.agents.ask_tell import enqueueing
 from archive.agents.ask_tell.types import EnqueuedArchitecture
 from archive.api import Archive
 from archive.errors import UsageError
 from archive.mcp.arguments import NetworkArgument, StudyName, network_of
 from archive.mcp.limits import WAIT_SECONDS
+from archive.spaces import recorded
 from archive.store.properties import whole_id
 from archive.store.records import State
 from archive.store.snapshots import ProposalView, read_view
@@ -84,7 +84,7 @@ def propose(
         None if parent is None else archive.architectures.get(find(parent)),
         tuple(operations or ()),
     )
-    space = spaces.get(record.space, **record.space_config)
+    space = recorded.of_record(record.space, record.space_config, archive.connection.settings.home)
     config = {} if model is None else {"model": model}
     proposal, new = enqueueing.add(
         archive, study, space, enqueued, enqueueing.LANGUAGE_MODEL, config, reuse=not retrain

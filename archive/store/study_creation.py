@@ -118,6 +118,9 @@ def _settings(study: Study) -> Mapping[str, Any]:
     from archive import spaces
 
     try:
-        return spaces.get(study.space, **study.space_config).config
+        # The table of a space is a setting without a default, and a stored one may be any file.
+        settings = {name: value for name, value in study.space_config.items() if name != "table"}
+        table = {name: value for name, value in study.space_config.items() if name == "table"}
+        return {**spaces.get(study.space, **settings).config, **table}
     except UsageError:
         return study.space_config

@@ -10,6 +10,8 @@ from archive.errors import UnknownNameError, UsageError
 from archive.store.protocol_names import ProtocolName, check_word
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from archive.agents.base import Agent
     from archive.api import Archive
     from archive.spaces.base import Space
@@ -95,7 +97,8 @@ def request_of(options: SearchOptions, stored: Study | None = None, access: File
     if stored is not None and stored.task != task.name:
         # The protocol and the space of a study do not apply to another task.
         stored = None
-    space = _space(options.space, task, stored)
+    home = None if access is None or access.record is None else access.record.parent
+    space = _space(options.space, task, stored, home)
     protocol = _protocol(options, task, space.name, stored)
     registry.prepare(task, protocol)
     objective, direction = _objective(options, task, protocol, stored)
@@ -176,14 +179,14 @@ def _objective(
     return objective, options.direction
 
 
-def _space(name: str | None, task: Task | TabularTask, stored: Study | None) -> Space:
-    from archive import spaces
+def _space(name: str | None, task: Task | TabularTask, stored: Study | None, home: Path | None) -> Space:
+    from archive.spaces import recorded
 
     space = task.search_space(stored.space if name is None and stored is not None else name)
     if stored is None or space.name != stored.space or space.config == stored.space_config:
         return space
     # The limits of the space are the study's, which may differ from those of the task.
-    return spaces.get(stored.space, **stored.space_config)
+    return recorded.of_record(stored.space, stored.space_config, home)
 
 
 def _rungs(

@@ -13,28 +13,23 @@ archive, where every reader sees them, and quote nothing of the content; a comma
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from archive import named_files
 from archive.errors import ArchiveError, SettingsError, UnknownNameError, UnusableFileError
-
-log = logging.getLogger("archive.trainer")
+from archive.named_files import RECORD
+from archive.named_files import recorded as _recorded
+from archive.named_files import resolved as _resolved
+from archive.named_files import sha256_of as _sha256
 
 FORMS: Final = ("csv", "npz", "table")
-RECORD = "named-files.jsonl"
-
 _PROTOCOL = re.compile(r"(?:csv|npz|table)/(?P<digest>[0-9a-f]{12,64})(?:\+.*)?")
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def reference_of(task: str) -> tuple[str, str] | None:
@@ -72,9 +67,7 @@ class FileAccess:
     @classmethod
     def of(cls, home: Path, folders: Iterable[str | os.PathLike[str]] = ()) -> FileAccess:
         """Return the access of a trainer: the data folder of its home, further folders, and files named by its user."""
-        data = os.environ.get("ARCHIVE_DATA_DIR")
-        allowed = [home / "data", *([data] if data else []), *folders]
-        return cls(tuple(Path(os.path.realpath(folder)) for folder in allowed), home / RECORD)
+        return cls(named_files.data_folders(home, folders), home / RECORD)
 
     def check(self, path: str, protocol: str) -> None:
         """Check that a file may be opened and has the content that a protocol names, before it is parsed.
@@ -123,21 +116,8 @@ def record_file(home: Path, task: str, sha256: str) -> None:
     """
     reference = reference_of(task)
     real = None if reference is None else _resolved(reference[0])
-    if real is None or sha256 in _recorded(home / RECORD).get(str(real), ()):
-        return
-    line = json.dumps({"sha256": sha256, "path": str(real)}) + "\n"
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        # One write to the end of the file: searches that start at the same moment do not overwrite each other's line.
-        record = os.open(home / RECORD, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(record, line.encode())
-        finally:
-            os.close(record)
-    except OSError as error:
-        raise SettingsError(
-            f"cannot record in {home / RECORD} that trainers here may read {real}: {error.strerror}"
-        ) from None
+    if real is not None:
+        named_files.record(home, real, sha256)
 
 
 @contextmanager
@@ -159,69 +139,3 @@ def redacted_errors(path: str | Path) -> Iterator[None]:
         raise
     except Exception as error:
         raise UnusableFileError(f"{path} cannot be used: {type(error).__name__}") from None
-
-
-def _resolved(path: str) -> Path | None:
-    """Return a path with its links resolved; None if the text is no absolute path."""
-    if not os.path.isabs(path):
-        # Studies hold absolute paths. The database has no say in the meaning of `~` and `.` on this machine.
-        return None
-    try:
-        return Path(os.path.realpath(path))
-    except (OSError, ValueError):
-        return None
-
-
-def _sha256(real: Path) -> str:
-    """Return the SHA-256 of a regular file.
-
-    Raises:
-        OSError: It cannot be read.
-    """
-    # Neither a pipe nor a link that has replaced the file meanwhile.
-    handle = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(0, "it is no regular file")
-        known = (real, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if known not in _digests:
-            if len(_digests) >= _MOST_DIGESTS:
-                _digests.clear()
-            _digests[known] = hashlib.file_digest(file, "sha256").hexdigest()
-        return _digests[known]
-
-
-_digests: dict[tuple[Path, int, int, int, int, int], str] = {}
-_MOST_DIGESTS = 256
-
-
-def _recorded(record: Path | None) -> dict[str, tuple[str, ...]]:
-    """Return the recorded digests of each path; none if another user could have written the record."""
-    if record is None:
-        return {}
-    try:
-        status = record.stat()
-    except OSError:
-        return {}
-    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MAY_WRITE:
-        log.warning("named files ignored path=%s reason=%r", record, "other users may write to it: run chmod 600")
-        return {}
-    return _read_record(record, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=4)
-def _read_record(record: Path, _modified: int, _size: int) -> dict[str, tuple[str, ...]]:
-    digests: dict[str, tuple[str, ...]] = {}
-    try:
-        lines = record.read_text("utf-8").splitlines()
-    except (OSError, ValueError):
-        return {}
-    for line in lines:
-        try:
-            entry = json.loads(line)
-            path, sha256 = str(entry["path"]), str(entry["sha256"])
-        except (ValueError, TypeError, KeyError):
-            continue  # cut off by a kill
-        digests[path] = (*digests.get(path, ()), sha256)
-    return digests

@@ -1,0 +1,155 @@
+"""Files that may be opened although their path comes from the database, where every writer could choose it.
+
+below a data folder             ARCHIVE_DATA_DIR, HOME/data, and folders that a trainer is given
+in HOME/named-files.jsonl       a command of this user, on this machine, named the file; with its SHA-256
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from archive.errors import SettingsError
+
+log = logging.getLogger("archive.trainer")
+
+RECORD = "named-files.jsonl"
+
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def data_folders(home: Path, folders: Iterable[str | os.PathLike[str]] = ()) -> tuple[Path, ...]:
+    """Return the folders whose files may be opened, with links resolved.
+
+    Args:
+        home: Folder of the archive.
+        folders: Further ones.
+    """
+    data = os.environ.get("ARCHIVE_DATA_DIR")
+    allowed = [home / "data", *([data] if data else []), *folders]
+    return tuple(Path(os.path.realpath(folder)) for folder in allowed)
+
+
+def check_table(path: str, home: Path) -> None:
+    """Check that the table of a recorded space may be opened.
+
+    Args:
+        path: Its path from the database.
+        home: Folder of the archive.
+
+    Raises:
+        SettingsError: It may not; the message does not depend on the file.
+    """
+    real = resolved(path)
+    if real is not None and any(real.is_relative_to(folder) for folder in data_folders(home)):
+        return
+    known = () if real is None else recorded(home / RECORD).get(str(real), ())
+    try:
+        if real is not None and known and sha256_of(real) in known:
+            return
+    except OSError:
+        pass
+    raise SettingsError(
+        f"the table {path} of the study's space may not be read here: name it on this machine (archive search --task "
+        f"table:{path}#COLUMN), or set ARCHIVE_DATA_DIR to a folder above it"
+    )
+
+
+def record(home: Path, real: Path, sha256: str) -> None:
+    """Record that a command of this user named a file.
+
+    Args:
+        home: Folder of the archive.
+        real: The file, with links resolved.
+        sha256: Digest of the file.
+
+    Raises:
+        SettingsError: The record cannot be written.
+    """
+    if sha256 in recorded(home / RECORD).get(str(real), ()):
+        return
+    line = json.dumps({"sha256": sha256, "path": str(real)}) + "\n"
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        # One write to the end of the file: searches that start at the same moment do not overwrite each other's line.
+        handle = os.open(home / RECORD, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise SettingsError(
+            f"cannot record in {home / RECORD} that trainers here may read {real}: {error.strerror}"
+        ) from None
+
+
+def resolved(path: str) -> Path | None:
+    """Return a path with its links resolved; None if the text is no absolute path."""
+    if not os.path.isabs(path):
+        # Studies hold absolute paths. The database has no say in the meaning of `~` and `.` on this machine.
+        return None
+    try:
+        return Path(os.path.realpath(path))
+    except (OSError, ValueError):
+        return None
+
+
+def sha256_of(real: Path) -> str:
+    """Return the SHA-256 of a regular file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    # Neither a pipe nor a link that has replaced the file meanwhile.
+    handle = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with open(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(0, "it is no regular file")
+        known = (real, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if known not in _digests:
+            if len(_digests) >= _MOST_DIGESTS:
+                _digests.clear()
+            _digests[known] = hashlib.file_digest(file, "sha256").hexdigest()
+        return _digests[known]
+
+
+_digests: dict[tuple[Path, int, int, int, int, int], str] = {}
+_MOST_DIGESTS = 256
+
+
+def recorded(record: Path | None) -> dict[str, tuple[str, ...]]:
+    """Return the recorded digests of each path; none if another user could have written the record."""
+    if record is None:
+        return {}
+    try:
+        status = record.stat()
+    except OSError:
+        return {}
+    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_MAY_WRITE:
+        log.warning("named files ignored path=%s reason=%r", record, "other users may write to it: run chmod 600")
+        return {}
+    return _read_record(record, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _read_record(record: Path, _modified: int, _size: int) -> dict[str, tuple[str, ...]]:
+    digests: dict[str, tuple[str, ...]] = {}
+    try:
+        lines = record.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return {}
+    for line in lines:
+        try:
+            entry = json.loads(line)
+            path, sha256 = str(entry["path"]), str(entry["sha256"])
+        except (ValueError, TypeError, KeyError):
+            continue  # cut off by a kill
+        digests[path] = (*digests.get(path, ()), sha256)
+    return digests

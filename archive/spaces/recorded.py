@@ -1,0 +1,46 @@
+"""Spaces of stored studies, whose settings come from the database and not from the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from archive import named_files, spaces
+from archive.spaces.base import Space
+from archive.spaces.tables.reader import NAMED
+from archive.spaces.tables.space import TableSpace
+
+
+def of_record(name: str, config: Mapping[str, Any], home: Path | None) -> Space:
+    """Return the space of a stored study; the table of a space is opened only where this machine allows it.
+
+    Args:
+        name: Name of the space.
+        config: Its recorded settings.
+        home: Folder of the archive, with the record of the files that its user named; None allows any table.
+
+    Raises:
+        UnknownNameError: No space, or no setting of the space, has this name here.
+        SettingsError: Its table may not be opened here, or a setting has an invalid value.
+        UsageError: The table cannot be read.
+    """
+    table = config.get("table")
+    if home is not None and isinstance(table, str) and table not in NAMED:
+        named_files.check_table(table, home)
+    return spaces.get(name, **config)
+
+
+def name_table(space: Space, home: Path) -> None:
+    """Allow later calls on this machine to open the table of a space, because the caller has opened it.
+
+    Args:
+        space: A space of the caller; without a table, nothing is done.
+        home: Folder of the archive.
+
+    Raises:
+        SettingsError: The permission cannot be written.
+    """
+    table = space.config.get("table")
+    if isinstance(space, TableSpace) and table not in NAMED and (real := named_files.resolved(str(table))) is not None:
+        named_files.record(home, real, space.table.sha256)
