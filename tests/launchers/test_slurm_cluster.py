@@ -127,7 +127,7 @@ def _disturb(archive, slurm) -> None:
     slurm.command("scontrol", "update", "nodename=n2", "state=resume")
     released()
     until(lambda: complete(archive, "table") >= before + 5, LONG, "they go on")
-    until(lambda: complete(archive, "trained") >= 6, LONG, "trainings go on")
+    until(lambda: complete(archive, "trained") >= 4, LONG, "trainings go on")
     slurm.lose_node("n1")
     until(lambda: len(jobs("PENDING")) >= 2, LONG, "the jobs of the lost node wait")
     slurm.start_node("n1")
