@@ -124,6 +124,7 @@ TABLE_PAUSE = 0.01
 @click.pass_context
 def search(
     ctx: click.Context,
+    /,
     agent_name: str | None,
     task_name: str | None,
     protocol_name: str | None,

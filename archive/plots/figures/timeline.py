@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.plots.data.timeline import OUTCOMES, Outcome, WorkerTimeline
 from archive.plots.figures import style
@@ -43,7 +43,8 @@ def draw(data: WorkerTimeline, title: str) -> Figure:
     for outcome in OUTCOMES:
         chosen = [one for one in data.trials if one.outcome == outcome]
         at, hatch = _LOOK[outcome]
-        look = {"facecolor": style.colour(at), "hatch": hatch or None, "edgecolor": "white", "linewidth": 0.3}
+        face = {"facecolor": style.colour(at), "hatch": hatch or None}
+        look: dict[str, Any] = {**face, "edgecolor": "white", "linewidth": 0.3}
         for row in sorted({first[one.worker] + one.lane for one in chosen}):
             bars = [
                 ((one.begin - begin) / divisor, max((one.end - one.begin) / divisor, 0.0))
