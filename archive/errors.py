@@ -5,6 +5,7 @@
     │   ├── UnknownNameError              unknown agent, task, space, study …
     │   ├── SettingsError                 invalid setting or credential
     │   │   └── StorageUnavailableError   remote storage that cannot be read or written from this machine now
+    │   │   └── MissingDataError          data of a task that are not on this machine
     │   ├── InvalidArchitectureError      graph that is no network, or no member of its space
     │   ├── CodecError                    text or matrix that describes no architecture
     │   ├── StudyConflictError            contradiction to a study of the same name
@@ -86,6 +87,10 @@ class SettingsError(UsageError):
 
 class StorageUnavailableError(SettingsError):
     """Remote storage of checkpoints that cannot be read or written from this machine now."""
+
+
+class MissingDataError(SettingsError):
+    """Data of a task that are not on this machine, or may not be read here."""
 
 
 class InvalidArchitectureError(UsageError):

@@ -30,7 +30,7 @@ class Registry:
 
     def names(self) -> tuple[str, ...]:
         """Return all names, sorted, without importing any of the objects."""
-        return tuple(sorted({*self.built_in, *self._offered}))
+        return tuple(sorted({*self.built_in, *self._offered, *self._loaded}))
 
     def load(self, name: str) -> Any:
         """Return the object of a name.

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     ERROR = 1
     USAGE = 2
     NOTHING_SUCCEEDED = 3
+    UNFIT_MACHINE = 4
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -21,8 +22,9 @@ MEANINGS = {
     ExitCode.ERROR: "an error; doctor: something does not work; trainer status --healthcheck: no trainer is alive",
     ExitCode.USAGE: "a mistake in the command, its settings or a name",
     ExitCode.NOTHING_SUCCEEDED: "search: no evaluation has a value; trainer: trials failed, and none succeeded",
+    ExitCode.UNFIT_MACHINE: "trainer: three trials in a row could not begin on this machine (GPU, data, disk, package)",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C (SIGINT)",
-    ExitCode.TERMINATED: "ended by SIGTERM; a trainer that is told to stop ends with 0 or 3",
+    ExitCode.TERMINATED: "ended by SIGTERM; a trainer that is told to stop ends with 0, 3 or 4",
 }
 """Exit code to its meaning."""
 

@@ -19,13 +19,14 @@ from archive.cli.fleet_options import check_times, fleet_options, passed, shorte
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.parameters import Count, Duration, listed
-from archive.cli.render import json_option, open_archive, print_json, print_message, print_table, span
+from archive.cli.render import json_option, open_archive, print_json, print_message
+from archive.cli.trainer_devices import device_options
+from archive.cli.trainer_tables import print_workers
 from archive.cli.trial_limits import limit_options
 from archive.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from archive.api import Archive
-    from archive.queue.workers import WorkerStatus
     from archive.trainer.daemon.options import Tally
     from archive.trainer.daemon.trainer import Trainer
     from archive.trainer.observers.base import TrialObserver
@@ -45,8 +46,7 @@ def trainer() -> None:
     cls=ConfiguredCommand, table="trainer", short_help="Train the proposals of search agents until stopped."
 )
 @click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
-@click.option("--slots", type=Count(1), default=1, help="Number of trials at a time.")
-@click.option("--device", metavar="DEVICE", default="auto", help="cpu, cuda, cuda:1 …; auto: a GPU if there is one.")
+@device_options
 @click.option("--threads", type=Count(1), show_default="cores / slots", help="CPU threads of each trial.")
 @click.option(
     "--precision",
@@ -140,7 +140,9 @@ def start(
     """Start a trainer: train the proposals of search agents until stopped.
 
     The trainer claims proposals, trains each in a separate process, and stores the results. Any number of trainers
-    can serve one archive, from any number of machines. The exit code is 3 where trials failed and none succeeded.
+    can serve one archive, from any number of machines. The exit code is 3 where trials failed and none succeeded, and
+    4 after three trials in a row that could not begin: a GPU without driver, missing data, a full disk. Their
+    proposals wait for other trainers, so that a service may start this one again, on another machine.
     Defaults of the options may stand in the table [trainer] of config.toml in the archive's folder.
 
     A TIME is 90s, 15min, 2h or 30d; a plain number counts seconds.
@@ -166,6 +168,11 @@ def start(
         print_json(asdict(tally))
     elif log_format == "text":
         print_message(f"{tally.complete} evaluated, {tally.failed} failed, {tally.returned} handed back")
+    if daemon.outcomes.unfit:
+        print_message(
+            "this machine cannot train: the trials above could not begin; their proposals wait for other trainers"
+        )
+        ctx.exit(ExitCode.UNFIT_MACHINE)
     if tally.failed and not tally.complete:
         ctx.exit(ExitCode.NOTHING_SUCCEEDED)
 
@@ -226,12 +233,13 @@ def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck
     Times are those of the database's clock. With --healthcheck, an unreachable database counts as healthy: trainers
     survive outages.
     """
-    from archive.queue import workers
+    from archive.queue import reachability, workers
 
     recent = 10 * 365 * 86_400.0 if everyone else workers.RECENT_SECONDS
     try:
         with open_archive(ctx, patience=5.0) as archive:
             statuses = workers.statuses(archive.connection, stale_seconds=stale_seconds, recent_seconds=recent)
+            blocked = reachability.unreachable(archive.connection, statuses)
     except StoreUnavailableError as error:
         if not healthcheck:
             raise
@@ -239,33 +247,7 @@ def status(ctx: click.Context, everyone: bool, stale_seconds: float, healthcheck
         return
     if healthcheck:
         statuses = [worker for worker in statuses if worker.host == platform.node()]
-    _print_workers(statuses, as_json)
+    print_workers(statuses, blocked, as_json)
     if healthcheck and not any(worker.alive for worker in statuses):
         print_message(f"no trainer is running on {platform.node()}")
         sys.exit(1)
-
-
-def _print_workers(statuses: list[WorkerStatus], as_json: bool) -> None:
-    if as_json:
-        print_json({"workers": [asdict(worker) for worker in statuses]})
-        return
-    if not statuses:
-        print_message("no trainer has been active within a day; start one with: archive trainer")
-        return
-    columns = ("worker", "state", "device", "uptime", "last heartbeat", "proposal", "attempt", "epochs", "training for")
-    print_table(columns, [row for worker in statuses for row in _rows(worker)])
-    for worker in statuses:
-        if worker.rest_reason is not None:
-            print_message(
-                f"{worker.id} claims nothing for up to a minute, because a trial failed: {worker.rest_reason}"
-            )
-
-
-def _rows(worker: WorkerStatus) -> Iterator[list[Any]]:
-    """Yield one row a trial; the first row of a worker describes the worker, too."""
-    own = [worker.id, worker.state, worker.device, span(worker.seconds), span(worker.silent_seconds)]
-    if not worker.trials:
-        yield [*own, None, None, None, None]
-    for place, trial in enumerate(worker.trials):
-        about = own if place == 0 else [""] * len(own)
-        yield [*about, trial.proposal, trial.attempt, trial.epochs, span(trial.seconds)]

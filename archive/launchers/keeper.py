@@ -13,6 +13,10 @@ from archive.launchers.fleet import TrainerFleet
 
 RESTART_LIMIT = 5
 """Number of ends of each trainer without an evaluation in between after which none is started any more."""
+UNFIT_CODE = 4
+"""Exit code of a trainer on a machine where trials cannot begin (`archive.cli.exit_codes`)."""
+UNFIT_LIMIT = 3
+"""Number of such ends without an evaluation in between after which none is started on this machine any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +121,7 @@ class FleetKeeper:
 
         Raises:
             SettingsError: A trainer refused its settings.
-            TrainingError: Too many ends without a result.
+            TrainingError: Too many ends without a result, or trials that cannot begin on this machine.
         """
         ended = self._known - {trainer.id for trainer in trainers}
         if not ended:
@@ -129,6 +133,9 @@ class FleetKeeper:
             failure = None
         if failure is not None and failure.code == UsageError.exit_code:
             raise SettingsError(f"a trainer cannot run on {self.launcher.where}; {failure.reason}")
+        unfit = failure is not None and failure.code == UNFIT_CODE and self.fleet.engine == "local"
+        if unfit and self._ends >= UNFIT_LIMIT:
+            raise TrainingError(f"trials cannot begin on {self.launcher.where}; {failure.reason}")
         if self._ends > RESTART_LIMIT * max(1, self.fleet.upper):
             why = f"; {failure.reason}" if failure is not None else ""
             raise TrainingError(f"trainers end as soon as they start{why}")

@@ -14,8 +14,10 @@ All durations are measured by the server's clock, so that machines with differen
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from archive.queue.capabilities import Capabilities
 
 if TYPE_CHECKING:
     from neo4j import ManagedTransaction
@@ -111,6 +113,8 @@ class WorkerStatus:
         silent_seconds: Time since the last heartbeat.
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it is resting; None in other states.
+        devices: Its devices, each with the name of the hardware.
+        able: What it can run.
     """
 
     id: str
@@ -124,6 +128,8 @@ class WorkerStatus:
     silent_seconds: float
     trials: tuple[RunningTrial, ...]
     rest_reason: str | None = None
+    devices: tuple[str, ...] = ()
+    able: Capabilities = field(default_factory=Capabilities)
 
     @property
     def alive(self) -> bool:
@@ -209,4 +215,6 @@ def _status(row: Mapping[str, Any], trials: tuple[RunningTrial, ...], stale_seco
         silent_seconds=silent,
         trials=trials,
         rest_reason=worker.get("rest_reason") if state == "resting" else None,
+        devices=tuple(worker.get("devices") or ()),
+        able=Capabilities.of_worker(worker),
     )

@@ -105,6 +105,11 @@ class ProposalDocument(Document, ProposalItem):
         based_on: Evaluations and proposals that the agent knew.
         created: When it was proposed.
         weights: Where its trained weights are, if they were kept.
+        cause: Kind of the reason why it failed, or waits again.
+        refused_by: Ids of the trainers that could not begin to train it, and do not get it again.
+        memory_bytes: Memory that its training needs at least, after an attempt that ran out of memory.
+        alone: Whether it gets a device without other trials.
+        unreachable: Why no living trainer can run it; null where one can, or it does not wait.
         entries: Its events, the oldest first.
     """
 
@@ -117,6 +122,11 @@ class ProposalDocument(Document, ProposalItem):
     based_on: dict[str, Any]
     created: str | None
     weights: str | None
+    cause: str | None
+    refused_by: list[str]
+    memory_bytes: int | None
+    alone: bool
+    unreachable: str | None
     entries: list[LogItem]
 
 

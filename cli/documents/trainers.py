@@ -58,6 +58,11 @@ class TrainerItem(JsonObject):
         silent_seconds: Since its last heartbeat.
         trials: Running trials, the oldest first.
         rest_reason: Reason of the failure after which it rests; null in other states.
+        devices: Its devices, each with the name of the hardware.
+        tasks: Tasks that it knows; one that ends with a colon stands for files of users. Null means any.
+        spaces: Spaces that it knows; null means any.
+        recipes: Recipes that it may run; null means any.
+        memory_bytes: Memory of its largest device.
     """
 
     id: str
@@ -71,6 +76,27 @@ class TrainerItem(JsonObject):
     silent_seconds: float
     trials: list[TrialItem]
     rest_reason: str | None
+    devices: list[str]
+    tasks: list[str] | None
+    spaces: list[str] | None
+    recipes: list[str] | None
+    memory_bytes: int | None
+
+
+class UnreachableItem(JsonObject):
+    """Waiting proposals of a study that no living trainer can run.
+
+    Attributes:
+        study: Name of the study.
+        proposals: Their number.
+        first: Id of the first one.
+        reasons: What each living trainer lacks, by its id.
+    """
+
+    study: str
+    proposals: int
+    first: str
+    reasons: dict[str, str]
 
 
 class TrainerList(Document):
@@ -78,6 +104,8 @@ class TrainerList(Document):
 
     Attributes:
         workers: In the order of their arrival.
+        unreachable: Waiting proposals that no living trainer can run.
     """
 
     workers: list[TrainerItem]
+    unreachable: list[UnreachableItem]

@@ -91,10 +91,12 @@ def _whole(name: str) -> str:
 
 def _described(archive: Archive, id_: str) -> dict[str, Any]:
     """Return a proposal without its history, as `archive.cli.documents.log.ProposalDocument` lists it."""
+    from archive.queue import reachability, workers
     from archive.store.snapshots import read_view
 
     view, record = read_view(archive.connection, id_), archive.proposals.get(id_)
     weights = archive.weights.of_evaluation(id_)
+    blocked = reachability.unreachable(archive.connection, workers.statuses(archive.connection), id_)
     return {
         "study": record.study,
         **proposal_item(archive.studies.get(record.study), view),
@@ -106,6 +108,11 @@ def _described(archive: Archive, id_: str) -> dict[str, Any]:
         "based_on": record.based_on,
         "created": timestamp(record.created),
         "weights": weights and weights.uri,
+        "cause": record.cause,
+        "refused_by": list(record.refused_by),
+        "memory_bytes": record.memory_bytes,
+        "alone": record.alone,
+        "unreachable": str(blocked[0]) if blocked else None,
     }
 
 
@@ -113,7 +120,7 @@ def _print(described: dict[str, Any], entries: Sequence[Entry]) -> None:
     from archive.cli.study.log import print_entry
 
     state = "cancelled" if described["cancelled"] else described["state"]
-    fields = {**described, "state": state, "cancelled": None}
+    fields = {**described, "state": state, "cancelled": None, "alone": described["alone"] or None}
     print_fields({name: value for name, value in fields.items() if value not in (None, {}, [])}, 16)
     for entry in entries:
         print_entry(entry)

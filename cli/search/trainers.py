@@ -56,7 +56,9 @@ class SearchTrainers:
         grace = max(OBSERVED_SECONDS, launcher.grace_seconds) if observe else launcher.grace_seconds
         arguments = ["--study", study, "--grace", f"{grace:g}s"]
         arguments += ["--parent", str(os.getpid())] if local else launcher.arguments
-        arguments += ["--device", device] if device else []
+        # Local trainers share the GPUs, one trial each.
+        shared = ["--devices", device or "auto", "--slots", "1", "--share-devices"]
+        arguments += shared if local else ["--devices", device] if device else []
         arguments += trial_limits.arguments(limits or {})
         for observer in observe:
             arguments += ["--observe", observer]

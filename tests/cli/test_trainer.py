@@ -12,12 +12,18 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from archive.cli.exit_codes import ExitCode
 from archive.errors import UsageError
+from archive.queue.causes import Cause
+from archive.queue.updates import Release
+from archive.queue.workers import arrive
 from archive.settings import load
-from archive.store.records import State
+from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from tests.support import wait_until
 from tests.support.commands import propose, shell, table
+from tests.support.nets import net
+from tests.support.stores import suggest
 
 
 @pytest.fixture
@@ -227,3 +233,39 @@ def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user
             assert message in said and len(said.splitlines()) == 1
     finally:
         config.unlink()
+
+
+def test_machine_without_the_data_ends_with_its_own_code(archive, user, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
+    archive.studies.create(Study("images", "mnist", "mnist/1", "cnn", budget=9))
+    agent = archive.proposals.register_agent("random", {}, "1")
+    networks = [net("cnn", f"conv3/{8 + i} fc/8 softmax") for i in range(4)]
+    archive.proposals.create("images", agent, suggest(networks))
+    ended = user.runs("trainer", "--devices", "cpu", "--threads", "1")
+    assert ended.returncode == ExitCode.UNFIT_MACHINE, ended.stderr
+    assert "this machine cannot train" in ended.stderr
+    proposals = archive.proposals.list("images")
+    assert [(each.state, each.attempts) for each in proposals] == [(State.WAITING, 0)] * 4
+    assert [each.cause for each in proposals] == ["data"] * 3 + [None]
+
+
+def test_proposal_out_of_reach_of_all_trainers_says_so(archive, user, tmp_path):
+    propose(archive, table(tmp_path), 2)
+    shown = json.loads(user.types("proposal", "show", "study#0", "--json").stdout)
+    assert shown["unreachable"] is None
+    able = {"tasks": ["digits"], "spaces": ["nasbench201"], "recipes": ["default"], "memory_bytes": 1 << 30}
+    arrive(archive.connection, "w", devices=["cuda:0 (H100)"], **able)
+    shown = json.loads(user.types("proposal", "show", "study#0", "--json").stdout)
+    assert shown["unreachable"].startswith("no living worker can run it (w: it has no task 'table:")
+    status = json.loads(user.types("trainer", "status", "--json").stdout)
+    assert {name: status["workers"][0][name] for name in able} == able
+    (blocked,) = status["unreachable"]
+    assert (blocked["proposals"], blocked["first"]) == (2, "study#00000")
+    assert "2 proposals wait in the study study" in user.types("trainer", "status").stderr
+    (held,) = archive.proposals.claim_many("w", 1)
+    archive.proposals.settle([Release(held.id, held.token, "no driver", Cause.DEVICE)])
+    arrive(archive.connection, "w", tasks=None, spaces=None, recipes=None)
+    (blocked,) = json.loads(user.types("trainer", "status", "--json").stdout)["unreachable"]
+    assert (blocked["proposals"], blocked["reasons"]) == (1, {"w": "it could not begin the training"})
+    shown = user.types("proposal", "show", held.id).stdout
+    assert "no driver" in shown and "(device)" in shown and "no living worker" in shown

@@ -35,7 +35,7 @@ def test_second_trial_runs_in_the_spare(tmp_path):
     task = patterns(epochs=2)
     spec = TrialSpec(SMALL, task, task.protocols[0], 1, "cuda", 1, tmp_path)
     first = finished(TrialProcess(spec))
-    prepared = spare._spares["cuda"]
+    prepared = spare._spares["cuda", None]
     assert prepared.connection.poll(60.0)
     trial = TrialProcess(spec)
     assert trial.pid == prepared.process.pid

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import torch
 
-from archive.errors import SettingsError
+from archive.errors import MissingDataError
 from archive.trainer.datasets import scikit_learn, splits
 from archive.trainer.datasets.splits import Splits
 from archive.trainer.tasks import registry
@@ -85,7 +85,7 @@ def breaks_the_device(_: TrainingProtocol) -> Splits:
 
 
 def is_not_here(_: TrainingProtocol) -> Splits:
-    raise SettingsError("the data of faulty are not found in /nowhere")
+    raise MissingDataError("the data of faulty are not found in /nowhere")
 
 
 def has_no_files_left(_: TrainingProtocol) -> Splits:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import multiprocessing
 import os
 import subprocess
@@ -11,6 +12,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import torch
 
 from archive.trainer.recipes.base import FitResult
 from archive.trainer.recipes.context import TrialContext
@@ -23,6 +26,24 @@ def depth(trial: TrialContext) -> FitResult:
         if trial.report(epoch, {"depth": trial.architecture.depth, "epochs/2": epoch / 2}):
             break
     return FitResult({"depth": trial.architecture.depth, trial.task.objective: 0.5}, environment={"by": "depth"})
+
+
+def tells_its_gpus(trial: TrialContext) -> FitResult:
+    """Report the number in CUDA_VISIBLE_DEVICES."""
+    return FitResult({trial.task.objective: float(os.environ["CUDA_VISIBLE_DEVICES"])})
+
+
+def needs_most_of_the_memory(trial: TrialContext) -> FitResult:
+    """Run out of memory beside another trial of this recipe: one fits, two do not."""
+    with open(trial.scratch.parent / "memory", "w") as memory:
+        try:
+            fcntl.flock(memory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.00 MiB.") from None
+        for epoch in range(1, 4):
+            trial.report(epoch, {trial.task.objective: 0.5})
+            time.sleep(0.5)
+    return FitResult({trial.task.objective: 0.5})
 
 
 NO_FUNCTION = 3

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import logging
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -30,10 +31,17 @@ def waits(protocol: TrainingProtocol) -> Splits:
     return scikit_learn.diabetes(protocol)
 
 
+def writes_a_megabyte(protocol: TrainingProtocol) -> Splits:
+    with tempfile.TemporaryFile() as file:
+        file.write(bytes(1 << 20))
+    return scikit_learn.diabetes(protocol)
+
+
 SLOW = dataclasses.replace(registry.DIABETES, name="slow", protocols=(LONG,), loader=scikit_learn.diabetes)
 LONGER = dataclasses.replace(
     registry.DIABETES, name="longer", protocols=(LONGER_PROTOCOL,), loader=scikit_learn.diabetes
 )
+BULKY = dataclasses.replace(registry.DIABETES, name="bulky", loader=writes_a_megabyte)
 DELAYED = dataclasses.replace(registry.DIABETES, name="delayed", loader=waits)
 
 
@@ -47,7 +55,7 @@ if __name__ == "__main__":
     from tests.support import serve
 
     # Under its own name, by which a trial's process can import it.
-    know(serve.SLOW, serve.DELAYED, serve.LONGER)
+    know(serve.SLOW, serve.DELAYED, serve.LONGER, serve.BULKY)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     options = json.loads(sys.argv[1])
     home = options.pop("home", None)

@@ -10,15 +10,15 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Protocol
 
-from archive.errors import TrainingError
+from archive.queue.causes import Cause
 from archive.queue.successive_halving import Rungs
-from archive.queue.updates import Completion, Failure, Report
+from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Claim, Result
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.scratch import ScratchFolder
 from archive.trainer.daemon.trial_memory import TrialMemory
-from archive.trainer.tasks.tabular import TabularTask
-from archive.trainer.trial.messages import Message, TrialFailed, TrialFinished, TrialInterrupted
+from archive.trainer.trial.devices import Device
+from archive.trainer.trial.messages import Message, TrialFailed
 
 REPORT_SECONDS = 0.25
 """Least time between two reports of one trial: epochs of small networks come faster than any reader needs them."""
@@ -41,62 +41,11 @@ class TrialHandle(Protocol):
     def interrupt(self) -> None:
         """Ask it to save a checkpoint and to end with `TrialInterrupted`."""
 
-    def abandon(self, reason: str, *, retry: bool = True) -> TrialFailed:
+    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
         """Kill a trial, and return the failure to record."""
 
     def kill(self) -> None:
         """End it in whatever state it is."""
-
-
-class DelayedResult:
-    """A table's result that arrives when a training would have ended, in scaled time.
-
-    Args:
-        result: The result.
-        seconds: Its delay.
-    """
-
-    pid = None
-
-    def __init__(self, result: Result, seconds: float) -> None:
-        self.due = time.monotonic() + seconds
-        self._result = result
-        self._interrupted = False
-
-    @property
-    def last_seen(self) -> float:
-        """Now: a timer does not hang."""
-        return time.monotonic()
-
-    def messages(self) -> list[Message]:
-        """Return the result when it is due."""
-        if time.monotonic() >= self.due:
-            return [TrialFinished(self._result)]
-        return [TrialInterrupted(saved=False, epoch=0)] if self._interrupted else []
-
-    def interrupt(self) -> None:
-        """End without a result; there is nothing to save."""
-        self._interrupted = True
-
-    def abandon(self, reason: str, *, retry: bool = True) -> TrialFailed:
-        """Return the failure."""
-        return TrialFailed(reason, retry=retry)
-
-    def kill(self) -> None:
-        """Do nothing: there is no process."""
-
-
-def look_up(claim: Claim, task: TabularTask) -> Result:
-    """Return a table's result for a claim.
-
-    Raises:
-        TrainingError: The table has none.
-        UsageError: The table cannot be read here.
-    """
-    if claim.proposal.hyperparameters:
-        names = ", ".join(sorted(claim.proposal.hyperparameters))
-        raise TrainingError(f"the table of {task.name} was trained in one way, it has no choice of {names}")
-    return task.answer(claim.architecture, claim.study.protocol)
 
 
 def is_paused(result: Result) -> bool:
@@ -112,9 +61,18 @@ def completion_notice(claim: Claim, result: Result) -> Completion:
 
 def failure_notice(claim: Claim, failed: TrialFailed) -> Failure:
     """Return the notice of a trial without a result."""
-    # A file name may hold bytes that are no Unicode text, which no server accepts.
-    reason = failed.reason.encode(errors="replace").decode()
-    return Failure(claim.id, claim.token, reason, failed.retry, failed.log_tail or None)
+    log = failed.log_tail or None
+    return Failure(claim.id, claim.token, storable(failed.reason), failed.retry, log, failed.cause, failed.memory)
+
+
+def refusal_notice(claim: Claim, failed: TrialFailed) -> Release:
+    """Return the notice of a trial that could not begin here."""
+    return Release(claim.id, claim.token, storable(failed.reason), failed.cause, failed.log_tail or None)
+
+
+def storable(reason: str) -> str:
+    """Return a reason as Unicode text: a file name may hold other bytes, which no server accepts."""
+    return reason.encode(errors="replace").decode()
 
 
 @dataclass(eq=False)
@@ -129,6 +87,7 @@ class InFlight:
         renewed: Time of the last renewal of the lease, by `time.monotonic`.
         began: Time at which the work began here.
         scratch: Folder of its temporary files.
+        device: Device of the training; None for a table's result.
         memory: Memory of its processes.
     """
 
@@ -139,6 +98,7 @@ class InFlight:
     renewed: float = field(default_factory=time.monotonic)
     began: float = field(default_factory=time.monotonic)
     scratch: ScratchFolder | None = None
+    device: Device | None = None
     memory: TrialMemory = field(init=False)
 
     def __post_init__(self) -> None:

@@ -16,8 +16,10 @@ class TrainerOptions:
 
     Attributes:
         study: The only study to serve; None serves all.
-        slots: Number of trials that run at the same time.
-        device: Device in torch's notation, or `auto`: a GPU if there is one, else the CPU.
+        slots: Number of trials that run at the same time; None for one on each device, or `slots_per_device`.
+        slots_per_device: Number of trials that run at the same time on one device; None divides the slots.
+        device: Devices (`archive.trainer.trial.devices`): `auto`, `cpu`, or numbers of GPUs, `0,1,3`.
+        share_devices: Whether to use GPUs that other trainers of this machine use, too.
         threads: CPU threads of each trial; None follows OMP_NUM_THREADS, else divides the cores among the slots.
         poll_seconds: Longest pause between two claims while the queue is empty.
         lease_seconds: Duration of a lease without a report or a heartbeat.
@@ -50,8 +52,10 @@ class TrainerOptions:
     """
 
     study: str | None = None
-    slots: int = 1
+    slots: int | None = None
+    slots_per_device: int | None = None
     device: str = "auto"
+    share_devices: bool = False
     threads: int | None = None
     poll_seconds: float = 0.25
     lease_seconds: float = 15.0

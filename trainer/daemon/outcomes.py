@@ -7,13 +7,16 @@ import logging
 from archive.queue.updates import Release
 from archive.store.records import Claim, Result
 from archive.trainer.daemon import events
-from archive.trainer.daemon.in_flight import completion_notice, failure_notice
+from archive.trainer.daemon.in_flight import completion_notice, failure_notice, refusal_notice
 from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.daemon.store_client import StoreClient
 from archive.trainer.trial.messages import TrialFailed
 
 log = logging.getLogger("archive.trainer")
+
+REFUSALS = 3
+"""Trials in a row that could not begin, after which a trainer ends."""
 
 
 class Outcomes:
@@ -27,6 +30,7 @@ class Outcomes:
 
     Attributes:
         tally: Number of trials by outcome.
+        refusals: Number of trials in a row that could not begin on this machine.
     """
 
     def __init__(
@@ -34,7 +38,13 @@ class Outcomes:
     ) -> None:
         self.tally = Tally()
         self._client, self._paths, self._options, self._emit = client, paths, options, emit
-        self._failures = 0
+        self._failures = self.refusals = 0
+
+    @property
+    def unfit(self) -> bool:
+        """Whether this machine cannot train, as far as the trials in a row show that could not begin."""
+        # The search that has started this trainer waits for it, and starts another one.
+        return self.refusals >= (REFUSALS if self._options.parent is None else 1)
 
     def complete(self, claim: Claim, result: Result, *, keep: bool = True) -> None:
         """Record a result.
@@ -46,23 +56,39 @@ class Outcomes:
         """
         self._client.enqueue(completion_notice(claim, result), keep=keep)
         self.tally.complete += 1
-        self._failures = 0
+        self._failures = self.refusals = 0
         self._emit(events.ProposalCompleted(claim, result))
 
     def fail(self, claim: Claim, failed: TrialFailed) -> None:
-        """Record a failure, final or to be retried."""
-        log.warning("failed proposal=%s retry=%s reason=%r", claim.id, failed.retry, failed.reason)
+        """Record a failure, final or to be retried; one before the training returns the proposal, untouched."""
+        if failed.refused:
+            self._refuse(claim, failed)
+            return
+        log.warning(
+            "failed proposal=%s cause=%s retry=%s reason=%r", claim.id, failed.cause, failed.retry, failed.reason
+        )
         notice = failure_notice(claim, failed)
         self._client.enqueue(notice)
         self.tally.failed += 1
-        self._failures = self._failures + 1 if failed.retry else 0
-        if not failed.retry:
+        self._failures, self.refusals = self._failures + 1 if failed.retry else 0, 0
+        if not failed.retry and failed.memory is None:
             self._paths.discard_checkpoint(claim)
-        elif self._options.parent is None:
+        elif failed.retry and self._options.parent is None:
             # The cause may be this machine: a whole queue must not fail before its operator looks. A search with
             # trainers of its own does look, and gives up when it sees the reason.
             self._client.back_off(self._failures, notice.reason)
         self._emit(events.ProposalFailed(claim, failed.reason, failed.retry))
+
+    def _refuse(self, claim: Claim, failed: TrialFailed) -> None:
+        """Return a proposal whose training could not begin here, and rest."""
+        self.refusals += 1
+        log.warning("refused proposal=%s cause=%s reason=%r", claim.id, failed.cause, failed.reason)
+        notice = refusal_notice(claim, failed)
+        self._client.enqueue(notice)
+        self.tally.returned += 1
+        if not self.unfit:
+            self._client.back_off(self.refusals + 2, failed.reason)
+        self._emit(events.ProposalReleased(claim, failed.reason))
 
     def release(self, claim: Claim, reason: str) -> None:
         """Hand a proposal back to the queue."""

@@ -1,4 +1,4 @@
-"""Folders and device of a daemon, and the specification of each trial.
+"""Folders of a daemon, and the specification of each trial.
 
     HOME/weights/        trained weights of finished trials, unless they are kept elsewhere
     HOME/checkpoints/    checkpoints of unfinished trials, unless they are kept elsewhere
@@ -11,16 +11,14 @@ Daemons with the same home, or the same location of checkpoints, resume each oth
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from archive import cpu_count
-from archive.errors import SettingsError, StoreError
+from archive import cpu_count, spaces
 from archive.queue import successive_halving
+from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
 from archive.store.records import Claim, Study
 from archive.trainer.daemon.checkpoint_removal import CheckpointRemoval
@@ -31,19 +29,13 @@ from archive.trainer.recipes.registry import RecipeAccess
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.file_names import trial_log_path
 from archive.trainer.storage.locations import check_location, local_folder
-from archive.trainer.tasks import registry
+from archive.trainer.tasks import registry, tabular, user_files
 from archive.trainer.tasks.file_access import FileAccess
 from archive.trainer.tasks.registry import Task
 from archive.trainer.tasks.tabular import TabularTask
-from archive.trainer.trial import failures
 from archive.trainer.trial.costs import LatencyOptions
-from archive.trainer.trial.process import resolve_device
+from archive.trainer.trial.devices import Device
 from archive.trainer.trial.spec import TrialSpec
-
-if TYPE_CHECKING:
-    from archive.api import Archive
-
-log = logging.getLogger("archive.trainer")
 
 CHECKPOINT_LIFETIME = 30 * 86_400.0
 """Age in seconds at which a checkpoint that no attempt has resumed is removed."""
@@ -52,7 +44,7 @@ SWEEP_SECONDS = 86_400.0
 
 
 class TrainerPaths:
-    """Folders of a daemon, and the device that it trains on.
+    """Folders of a daemon.
 
     Args:
         home: Folder of all its files.
@@ -65,7 +57,6 @@ class TrainerPaths:
         weights: Location of the weights.
         checkpoints: Location of the checkpoints.
         readable: Locations whose weights may be inherited.
-        device: Device in torch's notation; as requested until `find_device` resolves it.
         access: Files of users that may be opened for studies.
         recipes: Recipes that trials may run.
         scratch: Folders of temporary files.
@@ -78,7 +69,7 @@ class TrainerPaths:
         weights: Path | str | None = None,
         checkpoints: Path | str | None = None,
     ) -> None:
-        self.home, self.device = home, options.device
+        self.home = home
         self.weights = home / "weights" if weights is None else weights
         self._shared = checkpoints is not None
         self.checkpoints = home / "checkpoints" if checkpoints is None else local_folder(checkpoints) or checkpoints
@@ -104,18 +95,6 @@ class TrainerPaths:
         checkpoints = settings.place_of_checkpoints if settings.checkpoints else None
         return cls(home or settings.home, options, weights, checkpoints)
 
-    def find_device(self, archive: Archive) -> str:
-        """Resolve the device, and return the name of its hardware.
-
-        For a study on a table this loads no torch, which takes seconds.
-
-        Raises:
-            SettingsError: The device cannot be used.
-            StoreError: The store cannot be read.
-        """
-        self.device, hardware = self._resolved(archive)
-        return hardware
-
     def spool(self, archive: str) -> ResultSpool:
         """Return the spool of an archive, which is named without a login."""
         return ResultSpool(self.home / "outbox", archive)
@@ -128,8 +107,26 @@ class TrainerPaths:
         """
         return registry.of_study(study, self.access)
 
-    def spec(self, claim: Claim, task: Task) -> TrialSpec:
+    def capabilities(self, memory_bytes: int) -> Capabilities:
+        """Return the names of what this machine can train, without loading a task, a space or a recipe.
+
+        Args:
+            memory_bytes: Memory of the largest device.
+
+        Raises:
+            SettingsError: `recipes.toml` cannot be used.
+        """
+        tasks = (*registry.names(), tabular.PREFIX, *user_files.PREFIXES)
+        return Capabilities(tasks, spaces.names(), self.recipes.names, memory_bytes)
+
+    def spec(self, claim: Claim, task: Task, device: Device, slots: int) -> TrialSpec:
         """Return the specification of a claim's trial.
+
+        Args:
+            claim: The claim.
+            task: Its task.
+            device: Device of the trial.
+            slots: Number of trials at a time.
 
         Raises:
             UnknownNameError: The task has no such protocol here.
@@ -144,8 +141,9 @@ class TrainerPaths:
             objective=study.objective,
             direction=study.direction,
             seed=study.seed,
-            device=self.device,
-            threads=self._threads(),
+            device=device.name,
+            visible=device.visible,
+            threads=self._threads(slots),
             weights_folder=self.weights,
             metadata={"proposal": claim.id},
             hyperparameters=claim.proposal.hyperparameters,
@@ -159,7 +157,7 @@ class TrainerPaths:
             epochs=successive_halving.epochs_of(study, claim.proposal.rung),
             precision=self._options.precision,
             latency=LatencyOptions(self._options.latency_seconds, self._options.latency_batch),
-            slots=self._options.slots,
+            slots=slots,
         )
 
     def discard_checkpoint(self, claim: Claim) -> None:
@@ -204,22 +202,7 @@ class TrainerPaths:
         self._removal.close()
         self.scratch.close()
 
-    def _resolved(self, archive: Archive) -> tuple[str, str]:
-        study = self._options.study
-        try:
-            if study is not None and isinstance(self.task(archive.studies.get(study)), TabularTask):
-                return "table", "no training"
-        except StoreError:
-            raise
-        except Exception as error:
-            # A task of another package may raise anything; each proposal of the study fails with the same reason.
-            log.warning("cannot work on study=%s reason=%r", study, failures.failure_of(error).reason)
-        device, hardware = resolve_device(self._options.device)
-        if self._options.precision == "tf32" and not device.startswith("cuda"):
-            raise SettingsError(f"precision tf32 needs a GPU, got the device {device}")
-        return device, hardware
-
-    def _threads(self) -> int | None:
+    def _threads(self, slots: int) -> int | None:
         if self._options.threads is None and "OMP_NUM_THREADS" in os.environ:
             return None
-        return self._options.threads or max(1, cpu_count.available() // self._options.slots)
+        return self._options.threads or max(1, cpu_count.available() // slots)

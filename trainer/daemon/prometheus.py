@@ -115,7 +115,7 @@ class PrometheusMetrics(Collector):
         yield _gauge(
             "last_contact_timestamp_seconds", "Time of the last answer of the database.", self._trainer.contact
         )
-        yield _gauge("slots", "Largest number of trials in flight.", self._trainer.options.slots)
+        yield _gauge("slots", "Largest number of trials in flight.", self._trainer.slots)
         yield _gauge("outbox_results", "Undelivered results.", len(self._trainer.spool))
         yield self._info()
 

@@ -19,10 +19,11 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archive.errors import ArchiveError, QueryError, StoreError, UsageError
 from archive.queue import workers
+from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.updates import Answer, Completion, Failure, Notice, Report
 from archive.store.records import Claim
 from archive.trainer.daemon import events, store_link
@@ -73,6 +74,7 @@ class StoreClient:
         self._claim_at = self._heartbeat_at = 0.0
         self._empty_since: float | None = None
         self._pause = FIRST_PAUSE
+        self._fit = ClaimFilter()
 
     @property
     def contact(self) -> float:
@@ -94,22 +96,17 @@ class StoreClient:
         """Time of the next claim or the next call to an unreachable store, by `time.monotonic`."""
         return max(self._claim_at, self._link.retry_at)
 
-    def arrive(self, device: str) -> None:
-        """Register this worker.
+    def arrive(self, able: Capabilities, **properties: str | int | list[str] | None) -> None:
+        """Register this worker; from now on it claims what it can run.
 
         Raises:
             StoreError: The store cannot be written.
         """
-        host, pid, options = platform.node(), os.getpid(), self._options
-        workers.arrive(
-            self._archive.connection,
-            self._worker,
-            host=host,
-            pid=pid,
-            device=device,
-            slots=options.slots,
-            study=options.study,
-        )
+        self._fit = ClaimFilter(able)
+        lists = {name: list(getattr(able, name) or ()) for name in ("tasks", "spaces", "recipes")}
+        own = {"host": platform.node(), "pid": os.getpid(), "study": self._options.study}
+        about: dict[str, Any] = {**own, **lists, "memory_bytes": able.memory_bytes, **properties}
+        workers.arrive(self._archive.connection, self._worker, **about)
 
     def depart(self) -> None:
         """Record that this worker has stopped; without that, a silent worker counts as stale."""
@@ -118,21 +115,30 @@ class StoreClient:
             with suppress(StoreError):
                 workers.leave(self._archive.connection, self._worker)
 
-    def claim(self, most: int, study: str | None = None) -> list[Claim]:
-        """Claim proposals; none if the queue is empty or it is too early for another look.
+    def claim(
+        self, most: int, study: str | None = None, *, memory_bytes: int | None = None, alone: bool = True
+    ) -> list[Claim]:
+        """Claim proposals that this worker can run; none if there are none or it is too early for another look.
 
         Args:
             most: Largest number of claims.
             study: Claim from this study, whose results come at once; None follows the daemon's options.
+            memory_bytes: Memory of the largest device with a free slot; None sets no limit.
+            alone: Whether a whole device is free.
         """
         if most < 1 or self.unreachable or time.monotonic() < self._claim_at:
             return []
         seconds = self._options.lease_seconds
         served = study or self._options.study
+        self._fit.memory_bytes, self._fit.alone = memory_bytes, alone
         try:
             claims = self._link.call(
                 lambda: self._archive.proposals.claim_many(
-                    self._worker, most, study=served, lease_seconds=seconds, whole=study is not None
+                    *(self._worker, most),
+                    study=served,
+                    lease_seconds=seconds,
+                    whole=study is not None,
+                    fit=self._fit,
                 )
             )
         except ArchiveError as error:

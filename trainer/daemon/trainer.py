@@ -9,7 +9,8 @@ One loop without threads does it all, and never waits for one trial. Faults and 
 
     the store is unreachable     trials continue; reports are dropped, results stay in the spool
     the lease is lost            the trial is killed and its proposal dropped
-    a trial cannot be started    its proposal fails with the reason; another worker may succeed
+    a training cannot begin      its proposal goes to another worker; after three in a row, the daemon ends
+    memory runs out              its proposal is tried alone, then on a larger device, and then fails
     a trial's process dies       its proposal returns to the queue, until its attempts are used up
     a trial exceeds a limit      the trial is killed, and its proposal fails with the reason
     SIGTERM, SIGINT, no parent   trials save a checkpoint and are handed back; with `drain`, they finish first
@@ -32,11 +33,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from archive.errors import ArchiveError, StoreUnavailableError, TrainingError
+from archive.errors import ArchiveError, StoreUnavailableError
+from archive.queue.causes import Cause
 from archive.server.other_machines import refuse_address
 from archive.store.records import Claim
-from archive.trainer.daemon import events, retry
-from archive.trainer.daemon.in_flight import REPORT_SECONDS, DelayedResult, InFlight, is_paused, look_up, wait
+from archive.trainer.daemon import events, retry, table_answers
+from archive.trainer.daemon.device_choice import TrainerDevices
+from archive.trainer.daemon.in_flight import REPORT_SECONDS, InFlight, is_paused, wait
 from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
 from archive.trainer.daemon.paths import TrainerPaths
@@ -83,6 +86,7 @@ class Trainer:
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
         self.stop_signal = StopSignal(self.options.parent)
         self.time_limit = TimeLimit(self.options)
+        self.devices = TrainerDevices(self.options)
         self.in_flight: tuple[InFlight, ...] = ()
         self._busy_at = 0.0
 
@@ -93,8 +97,13 @@ class Trainer:
 
     @property
     def device(self) -> str:
-        """Device of the trials in torch's notation."""
-        return self.paths.device
+        """Devices of the trials in torch's notation."""
+        return self.devices.label
+
+    @property
+    def slots(self) -> int:
+        """Number of trials at a time."""
+        return self.devices.placement.slots
 
     @property
     def tally(self) -> Tally:
@@ -127,6 +136,7 @@ class Trainer:
                 spare.discard()
                 self.paths.close()
                 self.client.depart()
+                self.devices.release()
         log.info("stopped worker=%s %s", self.worker, self.tally)
         self._emit(events.TrainerStopped(self.worker, self.tally))
         return self.tally
@@ -137,8 +147,8 @@ class Trainer:
 
     def _arrive(self) -> None:
         refuse_address(self.archive.connection.settings, self.archive.connection.dialect)
-        hardware = self.paths.find_device(self.archive)
-        self.client.arrive(f"{self.device} ({hardware})")
+        self.devices.find(self.archive, self.paths.task)
+        self.client.arrive(self.paths.capabilities(self.devices.placement.memory_bytes), **self.devices.record())
 
     def _step(self) -> None:
         """Claim, wait a moment, and deliver what the trials have sent."""
@@ -150,6 +160,9 @@ class Trainer:
     def _should_stop(self) -> bool:
         options, requests = self.options, self.stop_signal.requests
         if requests > 1 or (requests and not (options.drain and self.in_flight)):
+            return True
+        if self.outcomes.unfit:
+            log.error("this machine cannot train refusals=%d", self.outcomes.refusals)
             return True
         if self.stop_signal.parent_gone() or self.time_limit.is_over(len(self.in_flight)):
             return True
@@ -166,10 +179,12 @@ class Trainer:
         """Fill the free slots; while a table answers at once, claim many at a time for a moment."""
         deadline, study = time.monotonic() + REPORT_SECONDS, None
         while not self.stop_signal.requests and time.monotonic() < deadline and self.time_limit.may_claim():
-            free = self.options.slots - len(self.in_flight)
+            room = self.devices.placement.room(self.in_flight)
+            free = room.slots
             if self.options.once:
                 free = 0 if self.tally.all else min(free, 1)
-            claims = self.client.claim(BATCH if free and study else free, study)
+            most = BATCH if free and study else free
+            claims = self.client.claim(most, study, memory_bytes=room.memory_bytes, alone=room.alone)
             if not claims:
                 return
             answered = [self._start(claim) for claim in claims]
@@ -185,8 +200,14 @@ class Trainer:
         try:
             task = self.paths.task(claim.study)
             if isinstance(task, TabularTask):
-                return self._answer_from_table(claim, task)
-            spec = self.paths.spec(claim, task)
+                later = table_answers.answer(claim, task, self.options.scale, self.outcomes, self._emit)
+                self.in_flight += () if later is None else (later,)
+                return later is None
+            device = self.devices.placement.choose(claim.proposal, self.in_flight)
+            if device is None:
+                self.outcomes.release(claim, "no device has room for it now")
+                return False
+            spec = self.paths.spec(claim, task, device, self.slots)
             spec = inheritance.with_inherited_weights(self.archive, spec, self.paths.readable)
             scratch = self.paths.scratch.create()
             trial = TrialProcess(replace(spec, scratch=scratch.path))
@@ -198,31 +219,12 @@ class Trainer:
             # anything, which must not end one trainer after the other.
             if not isinstance(error, ArchiveError):
                 log.exception("cannot start proposal=%s", claim.id)
-            self.outcomes.fail(claim, replace(failures.failure_of(error), retry=True))
+            self.outcomes.fail(claim, failures.refusal_of(error))
             return False
         log.info("claimed proposal=%s attempt=%d pid=%s", claim.id, claim.proposal.attempts + 1, trial.pid)
         self._emit(events.ProposalClaimed(claim, trial.pid, spec.protocol.as_dict()))
-        self.in_flight += (InFlight(claim, trial, scratch=scratch),)
+        self.in_flight += (InFlight(claim, trial, scratch=scratch, device=device),)
         return False
-
-    def _answer_from_table(self, claim: Claim, task: TabularTask) -> bool:
-        """Look a result up, and return whether it was recorded at once; in scaled time it comes later.
-
-        Raises:
-            ArchiveError: The table cannot be read here.
-        """
-        self._emit(events.ProposalClaimed(claim, protocol=task.protocol(claim.study.protocol).as_dict()))
-        try:
-            result = look_up(claim, task)
-        except TrainingError as error:
-            self.outcomes.fail(claim, TrialFailed(error.reason))
-            return True
-        if seconds := self.options.scale * (result.seconds or 0.0):
-            self.in_flight += (InFlight(claim, DelayedResult(result, seconds)),)
-            return False
-        # The table keeps it on disk, so it goes to the spool only if the store is unreachable.
-        self.outcomes.complete(claim, result, keep=False)
-        return True
 
     def _wait(self) -> None:
         """Wait for a message of a trial, the next claim, or the next poll."""
@@ -244,9 +246,9 @@ class Trainer:
             if not message.resumed:
                 self._emit(events.EpochTrained(each.claim, message.metrics))
         if time.monotonic() - each.trial.last_seen > self.options.stall_seconds:
-            self._finish(each, each.trial.abandon(f"no progress for {self.options.stall_seconds:g} s"))
+            self._finish(each, each.trial.abandon(f"no progress for {self.options.stall_seconds:g} s", Cause.STALL))
         elif reason := each.excess(self.options):
-            self._finish(each, each.trial.abandon(reason, retry=False))
+            self._finish(each, each.trial.abandon(reason, Cause.LIMIT))
         elif each.is_due(self.options.lease_seconds) and not self.client.unreachable:
             self.client.enqueue(each.report(self.options.lease_seconds))
 
@@ -260,6 +262,7 @@ class Trainer:
                 if not is_paused(result):
                     self.paths.discard_checkpoint(each.claim)
             case TrialFailed():
+                last = self.devices.placement.with_neighbours(last, each.device, self.in_flight)
                 self.outcomes.fail(each.claim, last)
             case TrialInterrupted(saved, epoch):
                 reason = f"interrupted after {epoch} epochs" + (", saved" if saved else "")

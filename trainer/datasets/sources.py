@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archive import settings
-from archive.errors import SettingsError
+from archive.errors import MissingDataError
 
 FASHION = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -195,12 +195,12 @@ def locate(name: str, edition: str) -> LocatedFiles:
     fetched = next((form for form in source.forms if all(file.url for file in form.files)), None)
     if folder:
         names = " or ".join(_listed([file.name for file in form.files]) for form in source.forms)
-        raise SettingsError(
+        raise MissingDataError(
             f"the data of {label} are not found in {folder} and {folder}/data (ARCHIVE_DATA_DIR): put {names} there, "
             f"from {source.origin}" + (", or unset ARCHIVE_DATA_DIR to have them fetched" if fetched else "")
         )
     if fetched is None:
-        raise SettingsError(
+        raise MissingDataError(
             f"{source.forms[0].files[0].name}, which holds the data of {label}, is not in {home()}: put it there, "
             f"from {source.origin}, or into the folder that ARCHIVE_DATA_DIR names"
         )
@@ -227,7 +227,7 @@ def _fetched(name: str, file: SourceFile, folder: Path) -> Path:
         reason = f"{type(error).__name__}: is there a network?"
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
-    raise SettingsError(
+    raise MissingDataError(
         f"{file.name}, which holds data of {name}, cannot be fetched from {file.url} ({reason}): put it into {folder}, "
         f"or into the folder that ARCHIVE_DATA_DIR names"
     )

@@ -1,8 +1,10 @@
-"""Recognition of exhausted memory in torch's errors."""
+"""Memory of the machine, and the recognition of exhausted memory in torch's errors."""
 
 from __future__ import annotations
 
 _NO_MEMORY = ("DefaultCPUAllocator", "CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+"""Limits of a container, which sees its own control group as the root."""
 
 
 def out_of_memory(error: Exception) -> str | None:
@@ -17,3 +19,21 @@ def first_line(error: Exception) -> str:
     """Return the first line of an error's message that is not blank, or the name of its class."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__
+
+
+def device_memory() -> int:
+    """Return the memory of this machine that a process may use, in bytes: a container's limit, if it has one."""
+    import psutil
+
+    total = int(psutil.virtual_memory().total)
+    limits = [_limit(path) for path in _LIMITS]
+    return min([total, *(limit for limit in limits if limit is not None)])
+
+
+def _limit(path: str) -> int | None:
+    try:
+        with open(path, encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None

@@ -59,6 +59,15 @@ class RecipeAccess:
             found.setdefault(source.name, source)
         return MappingProxyType(dict(sorted(found.items())))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the recipes that trials may run.
+
+        Raises:
+            SettingsError: `recipes.toml` cannot be used.
+        """
+        return tuple(name for name in self.sources if self.allowed is None or name in self.allowed)
+
     def check(self) -> None:
         """Check that `recipes.toml` can be read, and that all allowed recipes are on this machine.
 

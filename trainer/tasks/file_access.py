@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from archive import named_files
-from archive.errors import ArchiveError, SettingsError, UnknownNameError, UnusableFileError
+from archive.errors import ArchiveError, MissingDataError, SettingsError, UnknownNameError, UnusableFileError
 from archive.named_files import RECORD
 from archive.named_files import recorded as _recorded
 from archive.named_files import resolved as _resolved
@@ -82,16 +82,16 @@ class FileAccess:
         named = _PROTOCOL.fullmatch(protocol)
         real = _resolved(path)
         if named is None or real is None or not self._allows(real, named["digest"]):
-            raise SettingsError(
+            raise MissingDataError(
                 f"the file {path} may not be read here: name it on this machine (archive search --task), or start the "
                 "trainer with --data-folder and a folder above it"
             )
         try:
             digest = _sha256(real)
         except OSError as error:
-            raise SettingsError(f"cannot read {path}: {error.strerror}") from None
+            raise MissingDataError(f"cannot read {path}: {error.strerror}") from None
         if not digest.startswith(named["digest"]):
-            raise SettingsError(
+            raise MissingDataError(
                 f"the file {path} is not the one that the study was created with: its content is not that of the "
                 f"protocol {protocol}; put that file back, or create another study with this one"
             )

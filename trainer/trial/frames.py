@@ -13,6 +13,7 @@ import struct
 from dataclasses import asdict
 from typing import Any, Final
 
+from archive.queue.causes import Cause, MemoryNeed
 from archive.store.records import Result, Weights
 from archive.trainer.trial.messages import (
     EpochReport,
@@ -82,5 +83,8 @@ def _message(values: dict[str, Any]) -> Message | Heartbeat:
         result = values.pop("result")
         saved = result.pop("weights")
         values["result"] = Result(**result, weights=None if saved is None else Weights(**saved))
+    if kind is TrialFailed:
+        values["cause"] = Cause(values["cause"])
+        values["memory"] = None if values["memory"] is None else MemoryNeed(**values["memory"])
     message: Message | Heartbeat = kind(**values)
     return message

@@ -7,20 +7,17 @@ listener       reads the pipe: a message interrupts the trial, a closed pipe mea
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import platform
-import shutil
-import signal
-import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 from archive.errors import TrainingError, WeightsError
+from archive.queue.causes import Cause
 from archive.store.records import Result, Weights
 from archive.trainer.recipes.base import Resources, Stop
 from archive.trainer.recipes.context import TrialContext
@@ -29,8 +26,8 @@ from archive.trainer.recipes.run import Cancelled, Outcome
 from archive.trainer.recipes.run import run as run_recipe
 from archive.trainer.storage import checkpoints
 from archive.trainer.storage.timeouts import call_with_timeout
-from archive.trainer.trial import costs, failures, frames, inheritance, process_tree
-from archive.trainer.trial import log as triallog
+from archive.trainer.trial import costs, failures, frames, inheritance, isolation, process_tree
+from archive.trainer.trial.memory_need import memory_need
 from archive.trainer.trial.messages import (
     EpochReport,
     Heartbeat,
@@ -52,12 +49,7 @@ NO_ANSWER = f"they could not be saved within {SAVING_SECONDS:g} s"
 
 def run(spec: TrialSpec, daemon: Connection) -> None:
     """Run a trial, and send its messages to the daemon."""
-    _separate(daemon)
-    if spec.log is not None:
-        triallog.capture(spec.log)
-        log.info("attempt began proposal=%s pid=%d device=%s", spec.proposal, os.getpid(), spec.device)
-    triallog.show_stacks()
-    _enter_scratch(spec.scratch)
+    isolation.separate(daemon)
     sending, own = threading.Lock(), os.getpid()
 
     def send(message: Message | Heartbeat) -> None:
@@ -72,45 +64,10 @@ def run(spec: TrialSpec, daemon: Connection) -> None:
     threading.Thread(target=_listen, args=(daemon, attempt), daemon=True, name="listener").start()
     try:
         last = _terminal_message(attempt)
-        _leave_scratch(spec.scratch)
+        isolation.leave(spec)
         send(last)
     except BrokenPipeError:
         return
-
-
-def _separate(daemon: Connection) -> None:
-    """Make this process and all that it will start independent of the terminal, and of other trials."""
-    process_tree.lead_session()
-    process_tree.adopt()
-    process_tree.offer_memory()
-    # Ctrl-C, or a service manager's signal, may reach all processes; the daemon decides what becomes of its trials.
-    # Functions, because a program that the recipe starts would inherit that the signals are ignored.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
-    # A pool of multiprocessing ends its processes by SIGTERM, and waits for them.
-    os.register_at_fork(after_in_child=_end_when_told)
-    os.set_inheritable(daemon.fileno(), False)
-    # A recipe may start processes, such as the workers of a data loader. multiprocessing forbids that to the daemonic
-    # processes of the daemon, which it would wait for at its end if they were not daemonic.
-    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]
-
-
-def _end_when_told() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
-def _enter_scratch(scratch: Path | None) -> None:
-    """Let relative paths and temporary files lead into the scratch folder."""
-    if scratch is not None:
-        os.chdir(scratch)
-        os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
-
-
-def _leave_scratch(scratch: Path | None) -> None:
-    """Delete the scratch folder, which may take long: the daemon deletes it where a trial is killed."""
-    if scratch is not None:
-        os.chdir("/")
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class _Attempt:
@@ -122,6 +79,11 @@ class _Attempt:
         self.context: TrialContext | None = None
         folder = spec.checkpoint_folder
         self.checkpoint = checkpoints.path_of(folder, spec.proposal) if folder and spec.proposal else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the recipe has begun with its steps, as far as its context tells."""
+        return self.context is not None and (self.context.stepping or self.context.reports > 0)
 
     def begin(self) -> TrialContext:
         """Return a new context of the trial.
@@ -179,6 +141,7 @@ def _listen(daemon: Connection, attempt: _Attempt) -> None:
 def _terminal_message(attempt: _Attempt) -> Message:
     spec = attempt.spec
     try:
+        isolation.enter(spec)
         return TrialFinished(_result_of(attempt))
     except Cancelled as cancelled:
         log.info("interrupted saved=%s epoch=%d", cancelled.saved, cancelled.epoch)
@@ -189,9 +152,13 @@ def _terminal_message(attempt: _Attempt) -> Message:
         log.exception("the recipe ended the process")
         return TrialFailed(f"the recipe ended the process: {type(error).__name__}: {error}")
     except Exception as error:
-        failed = failures.failure_of(error)
-        log.exception("trial failed reason=%r", failed.reason)
-        if not failed.retry:
+        failed = failures.failure_of(error, begun=attempt.begun)
+        if failed.cause is Cause.OUT_OF_MEMORY:
+            # A device that does not answer now leaves the failure final.
+            with suppress(RuntimeError, OSError):
+                failed = replace(failed, memory=memory_need(spec.device, error))
+        log.exception("trial failed cause=%s reason=%r", failed.cause, failed.reason)
+        if not failed.retry and failed.memory is None:
             checkpoints.remove(spec.checkpoint_folder, spec.proposal)
         return failed
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from archive.queue.causes import Cause, MemoryNeed
 from archive.store.records import Result
 
 
@@ -38,11 +39,17 @@ class TrialFailed:
         reason: Why.
         retry: Whether another attempt may succeed.
         log_tail: Last lines of the trial's log, if it has one.
+        cause: Kind of the reason.
+        refused: Whether the training could not begin here: the proposal goes to another worker, untouched.
+        memory: Memory of the trial, where it ran out of it.
     """
 
     reason: str
     retry: bool = False
     log_tail: str = ""
+    cause: Cause = Cause.TRAINING
+    refused: bool = False
+    memory: MemoryNeed | None = None
 
 
 @dataclass(frozen=True, slots=True)

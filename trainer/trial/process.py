@@ -17,7 +17,6 @@ recipe has started (`archive.trainer.trial.process_tree`). The daemon never wait
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import time
 from contextlib import suppress
@@ -26,7 +25,7 @@ from multiprocessing.connection import Connection
 
 import psutil
 
-from archive.errors import SettingsError
+from archive.queue.causes import Cause
 from archive.trainer.trial import fork_server, log, process_tree, spare
 from archive.trainer.trial.frames import FrameReader, UnreadableFrameError
 from archive.trainer.trial.main import run
@@ -38,8 +37,6 @@ _PART, _MOST_PARTS = 1 << 16, 256
 _EXIT_SECONDS = 2.0
 """Longest time between the end of a trial's pipe and that of its process."""
 _STACKS_SECONDS = 0.2
-PROBE_SECONDS = 60.0
-"""Longest wait for a device: a wedged driver never answers."""
 
 
 class TrialProcess:
@@ -110,19 +107,19 @@ class TrialProcess:
             with suppress(OSError):  # The process is gone; its last message tells why.
                 self.connection.send("interrupt")
 
-    def abandon(self, reason: str, *, retry: bool = True) -> TrialFailed:
+    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
         """Kill a trial; its log shows what it was doing.
 
         Args:
             reason: Recorded reason of the failure.
-            retry: Whether another attempt may succeed.
+            cause: Cause of the failure; after `Cause.LIMIT`, another attempt would fail, too.
         """
         if self.spec.log is not None and self._alive():
             with suppress(OSError):
                 os.kill(self.pid, signal.SIGUSR1)
             time.sleep(_STACKS_SECONDS)
         self.kill()
-        return TrialFailed(reason, retry=retry, log_tail=log.tail(self.spec.log))
+        return TrialFailed(reason, cause is not Cause.LIMIT, log.tail(self.spec.log), cause)
 
     def kill(self) -> None:
         """Kill the process in whatever state it is, with all that it has started, and wait until it is gone."""
@@ -136,13 +133,13 @@ class TrialProcess:
         try:
             message = self._frames.next()
         except UnreadableFrameError as error:
-            return TrialFailed(f"a message of the trial cannot be read: {error}", retry=True)
+            return TrialFailed(f"a message of the trial cannot be read: {error}", retry=True, cause=Cause.CRASH)
         if message is not None:
             return message
         if ended:
-            return TrialFailed(self._cause_of_death(), retry=True)
+            return TrialFailed(self._cause_of_death(), retry=True, cause=Cause.CRASH)
         if self._closed_at is not None and time.monotonic() - self._closed_at > _EXIT_SECONDS:
-            return TrialFailed("the trial closed its pipe and does not end", retry=True)
+            return TrialFailed("the trial closed its pipe and does not end", retry=True, cause=Cause.CRASH)
         return None
 
     def _read(self) -> None:
@@ -183,40 +180,3 @@ class TrialProcess:
 
 _living: set[int] = set()
 """Processes of the trials of this daemon."""
-
-
-def resolve_device(device: str) -> tuple[str, str]:
-    """Return a device in torch's notation and the name of its hardware; `auto` is a GPU if there is one.
-
-    Raises:
-        SettingsError: There is no such device here.
-    """
-    connection, process = fork_server.start(_probe, device)
-    try:
-        if not connection.poll(PROBE_SECONDS):
-            process.kill()
-            raise SettingsError(f"the device {device!r} cannot be used: it did not answer within {PROBE_SECONDS:g} s")
-        resolved, hardware, problem = connection.recv()
-    except (EOFError, OSError):
-        raise SettingsError(f"the device {device!r} cannot be used: torch crashed when asked for it") from None
-    finally:
-        process.join(_JOIN_SECONDS)
-        connection.close()
-    if problem:
-        raise SettingsError(f"the device {device!r} cannot be used: {problem}")
-    return resolved, hardware
-
-
-# The functions below run in a process of their own.
-
-
-def _probe(device: str, asker: Connection) -> None:
-    import torch
-
-    try:
-        resolved = device if device != "auto" else "cuda" if torch.cuda.is_available() else "cpu"
-        torch.zeros(1, device=resolved)
-        hardware = torch.cuda.get_device_name(resolved) if resolved.startswith("cuda") else platform.machine()
-        asker.send((resolved, hardware, ""))
-    except (RuntimeError, AssertionError) as error:
-        asker.send((device, "", str(error).splitlines()[0]))

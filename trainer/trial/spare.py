@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 from archive.errors import TrainingError
 from archive.trainer.recipes.registry import DEFAULT_SOURCE
 from archive.trainer.trial import fork_server
+from archive.trainer.trial.devices import show_only
 from archive.trainer.trial.main import run
 from archive.trainer.trial.spec import TrialSpec
 
@@ -39,7 +40,9 @@ class Spare(NamedTuple):
     process: Any
 
 
-_spares: dict[str, Spare] = {}
+Place = tuple[str, str | None]
+"""Device in torch's notation, and the value of CUDA_VISIBLE_DEVICES."""
+_spares: dict[Place, Spare] = {}
 
 
 def prepare_next(spec: TrialSpec) -> None:
@@ -49,17 +52,18 @@ def prepare_next(spec: TrialSpec) -> None:
     """
     if spec.device.startswith("cuda") and spec.recipe == DEFAULT_SOURCE:
         with suppress(TrainingError):  # The next trial starts without it, and says what is wrong.
-            prepare(spec.device)
+            prepare(spec.device, spec.visible)
 
 
-def prepare(device: str) -> None:
+def prepare(device: str, visible: str | None = None) -> None:
     """Start a spare for a device, unless there is one. Returns at once.
 
     Raises:
         TrainingError: No process could be started.
     """
-    if device not in _spares:
-        _spares[device] = Spare(*fork_server.start(_wait, device))
+    place = (device, visible)
+    if place not in _spares:
+        _spares[place] = Spare(*fork_server.start(_wait, place))
 
 
 def take(spec: TrialSpec) -> Spare | None:
@@ -68,10 +72,11 @@ def take(spec: TrialSpec) -> Spare | None:
     Raises:
         pickle.PicklingError: The specification cannot be pickled.
     """
-    if spec.device not in _spares or spec.recipe != DEFAULT_SOURCE:
+    place = (spec.device, spec.visible)
+    if place not in _spares or spec.recipe != DEFAULT_SOURCE:
         return None
     content = fork_server.pickled(spec)
-    spare = _spares.pop(spec.device)
+    spare = _spares.pop(place)
     try:
         if spare.connection.poll() and spare.connection.recv_bytes() == _READY:
             spare.connection.send_bytes(content)
@@ -97,7 +102,9 @@ def _end(spare: Spare) -> None:
 # The functions below run in a process of their own.
 
 
-def _wait(device: str, daemon: Connection) -> None:
+def _wait(place: Place, daemon: Connection) -> None:
+    device, visible = place
+    show_only(visible)
     # The fork server ignores it, and Ctrl-C reaches all processes of a terminal. A spare has nothing to lose.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

@@ -33,6 +33,8 @@ class TrialSpec:
         protocol: Training protocol.
         seed: Seed of the weights and the batches.
         device: Device in torch's notation.
+        visible: Value of CUDA_VISIBLE_DEVICES in the trial's process, by which it sees its own GPU alone; None leaves
+            it as it is.
         threads: Number of CPU threads; None leaves it to torch, which follows OMP_NUM_THREADS.
         weights_folder: Location of the trained weights: a folder, or an fsspec URL.
         metadata: Saved with the weights, as JSON values.
@@ -84,3 +86,4 @@ class TrialSpec:
     precision: str = "auto"
     latency: LatencyOptions = field(default_factory=LatencyOptions)
     slots: int = 1
+    visible: str | None = None

@@ -12,10 +12,12 @@ from archive.errors import StoreUnavailableError
 from archive.queue.updates import Completion
 from archive.store.records import Result
 from archive.trainer.daemon import paths
+from archive.trainer.daemon.device_choice import TrainerDevices
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.storage import checkpoints
 from archive.trainer.tasks import registry
+from archive.trainer.trial import devices
 
 CLAIM = SimpleNamespace(id="s#1", token="token")
 COMPLETION = Completion("s#1", "token", Result(0.5))
@@ -94,10 +96,12 @@ def test_task_with_an_unknown_error_does_not_stop_the_trainer(folders, monkeypat
         raise AttributeError("no such column")
 
     monkeypatch.setattr(registry, "get", broken)
-    monkeypatch.setattr(paths, "resolve_device", lambda device: (device, "none"))
-    folders = TrainerPaths(folders.home, TrainerOptions(device="cpu", study="study"))
+    cpu = devices.Device("cpu", "cpu", "none", 1 << 30)
+    monkeypatch.setattr(devices, "find", lambda _: [cpu])
     archive = SimpleNamespace(studies=SimpleNamespace(get=lambda name: SimpleNamespace(task=name)))
-    assert folders.find_device(archive) == "none"
+    own = TrainerDevices(TrainerOptions(device="cpu", study="study"))
+    own.find(archive, folders.task)
+    assert own.placement.devices == (cpu,)
     assert "AttributeError: no such column" in caplog.text
 
 
@@ -105,9 +109,9 @@ def test_unreachable_store_is_no_broken_task(folders):
     def unreachable(_):
         raise StoreUnavailableError("no server answers")
 
-    folders = TrainerPaths(folders.home, TrainerOptions(device="cpu", study="study"))
+    own = TrainerDevices(TrainerOptions(device="cpu", study="study"))
     with pytest.raises(StoreUnavailableError):
-        folders.find_device(SimpleNamespace(studies=SimpleNamespace(get=unreachable)))
+        own.find(SimpleNamespace(studies=SimpleNamespace(get=unreachable)), folders.task)
 
 
 def test_files_other_than_checkpoints_are_never_removed(folders):

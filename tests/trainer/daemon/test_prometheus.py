@@ -37,7 +37,7 @@ def clock():
 
 @pytest.fixture
 def daemon():
-    return SimpleNamespace(worker="w", device="cpu", options=TrainerOptions(slots=3), spool=["one"], contact=1234.5)
+    return SimpleNamespace(worker="w", device="cpu", slots=3, options=TrainerOptions(), spool=["one"], contact=1234.5)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from archive.queue import workers
 from archive.trainer.daemon import retry
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
+from archive.trainer.trial import devices
 from tests.support.stores import propose
 
 
@@ -72,7 +73,8 @@ def test_daemon_starts_when_the_store_becomes_reachable(archive, monkeypatch, tm
         arrive(*arguments, **properties)
 
     monkeypatch.setattr(workers, "arrive", unreliable)
-    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
+    cpu = devices.Device("cpu", "cpu", "none", 1 << 30)
+    monkeypatch.setattr(devices, "find", lambda _: [cpu])
     daemon = Trainer(archive, TrainerOptions(once=True, device="cpu", poll_seconds=0.01), home=tmp_path)
     daemon.run()
     assert "waiting until it answers" in caplog.text

@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from archive.queue.causes import Cause
 from archive.trainer.daemon.scratch import ScratchFolders
 from archive.trainer.recipes.source import RecipeSource
 from archive.trainer.tasks import registry
@@ -79,7 +80,7 @@ def test_a_recipe_that_hangs_never_blocks_the_daemon_and_can_be_killed(start, re
     for _ in range(20):
         assert not any(isinstance(message, TrialFailed) for message in trial.messages())
     assert time.process_time() - began < 1
-    failed = trial.abandon("too long", retry=False)
+    failed = trial.abandon("too long", Cause.LIMIT)
     assert (failed.reason, failed.retry) == ("too long", False)
     assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
@@ -132,7 +133,7 @@ def test_all_processes_end_with_the_trial(start, tmp_path, end):
     elif end == "is interrupted":
         trial.interrupt()
     if end == "hangs":
-        trial.abandon("too long")
+        trial.abandon("too long", Cause.STALL)
     else:
         *_, last = told(trial)
         kind = {"finishes": TrialFinished, "is interrupted": TrialInterrupted}.get(end, TrialFailed)

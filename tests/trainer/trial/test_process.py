@@ -17,12 +17,13 @@ from multiprocessing import spawn
 import psutil
 import pytest
 
-from archive.errors import SettingsError
+from archive.queue.causes import Cause
 from archive.trainer.fit.train import train
 from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
+from archive.trainer.trial import devices
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished
-from archive.trainer.trial.process import TrialProcess, resolve_device
+from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
 from tests.support import ROOT, faulty, wait_until, whole
 from tests.support.nets import TINY_CNN, TINY_MLP
@@ -79,24 +80,27 @@ def test_weights_that_cannot_be_saved_do_not_cost_the_result(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("loader", "reason", "retry"),
+    ("loader", "reason", "cause", "retry", "refused"),
     [
-        (faulty.exits, "ended with status 7", True),
-        (faulty.segfaults, "ended by SIGSEGV", True),
-        (faulty.is_killed, "ended by SIGKILL.*out of memory", True),
-        (faulty.raises, "ValueError: no such column", False),
-        (faulty.is_not_here, "^the data of faulty are not found in /nowhere$", True),
-        (faulty.has_no_files_left, "Too many open files", True),
-        (faulty.runs_out_of_memory, "^out of memory$", False),
-        (faulty.asks_for_too_much, "^out of memory( on cpu)?: .*you tried to allocate", False),
-        (faulty.breaks_the_device, "^the device failed: CUDA error: an illegal memory access was encountered$", True),
-        (faulty.has_holes, "training diverged: train_loss is nan in epoch 1", False),
+        (faulty.exits, "ended with status 7", Cause.CRASH, True, False),
+        (faulty.segfaults, "ended by SIGSEGV", Cause.CRASH, True, False),
+        (faulty.is_killed, "ended by SIGKILL.*out of memory", Cause.CRASH, True, False),
+        (faulty.raises, "ValueError: no such column", Cause.TRAINING, False, False),
+        (faulty.is_not_here, "^the data of faulty are not found in /nowhere$", Cause.DATA, True, True),
+        (faulty.has_no_files_left, "Too many open files", Cause.ENVIRONMENT, True, True),
+        (faulty.runs_out_of_memory, "^out of memory$", Cause.OUT_OF_MEMORY, False, False),
+        (faulty.asks_for_too_much, "^out of memory( on cpu)?: .*you tried to", Cause.OUT_OF_MEMORY, False, False),
+        (faulty.breaks_the_device, "^the device failed: CUDA error: an illegal memory", Cause.DEVICE, True, True),
+        (faulty.has_holes, "training diverged: train_loss is nan in epoch 1", Cause.TRAINING, False, False),
     ],
 )
-def test_failed_trial_has_a_reason(tmp_path, loader, reason, retry):
+def test_failed_trial_has_a_reason_and_a_cause(tmp_path, loader, reason, cause, retry, refused):
     (last,) = told(TrialProcess(job(faulty.faulty(loader), tmp_path)))
     assert isinstance(last, TrialFailed)
-    assert last.retry is retry
+    assert (last.cause, last.retry, last.refused) == (cause, retry, refused)
+    assert (last.memory is not None) == (cause is Cause.OUT_OF_MEMORY)
+    if loader is faulty.asks_for_too_much:
+        assert last.memory.needed > 1 << 60 > last.memory.capacity
     with pytest.raises(AssertionError, match=reason):
         raise AssertionError(last.reason)
 
@@ -143,8 +147,8 @@ def test_a_trial_does_not_run_the_main_module_again(tmp_path):
             f"""
             import sys
             sys.path.insert(0, {str(ROOT)!r})
-            from archive.trainer.trial.process import resolve_device
-            print("once", *resolve_device("cpu"))
+            from archive.trainer.trial import devices
+            print("once", devices.find("cpu")[0].label)
             """
         )
     )
@@ -173,7 +177,7 @@ def test_main_is_hidden_from_a_trial_and_not_from_other_threads(monkeypatch):
         start(process)
 
     monkeypatch.setattr(multiprocessing.get_context("forkserver").Process, "start", slow)
-    assert resolve_device("cpu")[0] == "cpu"
+    assert devices.find("cpu")[0].label == "cpu"
     assert seen == [[], True, True]
     assert "init_main_from_path" in spawn.get_preparation_data("later")
 
@@ -234,21 +238,6 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
     assert not LOGIN.keys() & set(found.split(","))
     if started == "by the daemon":
         assert not LOGIN.keys() & set(initial.split(","))
-
-
-def test_wedged_device_times_out(monkeypatch):
-    monkeypatch.setattr("archive.trainer.trial.process.PROBE_SECONDS", 0.2)
-    monkeypatch.setattr("archive.trainer.trial.process._probe", faulty.never_answers)
-    with pytest.raises(SettingsError, match=r"the device 'cuda' cannot be used: it did not answer within 0\.2 s"):
-        resolve_device("cuda")
-
-
-def test_missing_device_is_a_clear_error():
-    with pytest.raises(SettingsError, match="the device 'cuda:99' cannot be used"):
-        resolve_device("cuda:99")
-    with pytest.raises(SettingsError, match="the device 'toaster' cannot be used"):
-        resolve_device("toaster")
-    assert resolve_device("auto")[0] in ("cpu", "cuda")
 
 
 def test_the_process_that_starts_trials_needs_no_torch(tmp_path):

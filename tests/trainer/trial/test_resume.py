@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
+from archive.queue.causes import Cause
 from archive.trainer.storage import checkpoints, file_names, weights_file
 from archive.trainer.tasks import registry
 from archive.trainer.trial import log as triallog
@@ -181,7 +182,7 @@ def test_hung_trial_logs_its_stacks(tmp_path):
     trial = TrialProcess(trial_spec(tmp_path, faulty.faulty(faulty.hangs)))
     wait_until(lambda: "attempt began" in triallog.tail(trial.spec.log), what="the beginning")
     time.sleep(0.1)
-    failed = trial.abandon("no progress for 5 s")
+    failed = trial.abandon("no progress for 5 s", Cause.STALL)
     assert failed.reason == "no progress for 5 s" and failed.retry
     assert 'faulty.py", line' in failed.log_tail and "in hangs" in failed.log_tail
     assert not psutil.pid_exists(trial.pid) or psutil.Process(trial.pid).status() == psutil.STATUS_ZOMBIE

@@ -27,7 +27,7 @@ def spec(tmp_path):
 def ready():
     """The spare of the CPU, once it waits for a trial."""
     spare.prepare("cpu")
-    mine = spare._spares["cpu"]
+    mine = spare._spares["cpu", None]
     wait_until(mine.connection.poll, 60.0, "a spare")
     yield mine
     spare.discard()
@@ -55,7 +55,7 @@ def test_lost_spare_costs_no_trial(spec, ready):
 def test_spare_without_its_device_ends_in_order(spec):
     spec = replace(spec, device="cuda:99")
     spare.prepare_next(spec)
-    process = spare._spares["cuda:99"].process
+    process = spare._spares["cuda:99", None].process
     process.join(60.0)
     assert process.exitcode == 0
     assert spare.take(spec) is None
@@ -67,4 +67,4 @@ def test_other_recipes_have_no_spares(spec, ready):
     other = replace(spec, recipe=RecipeSource("mine", "tests.support.recipes:depth"))
     spare.prepare_next(replace(other, device="cuda:99"))
     assert spare.take(other) is None
-    assert list(spare._spares) == ["cpu"]
+    assert list(spare._spares) == [("cpu", None)]

@@ -1,0 +1,110 @@
+"""Waiting proposals that no living worker can run, with the reason of each worker.
+
+A worker cannot run a proposal whose task, space or recipe it lacks, that it has refused, or that needs more memory than
+its largest device has. Without living workers there is nothing to report: the proposals wait for the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from archive.queue.capabilities import STUDIES
+from archive.queue.workers import WorkerStatus
+
+if TYPE_CHECKING:
+    from neo4j import ManagedTransaction
+
+    from archive.database.connection import Connection
+
+# Proposals that are alike are one row, with the first of them.
+WAITING = """
+MATCH (p:Proposal {state: 'WAITING'})
+USING INDEX SEEK p:Proposal(state)
+WHERE $id IS NULL OR p.id = $id
+RETURN p.study AS study, p.refused_by AS refused_by, p.memory_bytes AS memory_bytes, p.reason AS reason,
+       count(*) AS proposals, min(p.id) AS first
+ORDER BY first
+"""
+
+MOST_WORKERS = 3
+"""Workers whose reasons a text names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """Waiting proposals that no living worker can run.
+
+    Attributes:
+        study: Name of their study.
+        proposals: Their number.
+        first: Id of the first one.
+        reasons: For each living worker, its id and what it lacks.
+        last: Reason of the last attempt; None without one.
+    """
+
+    study: str
+    proposals: int
+    first: str
+    reasons: tuple[tuple[str, str], ...]
+    last: str | None = None
+
+    def __str__(self) -> str:
+        """Return the reasons in words."""
+        named = [f"{worker}: {reason}" for worker, reason in self.reasons[:MOST_WORKERS]]
+        more = len(self.reasons) - len(named)
+        text = "; ".join([*named, *([f"and {more} more"] if more else [])])
+        return f"no living worker can run it ({text})"
+
+
+def unreachable(
+    connection: Connection, statuses: Iterable[WorkerStatus], proposal: str | None = None
+) -> list[Unreachable]:
+    """Return the waiting proposals that none of the living workers can run; none where no worker is alive.
+
+    Args:
+        connection: Connection to the archive.
+        statuses: The workers.
+        proposal: Id of the one proposal to examine; None for all.
+    """
+    living = [worker for worker in statuses if worker.alive]
+
+    def work(tx: ManagedTransaction) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+        rows = tx.run(WAITING, id=proposal).data()
+        studies = tx.run(STUDIES, names=sorted({row["study"] for row in rows})).data()
+        return rows, {row["study"]: row for row in studies}
+
+    if not living:
+        return []
+    rows, studies = connection.read(work)
+    examined = [(row, _reasons(row, studies.get(row["study"]), living)) for row in rows]
+    return [
+        Unreachable(row["study"], row["proposals"], row["first"], tuple(reasons), row["reason"])
+        for row, reasons in examined
+        if reasons is not None
+    ]
+
+
+def _reasons(
+    row: Mapping[str, Any], study: Mapping[str, Any] | None, living: Sequence[WorkerStatus]
+) -> list[tuple[str, str]] | None:
+    """Return why each worker cannot run a proposal; None if one can."""
+    reasons = []
+    for worker in living:
+        reason = _reason(row, study, worker)
+        if reason is None:
+            return None
+        reasons.append((worker.id, reason))
+    return reasons
+
+
+def _reason(row: Mapping[str, Any], study: Mapping[str, Any] | None, worker: WorkerStatus) -> str | None:
+    if worker.study not in (None, row["study"]):
+        return f"it serves the study {worker.study!r}"
+    if worker.id in (row["refused_by"] or ()):
+        return "it could not begin the training"
+    needed, memory = row["memory_bytes"] or 0, worker.able.memory_bytes
+    if memory is not None and needed > memory:
+        return f"its largest device has {memory / 2**30:.1f} GiB, and the training needs {needed / 2**30:.1f} GiB"
+    return None if study is None else worker.able.lacks(study["task"], study["protocol"], study["space"])

@@ -1,0 +1,96 @@
+"""Placement of trials on devices, and seats on the GPUs of a machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from archive.errors import SettingsError
+from archive.queue.causes import Cause, MemoryNeed
+from archive.trainer.daemon.device_locks import Seats
+from archive.trainer.daemon.placement import Placement
+from archive.trainer.trial.devices import Device
+from archive.trainer.trial.messages import TrialFailed
+
+GIB = 1 << 30
+GPUS = [Device("cuda", f"cuda:{i}", "GPU", (i + 1) * GIB, f"GPU-{i}", f"uuid-{i}") for i in range(3)]
+
+
+def proposal(memory_bytes=None, *, alone=False):
+    return SimpleNamespace(memory_bytes=memory_bytes, alone=alone)
+
+
+def trial(device, **about):
+    return SimpleNamespace(device=device, claim=SimpleNamespace(proposal=proposal(**about)))
+
+
+def test_trials_spread_over_the_devices():
+    placement = Placement(GPUS, per_device=2)
+    in_flight, chosen = [], []
+    for _ in range(6):
+        chosen.append(placement.choose(proposal(), in_flight))
+        in_flight.append(trial(chosen[-1]))
+    assert chosen == GPUS * 2
+    assert placement.choose(proposal(), in_flight) is None
+    assert placement.room(in_flight).slots == 0
+
+
+def test_memory_of_a_proposal_chooses_the_device():
+    placement = Placement(GPUS)
+    assert placement.choose(proposal(2 * GIB), []) == GPUS[1]
+    assert placement.room([trial(GPUS[2])]).memory_bytes == 2 * GIB
+    assert placement.choose(proposal(3 * GIB), [trial(GPUS[2])]) is None
+
+
+def test_trial_alone_has_its_device_alone():
+    placement = Placement(GPUS[:1], per_device=3)
+    assert placement.choose(proposal(alone=True), [trial(GPUS[0])]) is None
+    assert not placement.room([trial(GPUS[0])]).alone
+    assert placement.room([trial(GPUS[0], alone=True)]).slots == 0
+
+
+def test_device_without_memory_for_its_trials_is_emptied():
+    placement = Placement(GPUS[:1], per_device=3)
+    failed = TrialFailed("out of memory", cause=Cause.OUT_OF_MEMORY, memory=MemoryNeed(1, GIB, alone=True))
+    assert placement.with_neighbours(failed, GPUS[0], []) == failed
+    beside = [trial(GPUS[0])]
+    assert placement.with_neighbours(failed, GPUS[0], beside) == replace(failed, memory=MemoryNeed(1, GIB, alone=False))
+    assert placement.room(beside).slots == 0
+    assert placement.room([]).slots == 3
+    assert placement.room(beside).slots == 2
+
+
+@pytest.mark.parametrize(
+    ("devices", "slots", "per_device", "expected"),
+    [(3, None, None, (3, 1)), (3, None, 4, (12, 4)), (2, 5, None, (5, 3)), (3, 2, None, (2, 1)), (1, 4, None, (4, 4))],
+)
+def test_slots_of_a_trainer(devices, slots, per_device, expected):
+    placement = Placement(GPUS[:devices], slots, per_device)
+    assert (placement.slots, placement.per_device) == expected
+
+
+def test_more_slots_than_the_devices_have():
+    with pytest.raises(SettingsError, match="2 devices with 2 slots each have no 5 slots"):
+        Placement(GPUS[:2], 5, 2)
+
+
+def test_two_trainers_never_use_one_gpu_by_accident(tmp_path):
+    first, second, third = (Seats(tmp_path) for _ in range(3))
+    assert first.choose(GPUS, 2, shared=False) == GPUS[:2]
+    assert second.choose(GPUS, None, shared=False) == GPUS[2:]
+    with pytest.raises(SettingsError, match="another trainer of this machine uses cuda:0, cuda:1, cuda:2"):
+        third.choose(GPUS, 1, shared=False)
+    first.release()
+    assert third.choose(GPUS, None, shared=False) == GPUS[:2]
+
+
+def test_sharing_trainers_spread(tmp_path):
+    seats = [Seats(tmp_path) for _ in range(7)]
+    assert [each.choose(GPUS, 1, shared=True) for each in seats] == [[gpu] for gpu in [*GPUS, *GPUS, GPUS[0]]]
+
+
+def test_any_number_of_trainers_uses_a_cpu(tmp_path):
+    cpu = [Device("cpu", "cpu", "x86_64", GIB)]
+    assert all(Seats(tmp_path).choose(cpu, None, shared=False) == cpu for _ in range(2))

@@ -1,0 +1,113 @@
+"""Placement of trials: the devices of a trainer, and the slots on each.
+
+    slots             trials at a time on all devices
+    slots per device  trials at a time on one device, except for trials that have it alone
+
+A trial goes to the device with the fewest trials; among equals, to the smallest that has the memory that the proposal
+is known to need. After a trial ran out of memory beside others, its device gets no new trial until all have ended, so
+that the proposal can have the device alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from archive.errors import SettingsError
+from archive.store.records import Proposal
+from archive.trainer.daemon.in_flight import InFlight
+from archive.trainer.trial.devices import Device
+from archive.trainer.trial.messages import TrialFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room for further trials.
+
+    Attributes:
+        slots: Number of free slots.
+        memory_bytes: Memory of the largest device with a free slot.
+        alone: Whether a device without any trial has a free slot.
+    """
+
+    slots: int
+    memory_bytes: int
+    alone: bool
+
+
+class Placement:
+    """The devices of a trainer.
+
+    Args:
+        devices: The devices, at least one.
+        slots: Number of trials at a time; None for all slots of the devices.
+        per_device: Number of trials at a time on each device; None divides the slots among the devices.
+
+    Attributes:
+        devices: The devices.
+        slots: Number of trials at a time.
+        per_device: Number of trials at a time on each device.
+
+    Raises:
+        SettingsError: The devices have fewer slots than requested.
+    """
+
+    def __init__(self, devices: Sequence[Device], slots: int | None = None, per_device: int | None = None) -> None:
+        self.devices = tuple(devices)
+        self.per_device = per_device or (1 if slots is None else -(-slots // len(self.devices)))
+        self.slots = slots or self.per_device * len(self.devices)
+        if self.slots > self.per_device * len(self.devices):
+            raise SettingsError(
+                f"{len(self.devices)} devices with {self.per_device} slots each have no {self.slots} slots: choose "
+                "fewer --slots, more --devices or more --slots-per-device"
+            )
+        self._draining: set[Device] = set()
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the largest device."""
+        return max(device.memory_bytes for device in self.devices)
+
+    def room(self, in_flight: Sequence[InFlight]) -> Room:
+        """Return the room beside these trials."""
+        free = {device: self._free(device, in_flight) for device in self.devices}
+        slots = min(sum(free.values()), self.slots - len(in_flight))
+        usable = [device for device, count in free.items() if count]
+        alone = any(not _beside(device, in_flight) for device in usable)
+        return Room(max(0, slots), max((device.memory_bytes for device in usable), default=0), alone)
+
+    def choose(self, proposal: Proposal, in_flight: Sequence[InFlight]) -> Device | None:
+        """Return the device for a proposal; None if no device has room for it."""
+        fitting = [
+            device
+            for device in self.devices
+            if self._free(device, in_flight)
+            and device.memory_bytes >= (proposal.memory_bytes or 0)
+            and not (proposal.alone and _beside(device, in_flight))
+        ]
+        return min(fitting, key=lambda one: (len(_beside(one, in_flight)), one.memory_bytes), default=None)
+
+    def with_neighbours(self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]) -> TrialFailed:
+        """Add to a failure for want of memory whether other trials were on the device, which is then emptied.
+
+        Args:
+            failed: The failure.
+            device: Device of the trial.
+            others: The other trials.
+        """
+        if failed.memory is None or device is None or not _beside(device, others):
+            return failed
+        self._draining.add(device)
+        return replace(failed, memory=replace(failed.memory, alone=False))
+
+    def _free(self, device: Device, in_flight: Sequence[InFlight]) -> int:
+        beside = _beside(device, in_flight)
+        if not beside:
+            self._draining.discard(device)
+        if device in self._draining or any(each.claim.proposal.alone for each in beside):
+            return 0
+        return max(0, self.per_device - len(beside))
+
+
+def _beside(device: Device, in_flight: Sequence[InFlight]) -> list[InFlight]:
+    return [each for each in in_flight if each.device == device]
