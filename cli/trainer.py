@@ -6,7 +6,6 @@ import logging
 import platform
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 

@@ -133,8 +133,8 @@ class FleetKeeper:
             failure = None
         if failure is not None and failure.code == UsageError.exit_code:
             raise SettingsError(f"a trainer cannot run on {self.launcher.where}; {failure.reason}")
-        unfit = failure is not None and failure.code == UNFIT_CODE and self.fleet.engine == "local"
-        if unfit and self._ends >= UNFIT_LIMIT:
+        local = self.fleet.engine == "local"
+        if failure is not None and failure.code == UNFIT_CODE and local and self._ends >= UNFIT_LIMIT:
             raise TrainingError(f"trials cannot begin on {self.launcher.where}; {failure.reason}")
         if self._ends > RESTART_LIMIT * max(1, self.fleet.upper):
             why = f"; {failure.reason}" if failure is not None else ""

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from archive import named_files
-from archive.errors import ArchiveError, MissingDataError, SettingsError, UnknownNameError, UnusableFileError
+from archive.errors import ArchiveError, MissingDataError, UnknownNameError, UnusableFileError
 from archive.named_files import RECORD
 from archive.named_files import recorded as _recorded
 from archive.named_files import resolved as _resolved

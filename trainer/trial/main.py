@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from archive.errors import TrainingError, WeightsError

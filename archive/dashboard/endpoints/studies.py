@@ -43,6 +43,7 @@ MATCH (p:Proposal {id: $id})
 OPTIONAL MATCH (p)-[:RESULTED_IN]->(e:Evaluation)
 OPTIONAL MATCH (e)-[:SAVED]->(w:Weights)
 RETURN p.hyperparameters AS hyperparameters, p.priority AS priority, p.created AS created, e.seed AS seed,
+       p.cause AS cause, p.refused_by AS refused_by, p.memory_bytes AS memory_bytes,
        e.device AS device, e.hardware AS hardware, e.answered_from AS answered_from, w.uri AS weights
 """
 
@@ -147,7 +148,13 @@ def _proposal(request: Request) -> Response:
     entries = event_log.read(archive.connection, named_study(request), id_)
     details["hyperparameters"] = from_json(details["hyperparameters"]) or {}
     events: list[dict[str, Any]] = [
-        {"at": each.at, "event": each.event, "who": each.who, "reason": each.details.get("reason"), "log": each.log}
+        {
+            "at": each.at,
+            "event": each.event,
+            "who": each.who,
+            "log": each.log,
+            **{name: each.details.get(name) for name in ("reason", "cause")},
+        }
         for each in entries
     ]
     return json_response({**vars(view), "state": view.state.value, **details, "events": events})

@@ -40,7 +40,13 @@ class WorkersFeed(Feed):
                 {name: getattr(trial, name) for name in ("proposal", "study", "architecture_key", "attempt", "epochs")}
                 for trial in status.trials
             ]
-            entries[status.id] = {**about, "rest_reason": status.rest_reason, "seen": seen, "trials": trials}
+            entries[status.id] = {
+                **about,
+                "rest_reason": status.rest_reason,
+                "devices": list(status.devices),
+                "seen": seen,
+                "trials": trials,
+            }
         gone = self._known - set(entries)
         self._known = set(entries)
         return {**entries, **dict.fromkeys(gone)}

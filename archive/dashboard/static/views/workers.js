@@ -19,7 +19,7 @@ const workerTable = new Table([
   { name: "id", title: "worker", tight: true },
   { name: "state", cell: (row) => [badge(row.state), row.rest_reason ? el("span.quiet", {}, ` ${row.rest_reason}`) : ""] },
   { name: "trials", cell: (row) => (row.trials.length ? row.trials.map((/** @type {any} */ trial) => el("div", {}, proposalAnchor(trial), ` ${trial.epochs} epochs`)) : "–"), key: (row) => row.trials.length },
-  { name: "device", wide: true },
+  { name: "device", wide: true, cell: (row) => (row.devices.length > 1 ? row.devices.map((/** @type {string} */ device) => el("div", {}, device)) : (row.device ?? "–")) },
   { name: "host", wide: true },
   { name: "slots", numeric: true, wide: true },
   { name: "study", wide: true, cell: (row) => (row.study ? studyAnchor(row.study) : "any") },
@@ -31,6 +31,7 @@ const waitingTable = new Table([
   { name: "architecture", title: "network", cell: (row) => networkAnchor(row.architecture) },
   { name: "priority", numeric: true, cell: (row) => number(row.priority) },
   { name: "agent", wide: true },
+  { name: "reason", title: "last attempt", wide: true, cell: (row) => (row.cause ? `${row.cause}: ${row.reason}` : "") },
   { name: "created", title: "since", tight: true, wide: true, cell: (row) => moment(row.created) },
   { name: "act", title: "", cell: (row) => (mayWrite ? [act("Run next", "prioritise", row, { priority: row.priority + 1000 }), " ", act("Cancel", "cancel", row)] : "") },
 ], { empty: "nothing waits" });
@@ -38,6 +39,7 @@ const waitingTable = new Table([
 const failedTable = new Table([
   { name: "id", title: "proposal", cell: proposalAnchor },
   { name: "reason" },
+  { name: "cause", wide: true },
   { name: "architecture", title: "network", wide: true, cell: (row) => networkAnchor(row.architecture) },
   { name: "worker", wide: true },
   { name: "finished", title: "when", tight: true, wide: true, cell: (row) => moment(row.finished) },
@@ -70,6 +72,7 @@ async function loadTimeline() {
     failed(timelineNote, error);
   }
 }
+const blocked = el("p.quiet");
 
 async function load() {
   try {
@@ -77,13 +80,14 @@ async function load() {
     waitingTable.show(found.waiting);
     failedTable.show(found.failed);
     const cut = [found.waiting, found.failed].some((rows) => rows.length === found.shown);
+    fill(blocked, found.unreachable.map((/** @type {any} */ one) => el("div", {}, `${one.proposals} waiting in ${one.study}, first ${one.first}: ${one.why}`)));
     fill(note, cut ? `the first ${found.shown} of each` : "");
   } catch (error) {
     failed(note, error);
   }
 }
 
-fill(view, section("Workers", workerTable.element), timelineCard, section("Queue, in its order", waitingTable.element), section("Failed and cancelled, latest first", failedTable.element, note));
+fill(view, section("Workers", workerTable.element), timelineCard, section("Queue, in its order", blocked, waitingTable.element), section("Failed and cancelled, latest first", failedTable.element, note));
 follow({ workers: "" }, (news) => {
   if (!news.workers) return;
   if (news.workers.whole) workers.clear();
