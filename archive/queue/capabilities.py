@@ -79,12 +79,12 @@ class ClaimFilter:
     Attributes:
         able: Capabilities of the worker.
         memory_bytes: Memory of its largest device that is free; None sets no limit.
-        alone: Whether it can give a whole device to a trial.
+        alone_bytes: Memory of its largest device without any trial; None sets no limit, -1 stands for no such device.
     """
 
     able: Capabilities = field(default_factory=Capabilities)
     memory_bytes: int | None = None
-    alone: bool = True
+    alone_bytes: int | None = None
     _decided: dict[str, tuple[bool, float]] = field(default_factory=dict, init=False, repr=False)
 
     def parameters(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class ClaimFilter:
         return {
             "excluded": sorted(name for name, (able, at) in self._decided.items() if not able and _recent(at)),
             "memory": FOREVER if self.memory_bytes is None else self.memory_bytes,
-            "alone": self.alone,
+            "alone": FOREVER if self.alone_bytes is None else self.alone_bytes,
         }
 
     def examine(self, tx: ManagedTransaction, studies: Iterable[str]) -> bool:

@@ -50,7 +50,7 @@ RETURN count(DISTINCT CASE WHEN p.worker <> $worker THEN p.worker END) AS others
 # Proposals that the worker can run.
 WAITING = """
 AND NOT $worker IN coalesce(p.refused_by, []) AND NOT p.study IN $excluded
-AND coalesce(p.memory_bytes, 0) <= $memory AND ($alone OR p.alone IS NULL)
+AND coalesce(p.memory_bytes, 0) <= $memory AND (p.alone IS NULL OR coalesce(p.memory_bytes, 0) <= $alone)
 WITH p.id AS id, coalesce(p.priority, 0.0) AS priority, p.number AS number
 ORDER BY priority DESC, number, id LIMIT $head
 RETURN collect([id, priority]) AS waiting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from archive.queue import event_log, workers
+from archive.queue import event_log, reachability, workers
 from archive.queue.capabilities import Capabilities, ClaimFilter
 from archive.queue.causes import Cause, MemoryNeed
 from archive.queue.updates import Failure, Release
@@ -97,7 +97,7 @@ def test_out_of_memory_is_final_alone_on_the_largest_device_only(archive):
     propose(archive, cells(1))
     again = exhaust(archive, "small", 4 * GIB, alone=False)
     assert (again.state, again.attempts, again.alone, again.memory_bytes) == (State.WAITING, 0, True, 3 * GIB)
-    assert claim(archive, "large", memory_bytes=8 * GIB, alone=False) is None
+    assert claim(archive, "large", memory_bytes=8 * GIB, alone_bytes=2 * GIB) is None
     assert claim(archive, "tiny", memory_bytes=2 * GIB) is None
     again = exhaust(archive, "small", 4 * GIB, alone=True)
     assert (again.state, again.attempts) == (State.WAITING, 0)
@@ -113,3 +113,35 @@ def test_out_of_memory_beside_foreign_programs_ends(archive):
     ends = [exhaust(archive, "w", 4 * GIB, alone=False) for _ in range(4)]
     assert [end.attempts for end in ends] == [0, 1, 2, 3]
     assert ends[-1].state is State.FAILED
+
+
+@pytest.mark.every_server
+def test_proposals_out_of_reach_of_all_living_workers(archive):
+    def reasons(proposal=None):
+        found = reachability.unreachable(archive.connection, workers.statuses(archive.connection), proposal)
+        return [(one.study, one.proposals, dict(one.reasons)) for one in found]
+
+    propose(archive, cells(3), "tables", task="nb201-cifar10", protocol="nb201/200")
+    refused, needy = propose(archive, cells(2))
+    assert reasons() == []
+    workers.arrive(archive.connection, "a", tasks=["digits"], memory_bytes=4 * GIB)
+    workers.arrive(archive.connection, "b", study="study", memory_bytes=2 * GIB)
+    workers.arrive(archive.connection, "gone")
+    workers.leave(archive.connection, "gone")
+    no_task = ("tables", 3, {"a": "it has no task 'nb201-cifar10'", "b": "it serves the study 'study'"})
+    assert reasons() == [no_task]
+    held = {each.id: each for each in archive.proposals.claim_many("a", 1, study="study")}
+    held |= {each.id: each for each in archive.proposals.claim_many("b", 1, study="study")}
+    memory = MemoryNeed(3 * GIB, 2 * GIB, alone=True)
+    archive.proposals.settle(
+        [
+            Release(refused.id, held[refused.id].token, "no driver", Cause.DEVICE),
+            Failure(needy.id, held[needy.id].token, "out", cause=Cause.OUT_OF_MEMORY, memory=memory),
+        ]
+    )
+    # Worker b can still run the proposal that a has refused, and a the one that needs more memory than b has.
+    assert reasons() == [no_task]
+    workers.leave(archive.connection, "a")
+    needs = "its largest device has 2.0 GiB, and the training needs 3.0 GiB"
+    assert reasons(needy.id) == [("study", 1, {"b": needs})]
+    assert reasons(refused.id) == []

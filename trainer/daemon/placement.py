@@ -27,12 +27,12 @@ class Room:
     Attributes:
         slots: Number of free slots.
         memory_bytes: Memory of the largest device with a free slot.
-        alone: Whether a device without any trial has a free slot.
+        alone_bytes: Memory of the largest device without any trial; -1 without one.
     """
 
     slots: int
     memory_bytes: int
-    alone: bool
+    alone_bytes: int
 
 
 class Placement:
@@ -73,8 +73,8 @@ class Placement:
         free = {device: self._free(device, in_flight) for device in self.devices}
         slots = min(sum(free.values()), self.slots - len(in_flight))
         usable = [device for device, count in free.items() if count]
-        alone = any(not _beside(device, in_flight) for device in usable)
-        return Room(max(0, slots), max((device.memory_bytes for device in usable), default=0), alone)
+        empty = [device for device in usable if not _beside(device, in_flight)]
+        return Room(max(0, slots), _largest(usable), _largest(empty))
 
     def choose(self, proposal: Proposal, in_flight: Sequence[InFlight]) -> Device | None:
         """Return the device for a proposal; None if no device has room for it."""
@@ -107,6 +107,10 @@ class Placement:
         if device in self._draining or any(each.claim.proposal.alone for each in beside):
             return 0
         return max(0, self.per_device - len(beside))
+
+
+def _largest(devices: Sequence[Device]) -> int:
+    return max((device.memory_bytes for device in devices), default=-1)
 
 
 def _beside(device: Device, in_flight: Sequence[InFlight]) -> list[InFlight]:

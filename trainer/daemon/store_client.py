@@ -116,7 +116,7 @@ class StoreClient:
                 workers.leave(self._archive.connection, self._worker)
 
     def claim(
-        self, most: int, study: str | None = None, *, memory_bytes: int | None = None, alone: bool = True
+        self, most: int, study: str | None = None, *, memory_bytes: int | None = None, alone_bytes: int | None = None
     ) -> list[Claim]:
         """Claim proposals that this worker can run; none if there are none or it is too early for another look.
 
@@ -124,13 +124,13 @@ class StoreClient:
             most: Largest number of claims.
             study: Claim from this study, whose results come at once; None follows the daemon's options.
             memory_bytes: Memory of the largest device with a free slot; None sets no limit.
-            alone: Whether a whole device is free.
+            alone_bytes: Memory of the largest device without any trial; -1 without one, None sets no limit.
         """
         if most < 1 or self.unreachable or time.monotonic() < self._claim_at:
             return []
         seconds = self._options.lease_seconds
         served = study or self._options.study
-        self._fit.memory_bytes, self._fit.alone = memory_bytes, alone
+        self._fit.memory_bytes, self._fit.alone_bytes = memory_bytes, alone_bytes
         try:
             claims = self._link.call(
                 lambda: self._archive.proposals.claim_many(

@@ -184,7 +184,7 @@ class Trainer:
             if self.options.once:
                 free = 0 if self.tally.all else min(free, 1)
             most = BATCH if free and study else free
-            claims = self.client.claim(most, study, memory_bytes=room.memory_bytes, alone=room.alone)
+            claims = self.client.claim(most, study, memory_bytes=room.memory_bytes, alone_bytes=room.alone_bytes)
             if not claims:
                 return
             answered = [self._start(claim) for claim in claims]

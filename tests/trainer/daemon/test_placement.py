@@ -47,7 +47,9 @@ def test_memory_of_a_proposal_chooses_the_device():
 def test_trial_alone_has_its_device_alone():
     placement = Placement(GPUS[:1], per_device=3)
     assert placement.choose(proposal(alone=True), [trial(GPUS[0])]) is None
-    assert not placement.room([trial(GPUS[0])]).alone
+    assert placement.room([trial(GPUS[0])]).alone_bytes == -1
+    # The largest device has a slot, and a smaller one is empty: neither serves a large trial that must be alone.
+    assert Placement(GPUS, per_device=2).room([trial(GPUS[2])]).alone_bytes == 2 * GIB
     assert placement.room([trial(GPUS[0], alone=True)]).slots == 0
 
 
