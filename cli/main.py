@@ -43,6 +43,7 @@ COMMANDS = {
         "Show, draw and compare architectures.",
     ),
     "dashboard": ("archive.cli.dashboard", "dashboard", "Serve a page that shows the archive, live."),
+    "metrics": ("archive.cli.metrics", "metrics", "Serve the length of the queue to Prometheus and autoscalers."),
     "agents": ("archive.cli.catalogues.agents", "agents", "List the search agents, and when to choose which."),
     "tasks": ("archive.cli.catalogues.tasks", "tasks", "List the tasks."),
     "protocols": ("archive.cli.catalogues.tasks", "protocols", "List the training protocols of the tasks."),

@@ -9,7 +9,7 @@ import pytest
 
 from archive.database import statements
 from archive.exchange import statements as load_statements
-from archive.queue import admission, claims, completion, leases, successive_halving, workers
+from archive.queue import admission, claims, completion, depth, leases, successive_halving, workers
 from archive.store import (
     architectures,
     costs,
@@ -39,6 +39,7 @@ STATEMENTS = {
     "waiting proposals": claims.OF_ANY + claims.WAITING,
     "running proposals of a study": claims.OF_STUDY + claims.RUNNING,
     "waiting proposals of a study": claims.OF_STUDY + claims.WAITING,
+    "depth of the queue": depth.OPEN,
     "a claim": claims.TAKE,
     "proposals of a repeated claim": claims.HELD,
     "tasks of studies": completion.TASKS,

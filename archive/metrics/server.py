@@ -1,0 +1,119 @@
+"""HTTP server of the metrics.
+
+    GET /metrics              Prometheus (`archive.metrics.exposition`); 200 during an outage, with `archive_up 0`
+    GET /queue[?study=NAME]   {"waiting": 12, "running": 3, "open": 15}, of all studies or one; 503 during an outage
+    GET /healthz              200 while the process serves
+
+`/queue` is for autoscalers that read one number from JSON, such as KEDA's trigger `metrics-api`. A study that does not
+exist has an empty queue: it may be created later. No login is needed, and nothing but numbers and names of studies is
+served.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+
+from archive.errors import SettingsError
+from archive.metrics.exposition import ArchiveCollector
+from archive.metrics.reading import ArchiveReader
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+PORT = 9465
+"""Port of the metrics unless another one is given; trainers use 9464."""
+
+
+class MetricsServer:
+    """The socket, and the server on it.
+
+    Args:
+        reader: Reader of the archive.
+        address: Interface to listen on.
+        port: TCP port; 0 picks a free one.
+
+    Attributes:
+        port: The port.
+
+    Raises:
+        SettingsError: The port or the address cannot be used.
+    """
+
+    def __init__(self, reader: ArchiveReader, address: str = "127.0.0.1", port: int = PORT) -> None:
+        try:
+            self._server = make_server(address, port, application(reader), _ThreadingServer, _QuietHandler)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise SettingsError(f"metrics cannot be served at {address}:{port}: {why}; try another port") from None
+        self.port = int(self._server.server_port)
+
+    def run(self) -> None:
+        """Serve until `stop`."""
+        with self._server:
+            self._server.serve_forever(poll_interval=0.1)
+
+    def stop(self) -> None:
+        """End `run`, from another thread."""
+        self._server.shutdown()
+
+
+def application(reader: ArchiveReader) -> WSGIApplication:
+    """Return the WSGI application over a reader."""
+    registry = CollectorRegistry()
+    registry.register(ArchiveCollector(reader))
+    metrics = make_wsgi_app(registry, disable_compression=True)
+    routes: dict[str, Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]] = {
+        "/metrics": metrics,
+        "/queue": lambda environ, respond: _json(respond, *_queue(reader, environ.get("QUERY_STRING", ""))),
+        "/healthz": lambda environ, respond: _json(respond, HTTPStatus.OK, {"status": "ok"}),
+    }
+
+    def answer(environ: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:
+        if environ.get("REQUEST_METHOD") not in ("GET", "HEAD"):
+            return _json(respond, HTTPStatus.METHOD_NOT_ALLOWED, {"error": "only GET is served"})
+        route = routes.get(environ.get("PATH_INFO", ""))
+        if route is None:
+            return _json(respond, HTTPStatus.NOT_FOUND, {"error": f"known paths: {', '.join(routes)}"})
+        return route(environ, respond)
+
+    return answer
+
+
+def _queue(reader: ArchiveReader, query: str) -> tuple[HTTPStatus, dict[str, Any]]:
+    reading = reader.read()
+    if reading.problem is not None:
+        return HTTPStatus.SERVICE_UNAVAILABLE, {"error": reading.problem}
+    studies = parse_qs(query).get("study")
+    depths = [depth for study, depth in reading.depths.items() if studies is None or study in studies]
+    waiting, running = sum(depth.waiting for depth in depths), sum(depth.running for depth in depths)
+    return HTTPStatus.OK, {"waiting": waiting, "running": running, "open": waiting + running}
+
+
+def _json(respond: StartResponse, status: HTTPStatus, content: dict[str, Any]) -> Iterable[bytes]:
+    body = json.dumps(content).encode()
+    respond(
+        f"{status.value} {status.phrase}",
+        [("Content-Type", "application/json"), ("Content-Length", str(len(body)))],
+    )
+    return [body]
+
+
+class _ThreadingServer(ThreadingMixIn, WSGIServer):
+    """A server that answers `/healthz` while another request waits for the database."""
+
+    daemon_threads = True
+
+
+class _QuietHandler(WSGIRequestHandler):
+    """A handler without an access log, which would have a line a scrape."""
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Write nothing."""

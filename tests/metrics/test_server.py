@@ -1,0 +1,107 @@
+"""The metrics of an archive: what Prometheus and an autoscaler read, during an outage too."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from archive.errors import SettingsError, StoreUnavailableError
+from archive.metrics.reading import ArchiveReader
+from archive.metrics.server import MetricsServer
+from archive.queue import workers
+from archive.store.records import Result
+from tests.support.commands import propose, table
+
+
+@contextmanager
+def served(connection):
+    server = MetricsServer(ArchiveReader(connection, clock=iter(range(0, 10_000, 60)).__next__), port=0)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        yield lambda path: get(f"http://127.0.0.1:{server.port}{path}")
+    finally:
+        server.stop()
+        thread.join()
+
+
+def get(url):
+    try:
+        with urlopen(url, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def values(text):
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.mark.every_server
+def test_the_queue_is_counted_by_study_and_state(archive, tmp_path):
+    workers.arrive(archive.connection, "idler", host="here", slots=4)
+    workers.arrive(archive.connection, "gone", host="here", slots=8)
+    workers.leave(archive.connection, "gone")
+    task = table(tmp_path)
+    propose(archive, task, 5)
+    propose(archive, task, 2, "other")
+    with served(archive.connection) as read:
+        assert json.loads(read("/queue")[1]) == {"waiting": 7, "running": 0, "open": 7}
+        first, second = (archive.proposals.claim("busy", study="study") for _ in range(2))
+        archive.proposals.complete(first.id, first.token, Result(0.5))
+        assert read("/queue?study=study") == (200, '{"waiting": 3, "running": 1, "open": 4}')
+        assert json.loads(read("/queue?study=later")[1]) == {"waiting": 0, "running": 0, "open": 0}
+        status, text = read("/metrics")
+    metrics = values(text)
+    assert status == 200 and metrics["archive_up",] == 1
+    assert metrics["archive_proposals", "study", "waiting"] == 3
+    assert metrics["archive_proposals", "running", "study"] == 1
+    assert metrics["archive_proposals", "other", "waiting"] == 2
+    assert metrics["archive_oldest_waiting_proposal_seconds", "study"] >= 0
+    assert metrics["archive_trainers", "idle"] == 1 and metrics["archive_trainers", "working"] == 1
+    assert metrics["archive_trainer_capacity",] == 4
+    assert second is not None
+
+
+def test_an_outage_is_a_metric_and_no_empty_queue():
+    """An autoscaler that read 0 during an outage would remove the fleet."""
+
+    class Away:
+        def read(self, work):
+            raise StoreUnavailableError("bolt://secret-host:7687 does not answer")
+
+    with served(Away()) as read:
+        status, text = read("/metrics")
+        assert status == 200 and values(text) == {("archive_up",): 0}
+        code, reason = read("/queue")
+        assert code == 503 and "secret-host" not in reason
+        assert read("/healthz")[0] == 200
+        assert read("/")[0] == 404
+
+
+def test_many_readers_cost_one_query():
+    class Counted:
+        queries = 0
+
+        def read(self, work):
+            Counted.queries += 1
+            raise StoreUnavailableError("away")
+
+    reader = ArchiveReader(Counted(), clock=lambda: 7.0)
+    assert [reader.read().problem for _ in range(3)].count(None) == 0
+    assert Counted.queries == 1
+
+
+def test_a_port_that_cannot_be_used_is_one_clear_error():
+    with pytest.raises(SettingsError, match="try another port"):
+        MetricsServer(ArchiveReader(None), port=99_999)
