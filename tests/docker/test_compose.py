@@ -122,15 +122,20 @@ def test_the_databases_health_is_an_open_door():
     assert subprocess.run(at, capture_output=True, timeout=30).returncode != 0
 
 
-def test_a_gpu_is_asked_for_in_one_profile_alone():
-    assert {name: service["profiles"] for name, service in OURS.items() if "profiles" in service} == {
-        "trainer": ["gpu"],
-        "trainer-cpu": ["cpu"],
-    }
-    (device,) = SERVICES["trainer"]["deploy"]["resources"]["reservations"]["devices"]
-    assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+def test_each_trainer_of_a_profile_has_a_gpu_of_its_own():
+    profiles = {profile for service in OURS.values() for profile in service.get("profiles", ())}
+    assert profiles == {"cpu", "gpu", "gpus-2", "gpus-4", "gpus-8"}
+    for profile in profiles - {"cpu"}:
+        started = [service for service in OURS.values() if profile in service.get("profiles", ())]
+        (*devices,) = (each["deploy"]["resources"]["reservations"]["devices"] for each in started)
+        count = int(profile.partition("-")[2] or 1)
+        assert devices == [
+            [{"driver": "nvidia", "capabilities": ["gpu"], "device_ids": [str(at)]}] for at in range(count)
+        ]
+        # Replicas of a service would share its GPU.
+        assert not [service for service in started if "replicas" in service["deploy"]]
     assert "resources" not in SERVICES["trainer-cpu"]["deploy"]
-    assert SERVICES["trainer"]["command"] == SERVICES["trainer-cpu"]["command"]
+    assert len({tuple(service["command"]) for name, service in OURS.items() if name.startswith("trainer")}) == 1
 
 
 def test_documented_commands_go_to_services_that_are_there():
@@ -148,12 +153,12 @@ def test_documented_commands_go_to_services_that_are_there():
 
 def test_metrics_are_served_to_others_only_if_asked_for():
     for variables, address in (({}, "127.0.0.1"), ({"METRICS_ADDRESS": "0.0.0.0"}, "0.0.0.0")):
-        command = compose(variables)["services"]["trainer"]["command"]
+        command = compose(variables)["services"]["trainer-cpu"]["command"]
         assert f"--metrics-address={address}" in command
 
 
 def test_trials_are_given_less_time_than_the_container():
-    service = SERVICES["trainer"]
+    service = SERVICES["trainer-cpu"]
     (grace,) = [word.partition("=")[2] for word in service["command"] if word.startswith("--grace=")]
     assert service["stop_grace_period"] == "2m" and float(grace) < 120
 
@@ -163,15 +168,15 @@ def test_agent_and_trainer_do_together_what_the_file_says(archive, store_setting
     variables = {"TASK": table(tmp_path), "AGENT": "random", "STUDY": "first", "BUDGET": "4"}
     services = compose(variables)["services"]
     port = "--metrics-port=9464"
-    assert port in services["trainer"]["command"]
+    assert port in services["trainer-cpu"]["command"]
     with shell(store_settings, tmp_path) as user:
         agent = user.starts(*services["agent"]["command"])
         wait_until(lambda: archive.studies.names() or agent.poll() is not None, 60)
         # One study's table is answered without the seconds that PyTorch takes to load.
-        words = [word.replace(port, "--metrics-port=0") for word in services["trainer"]["command"]]
+        words = [word.replace(port, "--metrics-port=0") for word in services["trainer-cpu"]["command"]]
         trainer = user.starts(*words, "--study=first")
         assert agent.wait(120) == 0, user.said
-        check = health(dockerfile(services["trainer"]))
+        check = health(dockerfile(services["trainer-cpu"]))
         user.types(*check[1:])
         counts = archive.studies.snapshot("first").counts
         assert counts[State.COMPLETE] == 4
