@@ -19,7 +19,12 @@ from archive.settings import CONFIG_NAME, Settings
 registry = Registry(
     "launcher",
     "archive.launchers",
-    {"local": "archive.launchers.local:LocalLauncher", "slurm": "archive.launchers.slurm:SlurmLauncher"},
+    {
+        "kubernetes": "archive.launchers.kubernetes:KubernetesLauncher",
+        "local": "archive.launchers.local:LocalLauncher",
+        "ray": "archive.launchers.ray_cluster:RayLauncher",
+        "slurm": "archive.launchers.slurm:SlurmLauncher",
+    },
 )
 
 

@@ -17,7 +17,7 @@ from archive.launchers import records
 from archive.launchers.base import LaunchedTrainer, Launcher
 from archive.launchers.fleet import TrainerFleet
 from archive.settings import Settings
-from tests.support import slurm
+from tests.support import WHOLE, ray_cluster, slurm
 
 TRAINER = """
 echo "started $ARCHIVE_HOME $ARCHIVE_PASSWORD_FILE [$ARCHIVE_PASSWORD]" >> {folder}/diary
@@ -42,6 +42,13 @@ class Engine:
     seconds: float
 
 
+def _ray(folder: Path) -> Iterator[Engine]:
+    if not WHOLE:
+        pytest.skip("a Ray cluster takes ten seconds to start")
+    with ray_cluster.cluster() as cluster:
+        yield Engine({"address": cluster.address}, 120.0)
+
+
 def _slurm(folder: Path) -> Iterator[Engine]:
     with slurm.cluster(folder, kill_wait=5) as cluster, mock.patch.dict(os.environ, cluster.environment):
         yield Engine({}, 90.0)
@@ -49,6 +56,7 @@ def _slurm(folder: Path) -> Iterator[Engine]:
 
 ENGINES: dict[str, Callable[[Path], Any]] = {
     "local": lambda folder: nullcontext(Engine({}, 60.0)),
+    "ray": contextmanager(_ray),
     "slurm": contextmanager(_slurm),
 }
 """Context managers of engines by the launcher's name: each gives an `Engine`, or skips the test."""

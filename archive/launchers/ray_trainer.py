@@ -1,0 +1,108 @@
+"""A trainer as an actor of Ray: the process of one `archive trainer`, from the actor's start to its end.
+
+    actor starts ──> process starts         on a node of the requested resources; Ray sets CUDA_VISIBLE_DEVICES
+    process ends ──> actor ends for good    its resources are free, and the autoscaler may remove the node
+    node is lost ──> Ray starts the actor on another node, hence the process
+
+A process whose actor is gone ends by itself (`archive trainer --parent`). Imported on the nodes of the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ray
+
+from archive.launchers.fleet import WITHOUT_LOGIN
+from archive.launchers.logs import tail
+from archive.trainer.storage.atomic import write_atomically
+
+PYTHON = "{python}"
+"""Stands for the interpreter of the node in a command."""
+
+
+@dataclass(frozen=True, slots=True)
+class RayTrainerJob:
+    """What the process of a trainer needs, the same for all trainers of a fleet.
+
+    Attributes:
+        command: Command, with `PYTHON` for the interpreter.
+        environment: Variables beside those of the node.
+        folder: Folder of the fleet, for the record of a failure.
+        logs: Folder of the log.
+        threads: Value of OMP_NUM_THREADS; None leaves Ray's.
+    """
+
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
+    logs: Path
+    threads: int | None = None
+
+
+class RayTrainer:
+    """The actor.
+
+    Args:
+        name: Name of the actor.
+        job: What its process needs.
+    """
+
+    def __init__(self, name: str, job: RayTrainerJob) -> None:
+        self._name, self._job = name, job
+        self._own = ray.get_runtime_context().current_actor
+        self._log = job.logs / f"{name}.log"
+        self._process = self._started()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def host(self) -> str:
+        """Return the name of the node's machine; the answer shows that the process has started."""
+        return platform.node()
+
+    def stop(self, seconds: float) -> None:
+        """Send SIGTERM, wait for the process, and kill it after so many seconds."""
+        self._process.terminate()
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        job = self._job
+        variables = {name: value for name, value in os.environ.items() if name not in WITHOUT_LOGIN}
+        variables |= job.environment
+        if job.threads is not None:
+            variables["OMP_NUM_THREADS"] = str(job.threads)
+        command = [sys.executable if word == PYTHON else word for word in job.command]
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            # Not in the actor's session: what ends the actor must leave the process the time to return its proposals.
+            return subprocess.Popen(
+                [*command, "--parent", str(os.getpid())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=variables,
+                start_new_session=True,
+            )
+
+    def _watch(self) -> None:
+        if code := self._process.wait():
+            content = {"code": code, "reason": f"on {platform.node()}; {tail(self._log)}"}
+            write_atomically(failure_path(self._job.folder, self._name), json.dumps(content).encode())
+        # For good: an actor that only ended would be restarted.
+        ray.kill(self._own, no_restart=True)
+
+
+def failure_path(folder: Path, name: str) -> Path:
+    """Return the file on the failure of a trainer, in the folder of its fleet."""
+    return folder / "ray" / f"{name}.json"
