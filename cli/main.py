@@ -22,7 +22,7 @@ COMMANDS = {
         "search",
         "Search for architectures: agent, trainers and archive in one command.",
     ),
-    "trainer": ("archive.cli.trainer", "trainer", "Run a trainer, or show the trainers of an archive."),
+    "trainer": ("archive.cli.trainer.command", "trainer", "Run a trainer, or show the trainers of an archive."),
     "launch": (
         "archive.cli.launch.command",
         "launch",

@@ -129,7 +129,7 @@ def _container(fleet: TrainerFleet, request: KubernetesRequest) -> dict[str, Any
     limits: dict[str, Any] = {} if request.memory is None else {"memory": request.memory}
     if request.gpus:
         limits[request.gpu_resource] = request.gpus
-    mounts = [{"name": "home", "mountPath": HOME}, {"name": "scratch", "mountPath": "/tmp"}]
+    mounts: list[dict[str, Any]] = [{"name": "home", "mountPath": HOME}, {"name": "scratch", "mountPath": "/tmp"}]
     mounts.append({"name": "shm", "mountPath": "/dev/shm"})
     container: dict[str, Any] = {
         "name": CONTAINER,

@@ -67,6 +67,6 @@ class ArchiveReader:
             return ArchiveReading(problem="the database does not answer")
         except StoreError as error:
             return ArchiveReading(problem=f"the database refuses the queries: {type(error).__name__}")
-        trainers = Counter(status.state for status in statuses if status.state != "left")
+        trainers: Counter[str] = Counter(status.state for status in statuses if status.state != "left")
         slots = sum(status.slots or 0 for status in statuses if status.alive)
         return ArchiveReading(depths, trainers, slots)

@@ -176,7 +176,7 @@ def trainer_options(arguments: list[str]) -> Mapping[str, Any]:
     Raises:
         UsageError: They are no options of `archive trainer`.
     """
-    from archive.cli.trainer import start
+    from archive.cli.trainer.command import start
 
     try:
         context = click.get_current_context(silent=True)

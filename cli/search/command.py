@@ -17,7 +17,7 @@ from archive.cli.render import json_option, open_archive, print_json, print_mess
 from archive.cli.search import report
 from archive.cli.search.report import evaluated
 from archive.cli.search.request import SearchOptions, SearchRequest, named, request_of
-from archive.cli.trial_limits import limit_options
+from archive.cli.trainer.trial_limits import limit_options
 from archive.errors import SearchError
 
 if TYPE_CHECKING:
@@ -246,13 +246,11 @@ def _search(
     warm = len(history.observations) - evaluations
     _announce(study, evaluations, warm)
     _announce_sources(history.sources, agent)
-    finished = evaluations >= study.budget and not pending
-    own = start(0 if finished else trainers, study.name, archive.connection.settings)
+    own = start(trainers if evaluations < study.budget or pending else 0, study.name, archive.connection.settings)
     snapshot: Snapshot | None = None
     view = LiveView(study, agent.kind, report.place(archive), protocol.epochs, warm)
-    claims = ClaimWatch(
-        archive, study.name, report.trainer_command(ctx, study.name), own.absence if own.fleet.upper else None
-    )
+    absence = own.absence if own.fleet.upper else None
+    claims = ClaimWatch(archive, study.name, report.trainer_command(ctx, study.name), absence)
     # A table answers at once: frequent polls let the agent use each result as soon as it is stored.
     pause = TABLE_PAUSE if isinstance(protocol, TabularProtocol) else loop.PAUSE
     with Interruption() as interruption, view, own:
@@ -276,8 +274,7 @@ def _search(
 def _announce(study: Study, evaluations: int, warm: int) -> None:
     if evaluations:
         verb = "has" if evaluations >= study.budget else "resumes at"
-        so_far = f"{evaluations} of {study.budget} evaluations (--budget is the total)"
-        print_message(f"study {study.name} {verb} {so_far}")
+        print_message(f"study {study.name} {verb} {evaluations} of {study.budget} evaluations (--budget is the total)")
     if warm:
         print_message(f"{warm} evaluations of other studies are observations: outside of the budget, not retrained")
 

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import Any
 
 from archive import settings as known
-from archive.cli import trial_limits
 from archive.cli.render import print_message
+from archive.cli.trainer import trial_limits
 from archive.errors import LaunchError
 from archive.launchers import options, records, registry
 from archive.launchers.base import Launcher
@@ -37,7 +37,7 @@ class SearchTrainers:
         study: Study that they serve.
         settings: Settings of the archive.
         device: Device of the trainings; None lets the trainers choose.
-        limits: Limits of a trial, by the parameters of `archive.cli.trial_limits`.
+        limits: Limits of a trial, by the parameters of `archive.cli.trainer.trial_limits`.
         observe: Observers of the trials, as `--observe` takes them.
     """
 

@@ -6,7 +6,7 @@ import click
 import pytest
 import yaml
 
-from archive.cli.trainer import trainer as trainer_command
+from archive.cli.trainer.command import trainer as trainer_command
 from archive.launchers.fleet import TrainerFleet
 from archive.launchers.kubernetes import KubernetesLauncher
 from archive.launchers.kubernetes_objects import label_of

@@ -38,7 +38,7 @@ from archive.queue.causes import Cause
 from archive.server.other_machines import refuse_address
 from archive.store.records import Claim
 from archive.trainer.daemon import events, retry, table_answers
-from archive.trainer.daemon.device_choice import TrainerDevices
+from archive.trainer.daemon.devices.choice import TrainerDevices
 from archive.trainer.daemon.in_flight import REPORT_SECONDS, InFlight, is_paused, wait
 from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
@@ -187,8 +187,7 @@ class Trainer:
             claims = self.client.claim(most, study, memory_bytes=room.memory_bytes, alone_bytes=room.alone_bytes)
             if not claims:
                 return
-            answered = [self._start(claim) for claim in claims]
-            study = claims[-1].study.name if all(answered) else None
+            study = claims[-1].study.name if all([self._start(claim) for claim in claims]) else None
             self._deliver()
 
     def _start(self, claim: Claim) -> bool:
@@ -265,8 +264,7 @@ class Trainer:
                 last = self.devices.placement.with_neighbours(last, each.device, self.in_flight)
                 self.outcomes.fail(each.claim, last)
             case TrialInterrupted(saved, epoch):
-                reason = f"interrupted after {epoch} epochs" + (", saved" if saved else "")
-                self.outcomes.release(each.claim, reason)
+                self.outcomes.release(each.claim, f"interrupted after {epoch} epochs{', saved' * saved}")
 
     def _deliver(self) -> None:
         """Deliver pending notices, and drop the trials that have lost their lease."""

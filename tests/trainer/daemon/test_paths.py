@@ -12,7 +12,7 @@ from archive.errors import StoreUnavailableError
 from archive.queue.updates import Completion
 from archive.store.records import Result
 from archive.trainer.daemon import paths
-from archive.trainer.daemon.device_choice import TrainerDevices
+from archive.trainer.daemon.devices.choice import TrainerDevices
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.paths import TrainerPaths
 from archive.trainer.storage import checkpoints

@@ -9,8 +9,8 @@ import pytest
 
 from archive.errors import SettingsError
 from archive.queue.causes import Cause, MemoryNeed
-from archive.trainer.daemon.device_locks import Seats
-from archive.trainer.daemon.placement import Placement
+from archive.trainer.daemon.devices.locks import Seats
+from archive.trainer.daemon.devices.placement import Placement
 from archive.trainer.trial.devices import Device
 from archive.trainer.trial.messages import TrialFailed
 

@@ -14,14 +14,14 @@ import click
 from archive.cli.catalogues.observers import created, observe_option
 from archive.cli.configured import ConfiguredCommand
 from archive.cli.exit_codes import ExitCode
-from archive.cli.fleet_options import check_times, fleet_options, passed, shortest
 from archive.cli.groups import DefaultGroup
 from archive.cli.names import RECIPE_LIST, STUDY
 from archive.cli.parameters import Count, Duration, listed
 from archive.cli.render import json_option, open_archive, print_json, print_message
-from archive.cli.trainer_devices import device_options
-from archive.cli.trainer_tables import print_workers
-from archive.cli.trial_limits import limit_options
+from archive.cli.trainer.devices import device_options
+from archive.cli.trainer.fleet_options import check_times, fleet_options, passed, shortest
+from archive.cli.trainer.tables import print_workers
+from archive.cli.trainer.trial_limits import limit_options
 from archive.errors import StoreUnavailableError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from archive.errors import SettingsError, StoreError
 from archive.store.records import Study
-from archive.trainer.daemon.device_locks import Seats
+from archive.trainer.daemon.devices.locks import Seats
+from archive.trainer.daemon.devices.placement import Placement
 from archive.trainer.daemon.options import TrainerOptions
-from archive.trainer.daemon.placement import Placement
 from archive.trainer.fit.memory import device_memory
 from archive.trainer.tasks.tabular import TabularTask
 from archive.trainer.trial import devices, failures

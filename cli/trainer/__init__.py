@@ -1,0 +1,1 @@
+"""`archive trainer`: its options, and tables of the trainers of an archive."""
