@@ -72,7 +72,7 @@ class KubernetesLauncher(KubernetesRequest, Launcher):
         ended, name = _status(last) or {}, last["metadata"]["name"]
         # The termination message is the end of the log.
         words = " | ".join((ended.get("message") or ended.get("reason") or "").splitlines()[-3:])
-        return TrainerFailure(ended.get("exitCode"), f"see kubectl logs {name}: {words}")
+        return TrainerFailure(ended.get("exitCode"), f"see kubectl logs {name}: {words}", _job_of(last))
 
     def _listed(self, kind: str, fleet: TrainerFleet) -> list[dict[str, Any]]:
         text = self._kubectl("get", kind, f"--selector={FLEET_LABEL}={label_of(fleet)}", "--output=json")

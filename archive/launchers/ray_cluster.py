@@ -68,7 +68,8 @@ class RayLauncher(Launcher):
             fleet.command(PYTHON), fleet.environment(), fleet.folder, trainer_logs(fleet.settings.home), threads
         )
         with connected(self.address) as ray:
-            actor, request = ray.remote(RayTrainer), self._request()
+            # Ray starts it again after the loss of its node only: it ends itself for good.
+            actor, request = ray.remote(RayTrainer), self.request() | {"max_restarts": -1}
             number = max(map(_number, self._names(fleet)), default=-1)
             for name in (f"{fleet.id}-{number + 1 + at}" for at in range(count)):
                 try:
@@ -100,7 +101,7 @@ class RayLauncher(Launcher):
 
     def preview(self, fleet: TrainerFleet, count: int) -> str:
         """Return the actors and their command, in Ray's terms."""
-        request = self._request() | {"lifetime": "detached", "namespace": NAMESPACE}
+        request = self.request() | {"max_restarts": -1, "lifetime": "detached", "namespace": NAMESPACE}
         lines = [f"# {count} actors on the Ray cluster at {self.address}, each with this process:"]
         lines += [f"#     {name}={shlex.quote(value)}" for name, value in fleet.environment().items()]
         lines += [f"#     {shlex.join(fleet.command())}", f"for number in range({count}):"]
@@ -114,11 +115,11 @@ class RayLauncher(Launcher):
         if not records:
             return None
         content = json.loads(records[-1].read_text(encoding="utf-8"))
-        return TrainerFailure(content["code"], content["reason"])
+        return TrainerFailure(content["code"], content["reason"], records[-1].stem)
 
-    def _request(self) -> dict[str, Any]:
-        """Return the options of an actor; Ray restarts it after the loss of its node only."""
-        request: dict[str, Any] = {"num_cpus": self.cpus, "num_gpus": self.gpus, "max_restarts": -1}
+    def request(self) -> dict[str, Any]:
+        """Return the resources of a trainer, or of a trial, as options of an actor."""
+        request: dict[str, Any] = {"num_cpus": self.cpus, "num_gpus": self.gpus}
         if self.memory is not None:
             request["memory"] = self.memory
         if self.resource:

@@ -22,6 +22,7 @@ from archive.cli.trainer.devices import device_options
 from archive.cli.trainer.fleet_options import check_times, fleet_options, passed, shortest
 from archive.cli.trainer.tables import print_workers
 from archive.cli.trainer.trial_limits import limit_options
+from archive.cli.trainer.trials_on import executor_of
 from archive.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -112,6 +113,13 @@ def trainer() -> None:
     "trainer's own. May be repeated.",
 )
 @fleet_options
+@click.option(
+    "--trials-on",
+    metavar="ray[:KEY=VALUE,…]",
+    show_default="this machine",
+    help="Run each trial on a node of a cluster, with these resources, such as ray:gpus=1,cpus=4; this trainer alone "
+    "needs the database. --slots is the largest number of trials on the cluster.",
+)
 @click.option("--parent", type=int, hidden=True, help="Exit when the process of this id has ended.")
 @click.option(
     "--log-format",
@@ -133,6 +141,7 @@ def start(
     metrics_port: int | None,
     metrics_address: str,
     observe: tuple[str, ...],
+    trials_on: str | None,
     as_json: bool,
     **chosen: Any,
 ) -> None:
@@ -158,7 +167,8 @@ def start(
         if chosen["study"] is not None:
             archive.studies.get(chosen["study"])
         chosen["recipes"] = listed("--recipes", "names of recipes", chosen["recipes"])
-        daemon = Trainer(archive, TrainerOptions(**chosen))
+        options = TrainerOptions(**chosen)
+        daemon = Trainer(archive, options, executor=executor_of(archive, trials_on, options) if trials_on else None)
         logs.configure(log_format, worker=daemon.worker)
         if metrics_port is not None:
             _serve_metrics(daemon, metrics_port, metrics_address)

@@ -22,6 +22,7 @@ from archive.architecture import codec
 from archive.cli.main import main
 from archive.settings import Settings, environment
 from archive.store.records import Study
+from archive.trainer.daemon.executors import TrialExecutor
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import registry
@@ -125,13 +126,15 @@ def shell(settings: Settings, folder: Path) -> Iterator[Shell]:
 
 
 @contextmanager
-def serving(archive, home: Path | None = None, **options: Any) -> Iterator[Trainer]:
+def serving(
+    archive, home: Path | None = None, executor: TrialExecutor | None = None, **options: Any
+) -> Iterator[Trainer]:
     """Train what is proposed meanwhile, in a thread of this process.
 
     Spares what the trainer of a search costs: the start of a process, and of a second one that imports torch.
     """
     given = {"device": "cpu", "threads": 1, "poll_seconds": 0.02, **options}
-    trainer = Trainer(archive, TrainerOptions(**given), home=home)
+    trainer = Trainer(archive, TrainerOptions(**given), home=home, executor=executor)
     thread = threading.Thread(target=trainer.run)
     thread.start()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,12 +17,13 @@ OBJECT_STORE_BYTES = 80_000_000
 @contextmanager
 def cluster(nodes: int = 2, cpus: int = 2) -> Iterator[Any]:
     """Give a cluster whose head node runs no actors, or skip the test."""
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    # Not the token in the home of the user.
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
-    # No processes for work that may come.
-    settings = {"prestart_worker_first_driver": False}
+    # No processes for work that may come, and none that waits for all others of a busy machine.
+    settings = {"prestart_worker_first_driver": False, "worker_niceness": 0}
     own = Cluster(
         initialize_head=True,
         head_node_args={

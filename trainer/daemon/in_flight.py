@@ -14,6 +14,7 @@ from archive.queue.causes import Cause
 from archive.queue.successive_halving import Rungs
 from archive.queue.updates import Completion, Failure, Release, Report
 from archive.store.records import Claim, Result
+from archive.trainer.daemon import trial_limits
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.scratch import ScratchFolder
 from archive.trainer.daemon.trial_memory import TrialMemory
@@ -134,17 +135,17 @@ class InFlight:
         return time.monotonic() - self.renewed > pause
 
     def excess(self, options: TrainerOptions) -> str | None:
-        """Return which limit the trial has exceeded, as a reason to kill it; None if it keeps to all."""
-        limit = options.trial_seconds
-        if limit is not None and self.due is None and time.monotonic() - self.began > limit:
-            return f"the trial took longer than its limit of {limit:g} s (--trial-timeout)"
-        most = options.scratch_bytes
-        if most is not None and self.scratch is not None and (used := self.scratch.measure()) > most:
-            return f"the trial's temporary files took {used} bytes, more than its limit of {most} (--scratch-limit)"
-        most = options.memory_bytes
-        if most is not None and (used := self.memory.measure(most)) > most:
-            return f"the trial took {used} bytes of memory, more than its limit of {most} (--memory-limit)"
-        return None
+        """Return which limit the trial has exceeded, as a reason to kill it; None for none, or a `watched` trial."""
+        if getattr(self.trial, "watched", False):
+            return None
+        return trial_limits.excess(
+            time.monotonic() - self.began,
+            options.trial_seconds if self.due is None else None,
+            self.scratch,
+            options.scratch_bytes,
+            self.memory,
+            options.memory_bytes,
+        )
 
     def report(self, lease_seconds: float) -> Report:
         """Return a report for immediate delivery, with the curve if it has grown; it renews the lease."""

@@ -107,11 +107,11 @@ class TrainerPaths:
         """
         return registry.of_study(study, self.access)
 
-    def capabilities(self, memory_bytes: int) -> Capabilities:
+    def capabilities(self, memory_bytes: int | None) -> Capabilities:
         """Return the names of what this machine can train, without loading a task, a space or a recipe.
 
         Args:
-            memory_bytes: Memory of the largest device.
+            memory_bytes: Memory of the largest device; None if that is not known.
 
         Raises:
             SettingsError: `recipes.toml` cannot be used.

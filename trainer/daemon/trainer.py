@@ -5,7 +5,7 @@
                 └─ failure ──> result spool ──> fail       final with its reason, or back into the queue
     claims ──> table ── results ──> complete               tabular tasks need no process: many claims at a time
 
-One loop without threads does it all, and never waits for one trial. Faults and their handling:
+One loop without threads does it all, and never waits for one trial. Faults:
 
     the store is unreachable     trials continue; reports are dropped, results stay in the spool
     the lease is lost            the trial is killed and its proposal dropped
@@ -28,7 +28,6 @@ import platform
 import secrets
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +38,7 @@ from archive.server.other_machines import refuse_address
 from archive.store.records import Claim
 from archive.trainer.daemon import events, retry, table_answers
 from archive.trainer.daemon.devices.choice import TrainerDevices
+from archive.trainer.daemon.executors import LocalExecutor, TrialExecutor
 from archive.trainer.daemon.in_flight import REPORT_SECONDS, InFlight, is_paused, wait
 from archive.trainer.daemon.options import Tally, TrainerOptions
 from archive.trainer.daemon.outcomes import Outcomes
@@ -47,9 +47,8 @@ from archive.trainer.daemon.shutdown import StopSignal
 from archive.trainer.daemon.store_client import BATCH, StoreClient
 from archive.trainer.daemon.time_limit import TimeLimit
 from archive.trainer.tasks.tabular import TabularTask
-from archive.trainer.trial import failures, inheritance, spare
+from archive.trainer.trial import failures, inheritance
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished, TrialInterrupted
-from archive.trainer.trial.process import TrialProcess
 
 if TYPE_CHECKING:
     from archive.api import Archive
@@ -65,6 +64,7 @@ class Trainer:
         options: How to work.
         home: Folder of its files (`archive.trainer.daemon.paths`); the archive's home if None.
         observers: Receive every event (`archive.trainer.daemon.events`).
+        executor: Runs the trials; None for processes of this machine.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class Trainer:
         options: TrainerOptions | None = None,
         home: Path | None = None,
         observers: Sequence[events.Observer] = (),
+        executor: TrialExecutor | None = None,
     ) -> None:
         self.archive = archive
         self.options = options or TrainerOptions()
@@ -85,8 +86,9 @@ class Trainer:
         self.client = StoreClient(archive, self.worker, self.options, self.spool, self._emit)
         self.outcomes = Outcomes(self.client, self.paths, self.options, self._emit)
         self.stop_signal = StopSignal(self.options.parent)
+        self.executor = executor or LocalExecutor(self.paths.scratch)
         self.time_limit = TimeLimit(self.options)
-        self.devices = TrainerDevices(self.options)
+        self.devices = TrainerDevices(self.options, self.executor.hardware)
         self.in_flight: tuple[InFlight, ...] = ()
         self._busy_at = 0.0
 
@@ -116,8 +118,7 @@ class Trainer:
         Raises:
             SettingsError: The device, the location of the weights or `recipes.toml` cannot be used.
             UnknownNameError: An allowed recipe is not on this machine.
-            StoreError: The store cannot be used at the start, or is unreachable for longer than the options allow;
-                later, the daemon waits for it.
+            StoreError: The store cannot be used at the start; later, the daemon waits for it.
         """
         with self.stop_signal.signals():
             self.paths.check()
@@ -133,7 +134,7 @@ class Trainer:
             finally:
                 self._hand_back()
                 self.spool.release()
-                spare.discard()
+                self.executor.close()
                 self.paths.close()
                 self.client.depart()
                 self.devices.release()
@@ -208,14 +209,12 @@ class Trainer:
                 return False
             spec = self.paths.spec(claim, task, device, self.slots)
             spec = inheritance.with_inherited_weights(self.archive, spec, self.paths.readable)
-            scratch = self.paths.scratch.create()
-            trial = TrialProcess(replace(spec, scratch=scratch.path))
+            trial, scratch = self.executor.start(spec)
         except StoreUnavailableError as error:
             self.outcomes.release(claim, str(error))
             return False
         except Exception as error:
-            # Another worker may know the task or have a process to spare. A task of another package may raise
-            # anything, which must not end one trainer after the other.
+            # A task of another package may raise anything, which must not end one trainer after the other.
             if not isinstance(error, ArchiveError):
                 log.exception("cannot start proposal=%s", claim.id)
             self.outcomes.fail(claim, failures.refusal_of(error))
@@ -231,6 +230,7 @@ class Trainer:
         wait(self.in_flight, deadline if self.in_flight else min(deadline, self.client.idle_until))
 
     def _poll_all(self) -> None:
+        self.executor.tidy()
         for each in self.in_flight:
             self._poll(each)
         self._deliver()

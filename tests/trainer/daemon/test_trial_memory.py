@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from archive.trainer.daemon import trial_memory
-from archive.trainer.daemon.in_flight import DelayedResult, InFlight
+from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.daemon.options import TrainerOptions
+from archive.trainer.daemon.table_answers import DelayedResult
 from archive.trainer.daemon.trial_memory import TrialMemory
 from tests.support import wait_until
 

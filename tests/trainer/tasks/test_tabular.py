@@ -137,7 +137,7 @@ def propose(archive, table, networks, name="study", **settings):
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
     monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda _: pytest.fail("asked for a device"))
-    monkeypatch.setattr("archive.trainer.daemon.trainer.TrialProcess", lambda _: pytest.fail("started a process"))
+    monkeypatch.setattr("archive.trainer.daemon.executors.TrialProcess", lambda _: pytest.fail("started a process"))
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
     options = TrainerOptions(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
     tally = Trainer(archive, options, home=tmp_path / "trainer").run()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from archive.errors import SettingsError, StoreError
 from archive.store.records import Study
 from archive.trainer.daemon.devices.locks import Seats
-from archive.trainer.daemon.devices.placement import Placement
+from archive.trainer.daemon.devices.placement import ClusterPlacement, Placement
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.fit.memory import device_memory
 from archive.trainer.tasks.tabular import TabularTask
@@ -27,15 +27,16 @@ class TrainerDevices:
 
     Args:
         options: How the daemon works.
+        cluster: Name of the cluster on whose nodes the trials run; None for this machine.
 
     Attributes:
-        placement: Devices and slots; that of a table until the devices are found.
+        placement: Devices and slots; that of a table until the devices are found. A cluster has its own from the start.
     """
 
-    def __init__(self, options: TrainerOptions) -> None:
+    def __init__(self, options: TrainerOptions, cluster: str | None = None) -> None:
         self._options, self._seats = options, Seats()
-        self.placement = _of_table(options)
-        self._found = False
+        self.placement = _of_table(options) if cluster is None else ClusterPlacement(cluster, options.slots or 1)
+        self._found = cluster is not None
 
     @property
     def label(self) -> str:

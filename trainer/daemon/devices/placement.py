@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from archive.errors import SettingsError
+from archive.queue.capabilities import FOREVER
 from archive.store.records import Proposal
 from archive.trainer.daemon.in_flight import InFlight
 from archive.trainer.trial.devices import Device
@@ -64,9 +65,10 @@ class Placement:
         self._draining: set[Device] = set()
 
     @property
-    def memory_bytes(self) -> int:
-        """Memory of the largest device."""
-        return max(device.memory_bytes for device in self.devices)
+    def memory_bytes(self) -> int | None:
+        """Memory of the largest device; None if that is not known."""
+        most = max(device.memory_bytes for device in self.devices)
+        return None if most == FOREVER else most
 
     def room(self, in_flight: Sequence[InFlight]) -> Room:
         """Return the room beside these trials."""
@@ -107,6 +109,30 @@ class Placement:
         if device in self._draining or any(each.claim.proposal.alone for each in beside):
             return 0
         return max(0, self.per_device - len(beside))
+
+
+class ClusterPlacement(Placement):
+    """The nodes of a cluster, which gives each trial the resources that it asks for, and no neighbours on them.
+
+    Args:
+        cluster: Name of the cluster.
+        slots: Number of trials at a time.
+    """
+
+    def __init__(self, cluster: str, slots: int) -> None:
+        super().__init__([Device("auto", "cluster", cluster, FOREVER)], slots)
+
+    def room(self, in_flight: Sequence[InFlight]) -> Room:
+        """Return the free slots: whether a node has the memory is found out there."""
+        return Room(max(0, self.slots - len(in_flight)), FOREVER, FOREVER)
+
+    def choose(self, proposal: Proposal, in_flight: Sequence[InFlight]) -> Device | None:
+        """Return the cluster if it has a free slot."""
+        return self.devices[0] if len(in_flight) < self.slots else None
+
+    def with_neighbours(self, failed: TrialFailed, device: Device | None, others: Sequence[InFlight]) -> TrialFailed:
+        """Return the failure as it is."""
+        return failed
 
 
 def _largest(devices: Sequence[Device]) -> int:

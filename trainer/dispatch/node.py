@@ -1,0 +1,119 @@
+"""A node of a dispatcher: an actor that runs trials, one at a time, and passes on what they say.
+
+    dispatcher: start(spec) ─> TrialProcess on this machine ─> poll() … poll() ─> messages, the last one ends it
+
+Imported on the nodes of the cluster. The limits of a trial are watched here, where its processes and files are.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from dataclasses import replace
+from multiprocessing import connection
+from pathlib import Path
+from typing import NamedTuple
+
+from archive.queue.causes import Cause
+from archive.trainer.daemon.scratch import ScratchFolder, ScratchFolders
+from archive.trainer.daemon.trial_limits import excess
+from archive.trainer.daemon.trial_memory import TrialMemory
+from archive.trainer.trial import devices
+from archive.trainer.trial.messages import Message, TrialFailed
+from archive.trainer.trial.process import TrialProcess
+from archive.trainer.trial.spec import TrialSpec
+
+POLL_SECONDS = 1.0
+"""Longest time of a poll: an interruption waits for its end."""
+WATCH_SECONDS = 0.25
+"""Time between two looks at the limits."""
+
+
+class TrialNews(NamedTuple):
+    """Answer to a poll.
+
+    Attributes:
+        messages: Messages of the trial since the last poll; only the last one ever is no `EpochReport`.
+        silent_seconds: Time since its last sign of life.
+    """
+
+    messages: list[Message]
+    silent_seconds: float
+
+
+class TrialNode:
+    """Runs trials on its machine.
+
+    Args:
+        scratch: Folder of the temporary files of trials; None stands for the system's temporary folder.
+    """
+
+    def __init__(self, scratch: str | None = None) -> None:
+        self._folders = ScratchFolders(None if scratch is None else Path(scratch))
+        self._devices: dict[str, devices.Device] = {}
+        self._trial: TrialProcess | None = None
+        self._folder: ScratchFolder | None = None
+        self._memory = TrialMemory(None)
+        self._began = 0.0
+
+    def start(self, spec: TrialSpec) -> str:
+        """Start a trial, and return the name of this machine.
+
+        Raises:
+            ArchiveError: It cannot be started here.
+        """
+        self.kill()
+        if spec.device not in self._devices:
+            # Ray shows an actor its own GPUs alone.
+            self._devices[spec.device] = devices.find(spec.device)[0]
+        device, self._folder = self._devices[spec.device], self._folders.create()
+        spec = replace(spec, device=device.name, visible=device.visible, scratch=self._folder.path)
+        self._trial = TrialProcess(spec)
+        self._memory = TrialMemory(self._trial.pid)
+        self._began = time.monotonic()
+        return platform.node()
+
+    def poll(self) -> TrialNews:
+        """Wait for news for a moment, and return it."""
+        trial, deadline = self._trial, time.monotonic() + POLL_SECONDS
+        if trial is None:
+            return TrialNews([TrialFailed("the node has no such trial", True, cause=Cause.CRASH)], 0.0)
+        while True:
+            messages = trial.messages()
+            left = deadline - time.monotonic()
+            if messages or left <= 0:
+                return TrialNews(messages, time.monotonic() - trial.last_seen)
+            if reason := self._excess(trial.spec):
+                return TrialNews([trial.abandon(reason, Cause.LIMIT)], 0.0)
+            connection.wait(trial.waitable, min(left, WATCH_SECONDS))
+
+    def interrupt(self) -> None:
+        """Ask the trial to save a checkpoint and to end."""
+        if self._trial is not None:
+            self._trial.interrupt()
+
+    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
+        """Kill the trial, and return the failure to record, with the end of its log."""
+        failed = TrialFailed(reason, cause is not Cause.LIMIT, cause=cause)
+        if self._trial is not None:
+            failed = self._trial.abandon(reason, cause)
+        self.kill()
+        return failed
+
+    def kill(self) -> None:
+        """End the trial in whatever state it is, and delete its temporary files."""
+        if self._trial is not None:
+            self._trial.kill()
+        if self._folder is not None:
+            self._folder.delete()
+        self._trial = self._folder = None
+
+    def _excess(self, spec: TrialSpec) -> str | None:
+        return excess(
+            time.monotonic() - self._began,
+            spec.seconds,
+            self._folder,
+            spec.scratch_bytes,
+            self._memory,
+            spec.memory_bytes,
+        )

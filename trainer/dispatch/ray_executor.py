@@ -1,0 +1,294 @@
+"""Trials on a Ray cluster: one daemon with many slots claims, and each trial runs in an actor on a node.
+
+    claim ──> RayExecutor.start ──> actor of the requested resources ──> trial on its node
+                pending actors make Ray's autoscaler add nodes; an actor serves several trials, one after the other
+    node is lost ──> its trials fail, and return to the queue until their attempts are used up
+    daemon ends  ──> its actors end, and with them their trials
+
+The daemon alone needs the database, renews all leases and sends all reports. Weights and checkpoints go to a location
+that all nodes share.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from archive.errors import TrainingError
+from archive.queue.causes import Cause
+from archive.trainer.daemon.in_flight import TrialHandle
+from archive.trainer.daemon.scratch import ScratchFolder
+from archive.trainer.dispatch.node import TrialNews, TrialNode
+from archive.trainer.dispatch.ray_connection import NAMESPACE, connected
+from archive.trainer.trial import failures
+from archive.trainer.trial.messages import EpochReport, Message, TrialFailed, TrialInterrupted
+from archive.trainer.trial.spec import TrialSpec
+
+log = logging.getLogger("archive.trainer")
+
+IDLE_SECONDS = 30.0
+"""Time after which an actor without a trial is ended, so that the cluster can shrink."""
+LOST_SECONDS = 30.0
+"""Time for which an actor may be unreachable before its trial counts as lost."""
+ANSWER_SECONDS = 10.0
+"""Longest wait for an actor to kill a trial before the actor itself is killed."""
+MOST_STARTS = 3
+"""Number of actors that a trial may lose before it has begun."""
+_MOST_WORDS = 300
+LOOK_SECONDS = 0.05
+"""Least time between two looks for answers, each of which is one call for all trials."""
+
+
+class RayExecutor:
+    """The trials of one daemon on a Ray cluster.
+
+    Args:
+        address: Address of the cluster, as `ray.init` takes it.
+        request: Resources of each trial, as options of an actor.
+        device: Device of the trials on their nodes.
+        threads: CPU threads of each trial; None follows the number of cores in the request.
+        scratch: Folder of temporary files on the nodes; None stands for their system's.
+
+    Raises:
+        LaunchError: The cluster cannot be reached.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        request: Mapping[str, Any],
+        *,
+        device: str = "auto",
+        threads: int | None = None,
+        scratch: str | None = None,
+    ) -> None:
+        self.address, self._device, self._threads, self._scratch = address, device, threads, scratch
+        self._request = {**request, "max_restarts": 0}
+        self._idle: list[tuple[float, Any]] = []
+        self._trials: dict[int, RayTrial] = {}
+        self._numbers = itertools.count()
+        self._looked_at = 0.0
+        with connected(address):
+            pass
+
+    @property
+    def hardware(self) -> str:
+        """The cluster."""
+        return f"Ray at {self.address}"
+
+    def start(self, spec: TrialSpec) -> tuple[TrialHandle, ScratchFolder | None]:
+        """Start a trial as soon as its resources are free. Its node has the scratch folder."""
+        spec = replace(spec, device=self._device, visible=None, threads=self._threads, slots=1)
+        number, actor = next(self._numbers), self.actor()
+        trial = RayTrial(self, number, actor, spec)
+        self._trials[number] = trial
+        return trial, None
+
+    def actor(self, *, new: bool = False) -> Any:
+        """Return an idle actor, else a new one.
+
+        Args:
+            new: Whether it must be a new one.
+
+        Raises:
+            TrainingError: Ray refuses it.
+        """
+        import ray
+
+        if self._idle and not new:
+            return self._idle.pop()[1]
+        try:
+            return ray.remote(TrialNode).options(namespace=NAMESPACE, **self._request).remote(self._scratch)
+        except (ValueError, TypeError) as error:
+            raise TrainingError(f"Ray refuses the resources of a trial: {error}") from error
+
+    def tidy(self) -> None:
+        """End the actors that have been idle for long."""
+        now = time.monotonic()
+        while self._idle and now - self._idle[0][0] > IDLE_SECONDS:
+            self.discard(self._idle.pop(0)[1])
+
+    def close(self) -> None:
+        """End all actors."""
+        for trial in list(self._trials.values()):
+            trial.kill()
+        while self._idle:
+            self.discard(self._idle.pop()[1])
+
+    def collect(self) -> None:
+        """Hand the answers that have arrived to their trials, at most every `LOOK_SECONDS`."""
+        import ray
+
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        asked = {trial.pending: trial for trial in self._trials.values() if trial.pending is not None}
+        if asked:
+            answered, _ = ray.wait(list(asked), num_returns=len(asked), timeout=0)
+            for answer in answered:
+                asked[answer].take(answer)
+
+    def give_back(self, number: int, actor: Any, *, usable: bool) -> None:
+        """Take the actor of a trial that has ended, for another trial if it is usable."""
+        if self._trials.pop(number, None) is None:
+            return
+        if usable:
+            self._idle.append((time.monotonic(), actor))
+        else:
+            self.discard(actor)
+
+    @staticmethod
+    def discard(actor: Any) -> None:
+        """End an actor, with a trial that it runs."""
+        import ray
+
+        ray.kill(actor, no_restart=True)
+
+
+class RayTrial:
+    """A trial in an actor.
+
+    Args:
+        executor: The executor that has started it.
+        number: Its number there.
+        actor: The actor.
+        spec: The trial.
+
+    Attributes:
+        pending: Reference of the answer that is waited for; None after the end.
+        watched: True: the node keeps to the limits of the trial.
+    """
+
+    pid = None
+    watched = True
+
+    def __init__(self, executor: RayExecutor, number: int, actor: Any, spec: TrialSpec) -> None:
+        self._executor, self._number, self._spec = executor, number, spec
+        self._messages: list[Message] = []
+        self._seen: float | None = None
+        self._unreachable_since: float | None = None
+        self._over = self._lost = False
+        self._starts = 0
+        self.host: str | None = None
+        self.pending: Any = None
+        self._start(actor)
+
+    @property
+    def last_seen(self) -> float:
+        """Time of its last sign of life; now, while it waits for a node."""
+        return time.monotonic() if self._seen is None else self._seen
+
+    def messages(self) -> list[Message]:
+        """Return the messages that have arrived, without waiting."""
+        self._executor.collect()
+        arrived, self._messages = self._messages, []
+        return arrived
+
+    def interrupt(self) -> None:
+        """Ask the node; a trial without a node has nothing to save."""
+        if self.host is None:
+            self._end(TrialInterrupted(saved=False, epoch=0))
+        elif not self._over:
+            self._actor.interrupt.remote()
+
+    def abandon(self, reason: str, cause: Cause) -> TrialFailed:
+        """Kill it, and return the failure with the end of its log where the node answers."""
+        failed = TrialFailed(reason, cause is not Cause.LIMIT, cause=cause)
+        if self.host is not None and not self._over:
+            failed = self._answer(self._actor.abandon.remote(reason, cause)) or failed
+        self._over = True
+        return failed
+
+    def kill(self) -> None:
+        """End it; returns when its process is gone, or its actor."""
+        if self.host is not None and not self._lost:
+            killed = self._actor.kill.remote()
+            # A trial that has ended holds nothing: the next call of this actor waits in its queue.
+            if not self._over and self._answer(killed, default=False) is False:
+                self._lost = True
+        self._over, self.pending = True, None
+        self._executor.give_back(self._number, self._actor, usable=self.host is not None and not self._lost)
+
+    def take(self, answer: Any) -> None:
+        """Take the answer to the last question, and ask the next one."""
+        import ray
+
+        self.pending = None
+        try:
+            news = ray.get(answer)
+        except ray.exceptions.ActorUnavailableError as error:
+            self._wait_for_node(error)
+        except ray.exceptions.RayTaskError as error:
+            # The actor is well; starting the trial has failed.
+            self.host = self.host or "?"
+            cause = error.cause if isinstance(error.cause, Exception) else error
+            self._end(_elsewhere(failures.refusal_of(cause)))
+        except ray.exceptions.RayError as error:
+            self._lose(error)
+        else:
+            self._unreachable_since = None
+            self._receive(news)
+
+    def _start(self, actor: Any) -> None:
+        self._actor, self._starts = actor, self._starts + 1
+        self.pending = actor.start.remote(self._spec)
+
+    def _receive(self, news: str | TrialNews) -> None:
+        if isinstance(news, str):
+            self.host, self._seen = news, time.monotonic()
+            log.info("trial started host=%s", news)
+        else:
+            self._seen = time.monotonic() - news.silent_seconds
+            self._messages += [_elsewhere(message) for message in news.messages]
+            self._over = self._over or any(not isinstance(message, EpochReport) for message in news.messages)
+        if not self._over:
+            self.pending = self._actor.poll.remote()
+
+    def _wait_for_node(self, error: Exception) -> None:
+        self._unreachable_since = self._unreachable_since or time.monotonic()
+        if time.monotonic() - self._unreachable_since > LOST_SECONDS:
+            self._lose(error)
+        else:
+            self.pending = self._actor.poll.remote()
+
+    def _lose(self, error: Exception) -> None:
+        if self.host is None and self._starts < MOST_STARTS:
+            # It had not begun: its actor was lost while it was idle, or on its way to a node.
+            self._executor.discard(self._actor)
+            self._start(self._executor.actor(new=True))
+            return
+        self._lost = True
+        where = f"the node {self.host}" if self.host else "a node"
+        words = str(error).strip().splitlines() or [type(error).__name__]
+        self._end(
+            TrialFailed(
+                f"{where} of the Ray cluster was lost: {words[-1].strip()[:_MOST_WORDS]}", True, cause=Cause.CRASH
+            )
+        )
+
+    def _end(self, last: Message) -> None:
+        if not self._over:
+            self._messages.append(last)
+            self._over = True
+
+    @staticmethod
+    def _answer(reference: Any, default: Any = None) -> Any:
+        """Return the answer of an actor; the default where it does not answer in time."""
+        import ray
+
+        try:
+            return ray.get(reference, timeout=ANSWER_SECONDS)
+        except ray.exceptions.RayError:
+            return default
+
+
+def _elsewhere(message: Message) -> Message:
+    """Return a message, with another attempt in place of a refusal: the next one may run on another node."""
+    if isinstance(message, TrialFailed) and message.refused:
+        return replace(message, retry=True, refused=False)
+    return message
