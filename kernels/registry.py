@@ -21,6 +21,7 @@ _KERNELS = Registry(
         "adjacency": "archive.kernels.features.adjacency:AdjacencyEncoding",
         "adjacency-continuous": "archive.kernels.features.adjacency:ContinuousAdjacencyEncoding",
         "arc": "archive.kernels.features.arc:ArcFeatures",
+        "choices": "archive.kernels.features.choices:ChoiceFeatures",
         "edit": "archive.kernels.distances.edit.distance:EditDistance",
         "gromov-wasserstein": "archive.kernels.distances.gromov_wasserstein:GromovWasserstein",
         "hamming": "archive.kernels.features.hamming:Hamming",

@@ -36,6 +36,7 @@ from archive.agents.surrogates.ensemble.model import Ensemble
 from archive.agents.surrogates.transformed import OutcomeTransformed
 from archive.agents.transfer.coordinator import with_transfer
 from archive.architecture.graph import Architecture
+from archive.kernels.features import choices
 from archive.kernels.features.embedding import Embedded, EmbeddedDistance
 from archive.kernels.features.paths import PathEncoding
 from archive.kernels.features.topology import TopologyFeatures
@@ -120,11 +121,13 @@ def encoding(space: Space, preset: str) -> EmbeddedDistance:
     """Return the features of a preset.
 
     Where layers have units, hardly any two networks share a path: the default then has no paths, and distinguishes
-    operations by their units.
+    operations by their units. Where operations are options at fixed places, the places replace paths and topology.
     """
     remembered = max(8192, len(members_of(space) or ()))
     if preset == "paper":
         return JoinedFeatures((PathEncoding(),), remembered)
+    if choices.describe(space.name):
+        return JoinedFeatures((WeisfeilerLehman(), choices.ChoiceFeatures()), remembered)
     if space.is_cell:
         return JoinedFeatures((PathEncoding(counts=True), WeisfeilerLehman(), TopologyFeatures()), remembered)
     return JoinedFeatures((WeisfeilerLehman(attributes=True), WeisfeilerLehman(iterations=1)), remembered)

@@ -37,6 +37,7 @@ from archive.agents.recorded import record
 from archive.agents.transfer.coordinator import with_transfer
 from archive.kernels.base import Distance
 from archive.kernels.distances.tree_wasserstein.distance import TreeWasserstein
+from archive.kernels.features import choices
 from archive.kernels.features.paths import PathEncoding
 from archive.kernels.features.topology import TopologyFeatures
 from archive.spaces.base import Space
@@ -136,6 +137,8 @@ def distances(space: Space, preset: str, n: int | Iterable[int] | None) -> list[
     """Return the distances of the covariance, by preset: see the head of this module."""
     if preset == "paper":
         return [TreeWasserstein(2 if n is None else n)]
+    if choices.describe(space.name):
+        return [TreeWasserstein((1, 2) if n is None else n), choices.ChoiceFeatures()]
     paths = [PathEncoding(counts=True), TopologyFeatures()] if space.is_cell else []
     # Where layers have units, hardly any two networks share a whole path; the order of layers is more informative.
     default = 1 if paths else (1, 2)

@@ -97,6 +97,11 @@ class Vocabulary:
         """Whether its networks are cells: no operation has units or attributes."""
         return not self.attributes and not any(operation.has_units for operation in self.operations.values())
 
+    @property
+    def described(self) -> bool:
+        """Whether any operation has units, weights or a window, so that depth and size can be told from a network."""
+        return self.attributes or any(one.trained or one.kernel > 0 for one in self.operations.values())
+
     @cached_property
     def zeros(self) -> frozenset[str]:
         """The labels of operations whose output is zero."""
@@ -128,6 +133,7 @@ _elsewhere = Registry(
     "space",
     "archive.spaces",
     {
+        "choices": "archive.architecture.choice_operations:CHOICES",
         "darts": "archive.architecture.genotypes.operations:DARTS",
         "nasnet": "archive.architecture.genotypes.operations:NASNET",
         "torch": "archive.architecture.aten.vocabulary:TORCH",

@@ -21,6 +21,7 @@ registry = Registry(
     "space",
     "archive.spaces",
     {
+        "choices": "archive.spaces.choices:Choices",
         "cnn": "archive.spaces.cnn:Cnn",
         "darts": "archive.spaces.darts.darts:Darts",
         "mlp": "archive.spaces.mlp:Mlp",
@@ -50,10 +51,19 @@ def get(name: str, **config: Any) -> Space:
         SettingsError: A setting has an invalid value, or a plug-in space cannot be loaded.
     """
     table = config.pop("table", None)
+    if table is not None and not config:
+        config = _settings_of(table)
     space = registry.load(name)(**config)
     if not isinstance(space, Space):
         raise SettingsError(f"the space {name!r} of another package must be a Space, got {type(space).__name__}")
     return space if table is None else _within(space, table)
+
+
+def _settings_of(table: Any) -> dict[str, Any]:
+    """Return the settings of the space that a table describes; none for a space that its name determines."""
+    from archive.spaces.tables.reader import Table
+
+    return dict(Table.open(table).space_config) if isinstance(table, str) else {}
 
 
 def _within(space: Space, table: Any) -> Space:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ class Space(ABC):
 
     def __hash__(self) -> int:
         """Hash name and configuration."""
-        return hash((self.name, tuple(sorted(self.config.items()))))
+        return hash((self.name, json.dumps(self.config, sort_keys=True)))
 
     def __repr__(self) -> str:
         """Return the call that returns an equal space."""

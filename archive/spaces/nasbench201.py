@@ -11,7 +11,7 @@ from archive.architecture.graph import Architecture
 from archive.architecture.nasbench_codec import NB201_SLOTS, from_nasbench201, nasbench201_text, to_nasbench201
 from archive.architecture.operations import NASBENCH201
 from archive.errors import CodecError, InvalidArchitectureError
-from archive.spaces.base import NONE, Mutation, check_space
+from archive.spaces.base import NONE, Mutation, Space, check_space
 from archive.spaces.cell import CellSpace
 from archive.spaces.decisions import Decision, Decisions, Vector
 from archive.spaces.nasbench201_cells import cells
@@ -85,7 +85,19 @@ class NasBench201(CellSpace):
 class EdgeDecisions(Decisions):
     """The operation on each edge, in the order of the table's strings."""
 
-    decisions = tuple(Decision(f"edge {tail}-{head}", _CHOICES) for tail, head in NB201_SLOTS)
+    def __init__(self, space: Space, choices: Sequence[str] = _CHOICES) -> None:
+        """Name the edges."""
+        super().__init__(space)
+        self._choices = tuple(choices)
+        self.decisions = tuple(Decision(f"edge {tail}-{head}", self._choices) for tail, head in NB201_SLOTS)
+
+    def within(self, space: Space) -> EdgeDecisions:
+        """Return the decisions with the operations that members of the subspace have."""
+        members = space.members()
+        if members is None:
+            return EdgeDecisions(space, self._choices)
+        used = {NONE, *(layer.op for member in members for layer in member.layers)}
+        return EdgeDecisions(space, [choice for choice in self._choices if choice in used])
 
     def needed(self, made: Sequence[int]) -> bool:
         """Every edge has an operation."""
@@ -95,11 +107,11 @@ class EdgeDecisions(Decisions):
         """Return the operations of the alphabetically first string."""
         if not self.space.contains(architecture):
             return None
-        return tuple(_CHOICES.index(operation) for operation in _operations(architecture))
+        return tuple(self._choices.index(operation) for operation in _operations(architecture))
 
     def build(self, made: Vector) -> Architecture:
         """See `Decisions.build`."""
-        return _cell([_CHOICES[at] for at in made])
+        return _cell([self._choices[at] for at in made])
 
 
 def _operations(architecture: Architecture) -> list[str]:

@@ -133,7 +133,7 @@ def table(architecture: Architecture, attributes: bool = False) -> AdjacencyTabl
     Raises:
         InvalidArchitectureError: The space has slots, and the network is not a member of it.
     """
-    slots = _slots_of(architecture.space)(architecture)
+    slots = slots_of(architecture.space)(architecture)
     if slots is not None:
         return AdjacencyTable((), slots, sum(op != NONE for op in slots.values()))
     canonical = architecture.canonical
@@ -149,7 +149,7 @@ def _entries(encoded: AdjacencyTable) -> dict[str, float]:
 
 
 @cache
-def _slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
+def slots_of(space: str) -> Callable[[Architecture], Mapping[str, str] | None]:
     """Return `Space.slots` of the space of this name."""
     # A vocabulary may exist without a space of the same name.
     made = spaces.registry.load(space) if space in spaces.names() else Space

@@ -27,7 +27,7 @@ def sample(space: str) -> list:
 
 
 @every
-@pytest.mark.parametrize("space", ["cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"])
+@pytest.mark.parametrize("space", ["choices", "cnn", "darts", "mlp", "nasbench101", "nasbench201", "torch"])
 def test_contract(name, space):
     kernel, networks = kernels.get(name), sample(space)
     assert kernel.name == name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Self
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,11 @@ class Described(NamedTuple):
 
 
 def classes(
-    space: str, cells: Sequence[Described], columns: Mapping[str, Sequence[float]], unusable: Mapping[str, str]
+    space: str,
+    cells: Sequence[Described],
+    columns: Mapping[str, Sequence[float]],
+    unusable: Mapping[str, str],
+    config: Mapping[str, Any] = MappingProxyType({}),
 ) -> Arrays:
     """Group rows of equal `functional_key`, and average each column over each group.
 
@@ -45,6 +50,7 @@ def classes(
         cells: The cell of each row of the file; one network per class is built.
         columns: Name to one number per row, NaN if it is missing.
         unusable: Name of each column with values that are no numbers to the reason.
+        config: Settings of the space, where the table determines them.
 
     Returns:
         The arrays of `packing` for one architecture a class, with `rows` (n,), `means` (columns, n) and `about`, JSON.
@@ -56,7 +62,7 @@ def classes(
         if number not in best or cell.size < best[number].size:
             best[number] = cell
     means = [_means(numbers, len(index), values) for values in columns.values()]
-    about = {"space": space, "columns": list(columns), "unusable": dict(unusable)}
+    about = {"space": space, "columns": list(columns), "unusable": dict(unusable), "config": dict(config)}
     return {
         **packing.pack([best[number].build() for number in range(len(index))]),
         "rows": np.bincount(numbers, minlength=len(index)).astype(np.int64),

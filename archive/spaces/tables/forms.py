@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from archive.architecture import codec
 from archive.architecture.genotypes.codec import from_genotype
@@ -23,6 +24,7 @@ class TableForm(NamedTuple):
         labels: Other columns of text.
         read: Returns the architecture from the columns of `cell`.
         known: Returns precomputed cells by the columns of `cell`; these are not parsed.
+        config: Settings of the space, where the table determines them.
     """
 
     space: str
@@ -30,6 +32,7 @@ class TableForm(NamedTuple):
     labels: tuple[str, ...]
     read: Callable[..., Architecture]
     known: Callable[[], Mapping[tuple[str, ...], Described]] = dict
+    config: Mapping[str, Any] = MappingProxyType({})
 
 
 def _from_matrix(vertices: str, adjacency: str, ops: str) -> Architecture:

@@ -13,7 +13,8 @@ import numpy as np
 
 from archive import cache
 from archive.cache import Arrays
-from archive.errors import CodecError, InvalidArchitectureError, UnusableFileError
+from archive.errors import CodecError, InvalidArchitectureError, SettingsError, UnusableFileError
+from archive.spaces.tables.choice_columns import COLUMNS, choice_form
 from archive.spaces.tables.classes import Described, classes
 from archive.spaces.tables.forms import FORMS, TableForm
 
@@ -33,22 +34,27 @@ def parsed(path: Path, content: bytes) -> Arrays:
         head, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error, ValueError) as error:
         raise UnusableFileError(f"{path} is no table", f"{path} is no table: {error or 'it is empty'}") from None
-    form = _form(path, head)
+    form = _form(path, head, rows)
     # Loading the precomputed cells takes as long as parsing hundreds of rows.
     known = form.known() if len(rows) >= cache.WORTH else {}
     cells = [_cell(path, form, head, row, number, known) for number, row in enumerate(rows, 1)]
     names = {at: name for at, name in enumerate(head) if name not in (*form.cell, *form.labels)}
-    return classes(form.space, cells, *_columns(rows, names))
+    return classes(form.space, cells, *_columns(rows, names), config=form.config)
 
 
-def _form(path: Path, head: Sequence[str]) -> TableForm:
+def _form(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm:
     repeated = {name for name in head if head.count(name) > 1}
     if repeated:
         raise UnusableFileError(f"{path} has two columns of one name", f"{path} has two columns {min(repeated)!r}")
     for form in FORMS:
         if set(form.cell) <= set(head):
             return form
-    needed = ", or ".join(" and ".join(form.cell) for form in FORMS)
+    try:
+        if (form := choice_form(head, rows)) is not None:
+            return form
+    except SettingsError as error:
+        raise UnusableFileError(f"{path} describes no choices", f"{path} describes no choices: {error}") from None
+    needed = ", or ".join([*(" and ".join(form.cell) for form in FORMS), *COLUMNS])
     fault = f"{path} describes no cells: it needs the columns {needed}"
     raise UnusableFileError(fault, f"{fault}, got {', '.join(head[:8]) or 'none'}")
 

@@ -4,6 +4,7 @@
     NB201     `arch_str`                                  one number per row, empty if unknown
     DARTS     `genotype`                                  the same
     NB101     `n_vertices`, `adjacency_rowmajor`, `ops`   likewise
+    choices   those of `archive.spaces.tables.choice_columns`, which also make the settings of the space
 
 `adjacency_rowmajor` is a string of n_vertices² characters 0 and 1; `ops` holds the labels, separated by `|`. Files with
 the suffix `.gz` are decompressed.
@@ -25,7 +26,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, Self, TypeVar, final
+from typing import Any, NamedTuple, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,14 @@ NAMED = MappingProxyType(
             ("nb201.csv.gz", "nb201.csv"),
             "NAS-Bench-201, https://github.com/D-X-Y/NAS-Bench-201",
         ),
+        "nbmacro": Official(
+            ("nbmacro.csv.gz", "nasbenchmacro_cifar10.csv.gz", "nbmacro.csv"),
+            "NAS-Bench-Macro, https://github.com/xiusu/NAS-Bench-Macro",
+        ),
+        "transnas-micro": Official(
+            ("transnas_micro.csv.gz", "transnas_micro_three_tasks.csv.gz", "transnas_micro.csv"),
+            "TransNAS-Bench-101, https://github.com/yawen-d/TransNASBench",
+        ),
     }
 )
 
@@ -76,6 +85,7 @@ class Table:
 
     Attributes:
         space: Name of the vocabulary of its architectures.
+        space_config: Settings of the space, where the table determines them.
         origin: Name or path of the table.
         sha256: SHA-256 of the file's content.
         columns: Names of the columns of numbers.
@@ -88,6 +98,7 @@ class Table:
         self.origin, self.sha256, self._content = origin, sha256, content
         about = json.loads(content["about"].tobytes())
         self.space: str = about["space"]
+        self.space_config: Mapping[str, Any] = MappingProxyType(about["config"])
         self.columns: tuple[str, ...] = tuple(about["columns"])
         keys = packing.texts(content["functional_keys"])
         self.index: Mapping[str, int] = MappingProxyType({key: at for at, key in enumerate(keys)})
@@ -119,7 +130,7 @@ class Table:
 
     @classmethod
     def named(cls, name: str) -> Table:
-        """Return a table with a built-in name (`nb101`, `nb201`), from the folder ARCHIVE_DATA_DIR or its `data/`.
+        """Return a table with a built-in name (`NAMED`), from the folder ARCHIVE_DATA_DIR or its `data/`.
 
         Raises:
             UnknownNameError: There is none of this name.

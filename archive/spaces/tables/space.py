@@ -46,6 +46,8 @@ class TableSpace(Space):
             raise SettingsError(f"the table {table} holds networks of {self.table.space}, not of {space.name}")
         if not len(self.table):
             raise SettingsError(f"the table {table} has no rows")
+        if self.table.space_config not in ({}, space.config):
+            raise SettingsError(f"the table {table} has other {space.name} than the settings of the space name")
         self._space = space
         self._reference = table if table in NAMED else self.table.origin
 

@@ -17,7 +17,7 @@ from archive.spaces.darts.published import PUBLISHED
 from tests.support.genotypes import disguised
 from tests.support.histories import Chains
 
-NAMES = ("cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet")
+NAMES = ("choices", "cnn", "darts", "mlp", "nasbench101", "nasbench201", "nasnet")
 
 
 @pytest.fixture(params=NAMES)

@@ -1,0 +1,245 @@
+"""The space `choices`: categorical decisions in a chain or in a set.
+
+| form    | the network of a member                            | two decisions with an option of one name |
+|---------|----------------------------------------------------|------------------------------------------|
+| `chain` | one layer a decision, each fed by the one before   | have the same operation at two places    |
+| `set`   | one layer a decision, all between input and output | have nothing in common                   |
+
+A member takes one option of every decision. The default space is that of NAS-Bench-Macro (Su et al., Prioritized
+Architecture Sampling with Monte-Carlo Tree Search, 2021): a chain of eight layers, each an identity (0) or one of two
+inverted residuals (1 and 2), 3^8 = 6,561 networks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from types import MappingProxyType
+from typing import Any, final
+
+import numpy as np
+
+from archive.architecture.choice_operations import MOST_DECISIONS, MOST_OPTIONS, chain_label, parsed, set_label
+from archive.architecture.graph import Architecture, Layer
+from archive.architecture.operations import INPUT, OUTPUT
+from archive.errors import InvalidArchitectureError, SettingsError
+from archive.spaces.base import Mutation, check_space
+from archive.spaces.cell import CellSpace
+from archive.spaces.decisions import Decision, Decisions, Vector
+
+CHAIN, SET = "chain", "set"
+FORMS = (CHAIN, SET)
+
+NASBENCH_MACRO: Mapping[str, Sequence[str]] = MappingProxyType({f"layer {u}": ("0", "1", "2") for u in range(1, 9)})
+"""The decisions of NAS-Bench-Macro."""
+
+_MOST_LISTED = 20_000
+
+
+@final
+class Choices(CellSpace):
+    """Categorical decisions in a chain or a set.
+
+    Args:
+        decisions: The options of each decision by its name, or pairs of a name and its options. None means those of
+            NAS-Bench-Macro.
+        form: `chain` or `set`.
+        **config: Refused.
+
+    Attributes:
+        options: The options of each decision, by name, in the order of the decisions.
+        form: `chain` or `set`.
+
+    Raises:
+        SettingsError: The decisions are not names with two options or more each, there are too many, or there is no
+            such form.
+        UnknownNameError: There is another setting.
+    """
+
+    name = "choices"
+
+    def __init__(self, decisions: Any = None, form: str = CHAIN, **config: Any) -> None:
+        """Check the settings."""
+        super().__init__(**config)
+        if form not in FORMS:
+            raise SettingsError(f"form must be chain or set, got {form!r}")
+        self.form = form
+        self.options = _checked(NASBENCH_MACRO if decisions is None else decisions, form)
+        self.vertices = len(self.options) + 2
+        self._known = _option_labels(list(self.options.values()), form)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The form, and the decisions as pairs: JSON objects may lose the order of their names."""
+        return {"decisions": [[name, list(options)] for name, options in self.options.items()], "form": self.form}
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return math.prod(map(len, self.options.values()))
+
+    @staticmethod
+    def slots(architecture: Architecture) -> dict[str, str]:
+        """Return the label of each decision, by its number from 1."""
+        return {str(at): label for at, label in enumerate(_labels(architecture), 1)}
+
+    def validate(self, architecture: Architecture) -> None:
+        """Check that the architecture takes one option of each decision, in the form of the space.
+
+        Raises:
+            InvalidArchitectureError: It does not; the message gives the reason.
+        """
+        check_space(self.name, architecture)
+        self.chosen(architecture)
+
+    def chosen(self, architecture: Architecture) -> Vector:
+        """Return the position of the option that each decision has.
+
+        Raises:
+            InvalidArchitectureError: The architecture is no member.
+        """
+        labels = _labels(architecture)
+        if len(labels) != len(self.options):
+            raise InvalidArchitectureError(f"the space has {len(self.options)} decisions, got {len(labels)}")
+        made = []
+        for name, label, known in zip(self.options, labels, self._known, strict=True):
+            if label not in known:
+                raise InvalidArchitectureError(f"the decision {name!r} has no option with the label {label!r}")
+            made.append(known.index(label))
+        return tuple(made)
+
+    def named(self, architecture: Architecture) -> dict[str, str]:
+        """Return the option that each decision has, by the names of both.
+
+        Raises:
+            InvalidArchitectureError: The architecture is no member.
+        """
+        made = self.chosen(architecture)
+        return {name: options[at] for (name, options), at in zip(self.options.items(), made, strict=True)}
+
+    def built(self, made: Sequence[int]) -> Architecture:
+        """Return the network of the position of an option for each decision."""
+        labels = [known[at] for known, at in zip(self._known, made, strict=True)]
+        last = len(labels) + 1
+        if self.form == CHAIN:
+            edges = [(u, u + 1) for u in range(last)]
+        else:
+            edges = [(0, u) for u in range(1, last)] + [(u, last) for u in range(1, last)]
+        return Architecture(self.name, [Layer(INPUT), *map(Layer, labels), Layer(OUTPUT)], edges)
+
+    def members(self) -> Sequence[Architecture] | None:
+        """Return every network, the options of the last decision changing fastest; None for more than 20,000."""
+        return _members(self) if self.size <= _MOST_LISTED else None
+
+    def decisions(self) -> Decisions:
+        """Return the decisions under their names."""
+        return ChoiceDecisions(self)
+
+    def sample(self, rng: np.random.Generator) -> Architecture:
+        """Draw every option uniformly."""
+        return self.built([int(rng.integers(len(options))) for options in self.options.values()])
+
+    def mutate(self, architecture: Architecture, rng: np.random.Generator) -> Mutation:
+        """Take another option in one decision, both drawn uniformly."""
+        made = list(self.chosen(architecture))
+        at = int(rng.integers(len(made)))
+        count = len(self._known[at])
+        made[at] = (made[at] + 1 + int(rng.integers(count - 1))) % count
+        return Mutation(self.built(made), ("swap_label",))
+
+    def neighbours(self, architecture: Architecture) -> Iterator[Mutation]:
+        """Yield the members with another option in one decision."""
+        made = self.chosen(architecture)
+        for at, options in enumerate(self.options.values()):
+            for other in range(len(options)):
+                if other != made[at]:
+                    yield Mutation(self.built([*made[:at], other, *made[at + 1 :]]), ("swap_label",))
+
+
+@final
+class ChoiceDecisions(Decisions):
+    """The decisions of a space `choices`; every vector describes a member.
+
+    Args:
+        choices: The space.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        """Name the decisions as the space does."""
+        super().__init__(choices)
+        self._choices = choices
+        self.decisions = tuple(Decision(name, options) for name, options in choices.options.items())
+
+    def needed(self, made: Sequence[int]) -> bool:
+        """Every decision exists."""
+        return True
+
+    def encode(self, architecture: Architecture) -> Vector | None:
+        """Return the positions of the options taken."""
+        return self._choices.chosen(architecture) if self.space.contains(architecture) else None
+
+    def build(self, made: Vector) -> Architecture:
+        """See `Decisions.build`."""
+        return self._choices.built(made)
+
+
+def _option_labels(options: Sequence[Sequence[str]], form: str) -> tuple[tuple[str, ...], ...]:
+    """Return the labels of the options of each decision."""
+    if form == SET:
+        return tuple(tuple(set_label(d, at) for at in range(len(one))) for d, one in enumerate(options, 1))
+    shared = list(dict.fromkeys(option for one in options for option in one))
+    return tuple(tuple(chain_label(shared.index(option)) for option in one) for one in options)
+
+
+def _labels(architecture: Architecture) -> list[str]:
+    """Return the labels of the decisions in their order.
+
+    Raises:
+        InvalidArchitectureError: The layers form neither a chain nor a set.
+    """
+    inner, last = len(architecture.layers) - 2, len(architecture.layers) - 1
+    labels = [layer.op for layer in architecture.layers[1:-1]]
+    numbers = [parsed(label)[0] for label in labels]
+    edges = set(architecture.edges)
+    if inner and all(number is None for number in numbers) and edges == {(u, u + 1) for u in range(last)}:
+        # The order of layers is topological, and a chain has one topological order.
+        return labels
+    around = {(0, u) for u in range(1, last)} | {(u, last) for u in range(1, last)}
+    if inner and edges == around and sorted(number or 0 for number in numbers) == list(range(1, inner + 1)):
+        return sorted(labels, key=lambda label: parsed(label)[0] or 0)
+    raise InvalidArchitectureError("the layers must be a chain of options, or a set with one option of each decision")
+
+
+@lru_cache(maxsize=4)
+def _members(space: Choices) -> tuple[Architecture, ...]:
+    return tuple(map(space.built, product(*(range(len(options)) for options in space.options.values()))))
+
+
+def _checked(decisions: Any, form: str) -> dict[str, tuple[str, ...]]:
+    pairs = list(decisions.items()) if isinstance(decisions, Mapping) else decisions
+    if not isinstance(pairs, list | tuple) or not all(isinstance(one, list | tuple) and len(one) == 2 for one in pairs):
+        raise SettingsError(f"decisions must give the options of each name, got {json.dumps(pairs, default=str)[:80]}")
+    if not 1 <= len(pairs) <= MOST_DECISIONS:
+        raise SettingsError(f"decisions must be 1 to {MOST_DECISIONS}, got {len(pairs)}")
+    checked: dict[str, tuple[str, ...]] = {}
+    for name, options in pairs:
+        if not isinstance(name, str) or not name.strip() or name in checked:
+            raise SettingsError(f"the name of a decision must be a text of its own, got {name!r}")
+        checked[name] = _checked_options(name, options)
+    if form == CHAIN and (count := len({option for options in checked.values() for option in options})) > MOST_OPTIONS:
+        raise SettingsError(f"a chain must have at most {MOST_OPTIONS} different options, got {count}")
+    return checked
+
+
+def _checked_options(name: str, options: Any) -> tuple[str, ...]:
+    if isinstance(options, str) or not isinstance(options, Iterable):
+        raise SettingsError(f"the options of {name!r} must be a list of texts, got {options!r}")
+    texts = tuple(options)
+    if not all(isinstance(text, str) and text.strip() for text in texts) or len(set(texts)) != len(texts):
+        raise SettingsError(f"the options of {name!r} must be different texts, got {texts!r}")
+    if not 2 <= len(texts) <= MOST_OPTIONS:
+        raise SettingsError(f"the options of {name!r} must be 2 to {MOST_OPTIONS}, got {len(texts)}")
+    return texts

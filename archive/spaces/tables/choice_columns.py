@@ -1,0 +1,83 @@
+"""Tables of choices: the columns of decisions, and the space that they make.
+
+| columns               | space                                                                              |
+|-----------------------|------------------------------------------------------------------------------------|
+| `chain:NAME`, several | a chain: one decision a column, in the order of the columns; an entry is an option |
+| `set:NAME`, several   | a set, likewise                                                                    |
+| `arch`                | a chain: one decision a character, as in NAS-Bench-Macro; `layer 1`, `layer 2`, …  |
+
+The options of a decision are the entries of its column, sorted; numbers by their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from archive.architecture.graph import Architecture
+from archive.errors import CodecError, SettingsError
+from archive.spaces.choices import CHAIN, FORMS, Choices
+from archive.spaces.tables.forms import TableForm
+
+TEXT = "arch"
+COLUMNS = (*(f"{form}:NAME" for form in FORMS), TEXT)
+"""The forms of columns, for messages."""
+
+
+def choice_form(head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm | None:
+    """Return the form of a table of choices; None if it has no such column.
+
+    Args:
+        head: Names of the columns.
+        rows: The entries; rows of another length are left out.
+
+    Raises:
+        SettingsError: The columns make no space of choices.
+    """
+    whole = [row for row in rows if len(row) == len(head)]
+    for form in FORMS:
+        places = [at for at, name in enumerate(head) if name.startswith(f"{form}:")]
+        if places:
+            decisions = {head[at].partition(":")[2]: _sorted(row[at] for row in whole) for at in places}
+            if len(decisions) < len(places):
+                raise SettingsError(f"two columns {form}:NAME have one name")
+            return _of(Choices(decisions, form), tuple(head[at] for at in places))
+    if TEXT not in head:
+        return None
+    texts = [row[head.index(TEXT)] for row in whole]
+    # Texts of another length are refused row by row.
+    places = range(max(map(len, texts), default=0))
+    decisions = {f"layer {at + 1}": _sorted(text[at] for text in texts if at < len(text)) for at in places}
+    return _of(Choices(decisions, CHAIN), (TEXT,))
+
+
+def _of(space: Choices, columns: tuple[str, ...]) -> TableForm:
+    read = partial(_from_text if columns == (TEXT,) else _from_entries, space)
+    return TableForm(space.name, columns, (), read, config=space.config)
+
+
+def _from_text(space: Choices, text: str) -> Architecture:
+    return _from_entries(space, *text)
+
+
+def _from_entries(space: Choices, *entries: str) -> Architecture:
+    if len(entries) != len(space.options):
+        raise CodecError(f"it must have {len(space.options)} decisions, got {len(entries)}")
+    return space.built(
+        [_position(options, entry) for options, entry in zip(space.options.values(), entries, strict=True)]
+    )
+
+
+def _position(options: Sequence[str], entry: str) -> int:
+    if entry not in options:
+        raise CodecError(f"the option {entry!r} is unknown")
+    return options.index(entry)
+
+
+def _sorted(entries: Iterable[str]) -> list[str]:
+    """Return the distinct entries, numbers by their size."""
+    distinct = set(entries)
+    try:
+        return sorted(distinct, key=float)
+    except ValueError:
+        return sorted(distinct)

@@ -1,0 +1,65 @@
+"""Features of categorical decisions: which options are taken where, their ranks, and how often each is taken.
+
+| symbol | meaning                                                                              | shape  |
+|--------|--------------------------------------------------------------------------------------|--------|
+| o_i    | operation at place i: slot of the space, or vertex in canonical order                | places |
+| r_i    | rank of o_i among the space's options, 0, 1, …; spaces other than `choices` have none | places |
+| c_o    | number of places with operation o                                                    | labels |
+
+With d the number of places that differ, exp(-beta d) is the exact covariance of independent decisions, a product over
+the places of a categorical kernel with the correlation exp(-beta) between two options (Qian, Wu, Wu: Gaussian process
+models for computer experiments with qualitative and quantitative factors, 2008, the exchangeable case).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal, final
+
+from archive.architecture.choice_operations import CHOICES, parsed
+from archive.architecture.graph import Architecture
+from archive.architecture.operations import vocabulary
+from archive.kernels.features.adjacency import slots_of, table
+from archive.kernels.features.embedding import EmbeddedDistance
+from archive.spaces.base import Space
+
+
+def describe(space: str) -> bool:
+    """Return whether these features describe the networks of a space: options of no known meaning at fixed places."""
+    return not vocabulary(space).described and slots_of(space) is not Space.slots
+
+
+@final
+class ChoiceFeatures(EmbeddedDistance):
+    """L1 distances of decisions: places that differ, ranks of the options, counts of the options.
+
+    d_1 = sum_i [o_i != o'_i], d_2 = sum_i |r_i - r'_i|, d_3 = sum_o |c_o - c'_o|. The first is a metric of members of a
+    space with slots, and a pseudo-metric elsewhere; the others are pseudo-metrics. exp(-beta d) of each is positive
+    semi-definite. O(places). Choose it where networks are options at fixed places: ranks help where options are listed
+    in an order, such as sizes, counts where an option has a similar effect at several places.
+    """
+
+    name: ClassVar[str] = "choices"
+    norm: ClassVar[Literal["l1", "l2"]] = "l1"
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Return `choices:places`, `choices:ranks` and `choices:counts`."""
+        return ("choices:places", "choices:ranks", "choices:counts")
+
+    def features(self, architecture: Architecture) -> tuple[Mapping[str, float], ...]:
+        """Return half of each operation at its place, the ranks, and the counts.
+
+        Raises:
+            InvalidArchitectureError: The space has slots, and the network is not a member of it.
+        """
+        operations = table(architecture).operations
+        # Two places that differ have two features that differ.
+        places = {f"{place}={operation}": 0.5 for place, operation in operations.items()}
+        ranks: dict[str, float] = {}
+        if architecture.space == CHOICES.name:
+            ranks = {place: float(parsed(operation)[1]) for place, operation in operations.items()}
+        counts: dict[str, float] = {}
+        for operation in operations.values():
+            counts[operation] = counts.get(operation, 0.0) + 1.0
+        return places, ranks, counts

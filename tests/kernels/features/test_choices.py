@@ -1,0 +1,36 @@
+"""Distances of decisions, beside their definitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from archive import kernels, spaces
+from archive.kernels.features.choices import describe
+
+CHAIN = spaces.get("choices", decisions={at: ["a", "b", "c"] for at in "wxyz"})
+SET = spaces.get("choices", decisions={"w": ["a", "b"], "x": ["a", "b", "c"], "y": ["c", "d"]}, form="set")
+
+
+@pytest.mark.parametrize("space", [CHAIN, SET])
+def test_distances_are_those_of_the_definition(space):
+    kernel = kernels.get("choices")
+    networks = space.members()[::5]
+    stack = kernel.distances(networks).stack
+    made = [space.chosen(network) for network in networks]
+    for i, one in enumerate(made):
+        for j, other in enumerate(made):
+            assert stack[0, i, j] == sum(a != b for a, b in zip(one, other, strict=True))
+            assert stack[1, i, j] == sum(abs(a - b) for a, b in zip(one, other, strict=True))
+            labels = [Counter(layer.op for layer in networks[at].layers) for at in (i, j)]
+            assert stack[2, i, j] == sum((labels[0] - labels[1]).values()) + sum((labels[1] - labels[0]).values())
+    for distance in stack:
+        assert np.linalg.eigvalsh(np.exp(-0.3 * distance))[0] > -1e-9
+
+
+def test_it_describes_options_at_fixed_places():
+    assert describe("choices")
+    # Operations of the others have windows or units.
+    assert not any(map(describe, ("nasbench201", "nasbench101", "cnn", "mlp")))
