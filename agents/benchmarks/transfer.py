@@ -211,7 +211,9 @@ def rows(archive: Archive, plan: TransferPlan) -> list[Row]:
 
 def _curves(archive: Archive, jobs: Sequence[StudyJob]) -> np.ndarray[Any, np.dtype[np.float64]]:
     curves = [
-        regrets(job, trace.values) for job, trace in zip(jobs, traces(archive, jobs), strict=True) if trace.values
+        regrets(job, trace.values, trace.keys)
+        for job, trace in zip(jobs, traces(archive, jobs), strict=True)
+        if trace.values
     ]
     return np.array(curves).reshape(len(curves), -1)
 

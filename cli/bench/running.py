@@ -70,6 +70,8 @@ def table_problem(name: str) -> Problem:
         points=100.0 if fractions else 1.0,
         unit="accuracy points" if fractions else f"in {reading.column}",
         answer=partial(task.answer, protocol=reading.name),
+        noise=task.noise,
+        truth=partial(task.truth, protocol=reading.name),
     )
 
 

@@ -50,7 +50,7 @@ def look_up(claim: Claim, task: TabularTask) -> Result:
     if claim.proposal.hyperparameters:
         names = ", ".join(sorted(claim.proposal.hyperparameters))
         raise TrainingError(f"the table of {task.name} was trained in one way, it has no choice of {names}")
-    return task.answer(claim.architecture, claim.study.protocol)
+    return task.answer(claim.architecture, claim.study.protocol, claim.id)
 
 
 class DelayedResult:

@@ -2,8 +2,9 @@
 
     digits, naval, …              training on a built-in data set                 bundled, downloaded
     csv:PATH#TARGET, npz:PATH     training on a user's file                       user_files
-    nb201-cifar10, nb101, …       results from a built-in table, no training      tabular
+    nb201-cifar10, nb101, …       results from a built-in table, no training      benchmark_tables
     table:PATH#COLUMN             results from a user's table                     tabular
+    nb201-cifar10~0.005, …        results from a table, with noise                tabular
 
 Naming a task loads neither torch nor scikit-learn; `Task.load` does. Another package adds a task with an entry point
 of the group `archive.tasks` that loads to a `Task`.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from archive.errors import SettingsError
+from archive.errors import SettingsError, UsageError
 from archive.registry import Registry
 from archive.trainer.protocols.base import TrainingProtocol
 from archive.trainer.tasks import tabular, user_files
@@ -50,10 +51,15 @@ registry = Registry(
         "fashion-mnist": "archive.trainer.tasks.downloaded:FASHION_MNIST",
         "mnist": "archive.trainer.tasks.downloaded:MNIST",
         "naval": "archive.trainer.tasks.downloaded:NAVAL",
-        "nb101": "archive.trainer.tasks.tabular:NB101",
-        "nb201-cifar10": "archive.trainer.tasks.tabular:NB201_CIFAR10",
-        "nb201-cifar100": "archive.trainer.tasks.tabular:NB201_CIFAR100",
+        "nb101": "archive.trainer.tasks.benchmark_tables:NB101",
+        "nb201-cifar10": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR10",
+        "nb201-cifar10-200": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR10_200",
+        "nb201-cifar100": "archive.trainer.tasks.benchmark_tables:NB201_CIFAR100",
+        "nbmacro": "archive.trainer.tasks.benchmark_tables:NBMACRO",
         "protein": "archive.trainer.tasks.downloaded:PROTEIN",
+        "transnas-autoencoder": "archive.trainer.tasks.benchmark_tables:TRANSNAS_AUTOENCODER",
+        "transnas-object": "archive.trainer.tasks.benchmark_tables:TRANSNAS_OBJECT",
+        "transnas-scene": "archive.trainer.tasks.benchmark_tables:TRANSNAS_SCENE",
     },
 )
 
@@ -69,12 +75,18 @@ def get(name: str) -> Task | TabularTask:
     Raises:
         UnknownNameError: There is no task of this name.
         SettingsError: Another package's entry point of this name is no task.
-        UsageError: The file cannot be read, or has no such column.
+        UsageError: The file cannot be read, or has no such column, or noise is added to a training.
     """
     if name.startswith(tabular.PREFIX):
         return tabular.parse(name)
     if name.startswith(user_files.PREFIXES):
         return user_files.parse(name)
+    plain, separator, deviation = name.rpartition(tabular.NOISE)
+    if separator and name not in registry.names():
+        task = get(plain)
+        if not isinstance(task, TabularTask):
+            raise UsageError(f"only results of a table can have noise added, and networks are trained on {plain!r}")
+        return task.with_noise(deviation)
     task = registry.load(name)
     if not isinstance(task, Task | TabularTask):
         raise SettingsError(f"the task {name!r} of another package must be a Task, got a {type(task).__name__}")

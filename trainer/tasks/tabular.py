@@ -1,9 +1,13 @@
 """Tabular tasks: results come from a table without training, at the cost that the table records.
 
-    nb201-cifar10, nb201-cifar100     NAS-Bench-201; values are fractions (the file has percent), as imports store them
-    nb101                             NAS-Bench-101, or the installed sample of it; values are fractions
+    nb201-cifar10, nb101, …           built-in tables (`archive.trainer.tasks.benchmark_tables`)
     table:PATH#COLUMN                 any CSV of these forms (`archive.spaces.tables.reader`); values as in the file,
                                       maximised; table:PATH#-COLUMN minimises them
+    NAME~SD                           one of these with Gaussian noise of a standard deviation SD, in the values' unit
+
+Noise makes each query of a network another result: its seed follows from the query, so that a repeated completion of
+one proposal has one value, and two proposals of one network have two. The result carries the seed, as that of a
+training does, and is stored as another evaluation of the architecture.
 
 Rows of the same network are one architecture, whose result is their mean. A result also has the network's costs from
 the table, under the names of trained networks: the columns `params`, `flops` (or `params_millions`, `flops_millions`)
@@ -13,10 +17,14 @@ training, without torch.
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
 from archive.store.records import Result
@@ -30,6 +38,9 @@ if TYPE_CHECKING:
 PREFIX = "table:"
 DEVICE = "table"
 """Device of the results, for which nothing was trained."""
+
+NOISE = "~"
+"""Separator of a task's name and the standard deviation of its noise."""
 
 COST = re.compile(r"(?P<counted>params|flops)(?P<millions>_millions)?|latency\w*")
 
@@ -70,6 +81,7 @@ class TabularTask:
         objective: Name of the metric that is an evaluation's value.
         direction: `maximise` or `minimise` it.
         scale: Factor of the file's numbers.
+        noise: Standard deviation of the noise of each query, in the unit of the values; 0 for none.
         protocols: Its protocols, one for each column, the default first.
     """
 
@@ -84,6 +96,7 @@ class TabularTask:
     direction: Literal["maximise", "minimise"]
     scale: float
     protocols: tuple[TabularProtocol, ...]
+    noise: float = 0.0
 
     @property
     def table(self) -> Table:
@@ -132,8 +145,41 @@ class TabularTask:
         """Return the name of the space of the table's networks."""
         return self.spaces
 
-    def answer(self, architecture: Architecture, protocol: str | None = None) -> Result:
+    def with_noise(self, deviation: str) -> TabularTask:
+        """Return the task with noise of a standard deviation, `NAME~SD`.
+
+        Raises:
+            UsageError: The deviation is no positive number.
+        """
+        try:
+            noise = float(deviation)
+        except ValueError:
+            noise = math.nan
+        if not 0.0 < noise < math.inf:
+            raise UsageError(f"the noise of {self.name} must be a positive number, got {deviation!r}")
+        suffix, label = f"{NOISE}{noise:g}", f"{self.label}{NOISE}{noise:g}"
+        summary = f"{self.summary}; with noise of standard deviation {noise:g}"
+        return replace(self, name=f"{self.name}{suffix}", label=label, summary=summary, noise=noise)
+
+    def truth(self, functional_key: str, protocol: str | None = None) -> tuple[float, float]:
+        """Return the noise-free value of a network, and its test accuracy, NaN if the table has none.
+
+        Args:
+            functional_key: Functional key of a network of the table.
+            protocol: Name of the protocol; None for the default.
+        """
+        chosen, table = self.protocol(protocol), self.table
+        at = table.index[functional_key]
+        test = math.nan if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
+        return self.scale * float(table.column(chosen.column)[at]), test
+
+    def answer(self, architecture: Architecture, protocol: str | None = None, query: str = "") -> Result:
         """Return the table's result for a network, in any order of its layers.
+
+        Args:
+            architecture: The network.
+            protocol: Name of the protocol; None for the default.
+            query: Identity of the query, such as a proposal's id. Noise is the same for equal queries of a network.
 
         Raises:
             TrainingError: The table has no result; the reason says why.
@@ -148,19 +194,32 @@ class TabularTask:
         value = self.scale * float(values[at])
         if value != value:
             raise TrainingError(f"the table {table.origin} has no {chosen.column} for {architecture.key[:8]}")
+        seed = None
+        if self.noise:
+            seed = self._seed(architecture, chosen, query)
+            value += self.noise * float(np.random.default_rng(seed).standard_normal())
         metrics = {self.objective: value}
         held_out = float("nan") if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
         if held_out == held_out:
             metrics[f"test_{self.metric}"] = held_out
         metrics |= _costs(table, at, chosen.column)
+        about: dict[str, Any] = {"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])}
+        if self.noise:
+            about["noise"] = self.noise
         return Result(
             value=value,
             metrics=metrics,
             epochs=chosen.epochs or None,
             seconds=None if cost is None or cost[at] != cost[at] else float(cost[at]),
+            seed=seed,
             device=DEVICE,
-            environment={"table": table.origin, "sha256": table.sha256, "rows": int(table.rows[at])},
+            environment=about,
         )
+
+    def _seed(self, architecture: Architecture, protocol: TabularProtocol, query: str) -> int:
+        """Return the seed of the noise of a query, in [0, 2^32)."""
+        text = "\n".join((self.name, protocol.name, architecture.functional_key, query))
+        return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big")
 
 
 def _costs(table: Table, at: int, column: str) -> dict[str, float]:
@@ -173,7 +232,7 @@ def _costs(table: Table, at: int, column: str) -> dict[str, float]:
 
 
 def parse(name: str) -> TabularTask:
-    """Return the task with the name `table:PATH#COLUMN`.
+    """Return the task with the name `table:PATH#COLUMN`, or `table:PATH#COLUMN~SD`.
 
     Raises:
         UsageError: The text, the file or the column cannot be used.
@@ -185,6 +244,9 @@ def parse(name: str) -> TabularTask:
         raise UsageError(f"a table is named as table:PATH#COLUMN, got {name!r}")
     path = Path(reference).expanduser().absolute()
     table = Table.load(path)
+    plain, separator, deviation = column.rpartition(NOISE)
+    if separator and not {column, column.removeprefix("-")} & {*table.columns}:
+        return parse(f"{PREFIX}{reference}#{plain}").with_noise(deviation)
     target = column if column in table.columns else column.removeprefix("-")
     table.column(target)
     return TabularTask(
@@ -200,50 +262,3 @@ def parse(name: str) -> TabularTask:
         scale=1.0,
         protocols=(TabularProtocol(f"table/{table.sha256[:12]}", target),),
     )
-
-
-def _official(
-    name: str, summary: str, table: str, space: str, scale: float, *protocols: TabularProtocol
-) -> TabularTask:
-    return TabularTask(
-        name=name,
-        label=name,
-        summary=summary,
-        reference=table,
-        spaces=(space,),
-        complete=table == "nb201",
-        metric="accuracy",
-        objective="valid_accuracy",
-        direction="maximise",
-        scale=scale,
-        protocols=protocols,
-    )
-
-
-NB201_CIFAR10 = _official(
-    "nb201-cifar10",
-    "NAS-Bench-201 on CIFAR-10, from the table: validation accuracy after 12 epochs, or 200",
-    "nb201",
-    "nasbench201",
-    0.01,
-    TabularProtocol("nb201/12", "cifar10_valid_12ep", "cifar10_test_12ep", 12),
-    TabularProtocol("nb201/200", "cifar10_valid_200ep", "cifar10_test_200ep", 200),
-)
-
-NB201_CIFAR100 = _official(
-    "nb201-cifar100",
-    "NAS-Bench-201 on CIFAR-100, from the table: validation accuracy after 12 epochs",
-    "nb201",
-    "nasbench201",
-    0.01,
-    TabularProtocol("nb201/12", "cifar100_valid_12ep", "cifar100_test_12ep", 12),
-)
-
-NB101 = _official(
-    "nb101",
-    "NAS-Bench-101 on CIFAR-10, from the table: validation accuracy after 108 epochs, or 36, 12, 4",
-    "nb101",
-    "nasbench101",
-    1.0,
-    *(TabularProtocol(f"nb101/{epochs}", f"val_acc_{epochs}ep", None, epochs) for epochs in (108, 36, 12, 4)),
-)

@@ -35,7 +35,10 @@ class Problem:
         size: Number of networks with a value; 0 without a table.
         points: Factor of a difference of values: 100 converts fractions to accuracy points.
         unit: Unit of the product.
-        answer: Evaluation of a network; raises TrainingError where it has no value.
+        answer: Evaluation of a network; raises TrainingError where it has no value. With noise, it takes the identity
+            of the query as `query`.
+        noise: Standard deviation of the noise of an evaluation, in the unit of the values; 0 for none.
+        truth: Noise-free value and test accuracy (NaN if unknown) of a network by its functional key; None if unknown.
     """
 
     label: str
@@ -49,7 +52,17 @@ class Problem:
     size: int
     points: float
     unit: str
-    answer: Callable[[Architecture], Result]
+    answer: Callable[..., Result]
+    noise: float = 0.0
+    truth: Callable[[str], tuple[float, float]] | None = None
+
+    def evaluated(self, architecture: Architecture, query: str) -> Result:
+        """Return the result of a query; with noise, another one for each query.
+
+        Raises:
+            TrainingError: The network has no value.
+        """
+        return self.answer(architecture, query=query) if self.noise else self.answer(architecture)
 
     def search_space(self) -> Space:
         """Return the space."""
@@ -92,7 +105,8 @@ class StudyJob:
         """Return whether a study with evaluations of these values is complete."""
         if len(values) >= self.budget:
             return True
-        return self.until_best and any(self.problem.regret(value) <= 0 for value in values)
+        # With noise, a value above the best one says nothing.
+        return self.until_best and not self.problem.noise and any(self.problem.regret(value) <= 0 for value in values)
 
     def turn(self, total: int) -> int:
         """Return the position of the next agent in the contestant's team after so many proposals."""

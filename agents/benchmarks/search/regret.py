@@ -3,7 +3,11 @@
 | symbol | meaning                                                                                                |
 |--------|--------------------------------------------------------------------------------------------------------|
 | q      | queries: evaluations of a study so far, its random starts included                                     |
-| r(q)   | regret: difference of the best of the first q values from the best of the table, in the problem's unit |
+| r(q)   | regret: difference of the incumbent's value from the best of the table, in the problem's unit          |
+| t(q)   | test accuracy of the incumbent, where the table has one                                                |
+
+The incumbent is the network with the best of the first q values. With noise it is the luckiest one: regret and test
+accuracy are those of its noise-free value.
 """
 
 from __future__ import annotations
@@ -47,6 +51,7 @@ class Trace(NamedTuple):
         seconds: Processor time of each call of its agent, the last of them last.
         repeats: Number of proposals of networks that were proposed before.
         agents: Ids of the agents that proposed after the random starts.
+        keys: (q,) functional keys of the evaluated networks.
         makers: (q,) proposer of each value; see `archive.agents.benchmarks.search.shares`.
     """
 
@@ -55,6 +60,7 @@ class Trace(NamedTuple):
     repeats: int = 0
     agents: frozenset[str] = frozenset()
     makers: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 class Regret(NamedTuple):
@@ -75,6 +81,8 @@ class ContestantResult:
         unit: Unit of regret.
         seeds: Number of studies.
         curve: (budget, 2) float64: mean regret after 1, 2, … queries, and its standard error.
+        tests: (budget, 2) float64: mean test accuracy of the incumbent and its standard error, in the unit of regret;
+            None if the table has no test accuracy.
         to_best: Queries until the best value, by seed; None where it was not found.
         seconds: Median processor time of a call of the agent.
         seconds_at_end: Median of the last tenth of each study's calls, when the history is longest.
@@ -93,6 +101,11 @@ class ContestantResult:
     seconds_at_end: float | None
     repeats: int
     shares: tuple[Share, ...] = ()
+    tests: Floats | None = None
+
+    def test(self, queries: int) -> Regret | None:
+        """Return the test accuracy of the incumbent after so many queries; None if the table has none."""
+        return None if self.tests is None else Regret(*map(float, self.tests[queries - 1]))
 
     def regret(self, queries: int) -> Regret:
         """Return the regret after so many queries."""
@@ -124,6 +137,7 @@ class ContestantResult:
             "unit": self.unit,
             "seeds": self.seeds,
             "regret": {str(queries): self.regret(queries)._asdict() for queries in self.queries},
+            "test": {str(at): test._asdict() for at in self.queries if (test := self.test(at)) is not None},
             "queries_to_best": self.queries_to_best,
             "never_found_best": self.never,
             "queries_to_best_by_seed": list(self.to_best),
@@ -154,16 +168,49 @@ def standings(jobs: Sequence[StudyJob], traces: Sequence[Trace]) -> list[Contest
     return [_standing(group) for group in groups.values()]
 
 
-def regrets(job: StudyJob, values: Sequence[float]) -> Floats:
-    """Return r(1) … r(budget), (budget,) float64; a study that ended early keeps its last one."""
-    best = np.minimum.accumulate([job.problem.regret(value) for value in values])
-    return np.concatenate([best, np.full(job.budget - len(best), best[-1])])
+def regrets(job: StudyJob, values: Sequence[float], keys: Sequence[str] = ()) -> Floats:
+    """Return r(1) … r(budget), (budget,) float64; a study that ended early keeps its last one.
+
+    Args:
+        job: The study.
+        values: Values of its evaluations.
+        keys: Functional keys of the networks, for the noise-free values of a problem with noise.
+    """
+    problem = job.problem
+    if problem.noise and problem.truth is not None:
+        shown = [problem.regret(problem.truth(keys[at])[0]) for at in incumbents(job, values)]
+    else:
+        shown = list(np.minimum.accumulate([problem.regret(value) for value in values]))
+    return _continued(shown, job.budget)
+
+
+def tests(job: StudyJob, trace: Trace) -> Floats | None:
+    """Return t(1) … t(budget), (budget,) float64; None where the table has no test accuracy of a network."""
+    truth = job.problem.truth
+    if truth is None:
+        return None
+    shown = [truth(trace.keys[at])[1] for at in incumbents(job, trace.values)]
+    return _continued([job.problem.points * one for one in shown], job.budget) if np.isfinite(shown).all() else None
+
+
+def incumbents(job: StudyJob, values: Sequence[float]) -> list[int]:
+    """Return the position of the best of the first 1, 2, … values, the first of equal ones."""
+    best: list[int] = []
+    for at, value in enumerate(values):
+        better = not best or job.problem.regret(value) < job.problem.regret(values[best[-1]])
+        best.append(at if better else best[-1])
+    return best
+
+
+def _continued(shown: Sequence[float], budget: int) -> Floats:
+    return np.concatenate([shown, np.full(budget - len(shown), shown[-1])])
 
 
 def _trace(job: StudyJob, rows: Sequence[tuple[Any, ...]]) -> Trace:
     values: list[float] = []
     makers: list[str] = []
     keys: list[str] = []
+    evaluated: list[str] = []
     calls: dict[str, float] = {}
     agents = set()
     for number, key, agent, request, seconds, value in rows:
@@ -172,33 +219,44 @@ def _trace(job: StudyJob, rows: Sequence[tuple[Any, ...]]) -> Trace:
         keys.append(key)
         if value is not None:
             values.append(value)
+            evaluated.append(key)
             makers.append(maker(agent, number, job.starts))
         if number >= job.starts:
             agents.add(agent)
             if seconds is not None:
                 calls[request] = seconds
-    return Trace(tuple(values), tuple(calls.values()), len(keys) - len(set(keys)), frozenset(agents), tuple(makers))
+    repeats = len(keys) - len(set(keys))
+    return Trace(
+        *(tuple(values), tuple(calls.values()), repeats, frozenset(agents), tuple(makers)), keys=tuple(evaluated)
+    )
 
 
 def _standing(studies: Sequence[tuple[StudyJob, Trace]]) -> ContestantResult:
     job = studies[0][0]
-    curves = np.array([regrets(own, trace.values) for own, trace in studies])
-    n = len(curves)
-    errors = curves.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(job.budget, math.nan)
+    curves = np.array([regrets(own, trace.values, trace.keys) for own, trace in studies])
+    of_tests = [one for own, trace in studies if (one := tests(own, trace)) is not None]
     calls = [trace.seconds for _, trace in studies]
     return ContestantResult(
         contestant=job.contestant.name,
         problem=job.problem.label,
         protocol=job.problem.protocol,
         unit=job.problem.unit,
-        seeds=n,
-        curve=np.column_stack([curves.mean(axis=0), errors]),
+        seeds=len(curves),
+        curve=_summary(curves),
         to_best=tuple(first_best(curve) for curve in curves),
         seconds=_median(one for of_study in calls for one in of_study),
         seconds_at_end=_median(one for of_study in calls for one in of_study[-math.ceil(len(of_study) / 10) :]),
         repeats=sum(trace.repeats for _, trace in studies),
         shares=shares([_regrets_by_maker(own, trace) for own, trace in studies]) if job.contestant.is_team else (),
+        tests=_summary(np.array(of_tests)) if len(of_tests) == len(studies) else None,
     )
+
+
+def _summary(curves: Floats) -> Floats:
+    """Return mean and standard error over the first axis: (n, budget) to (budget, 2); NaN for a single curve."""
+    n = len(curves)
+    errors = curves.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(curves.shape[1], math.nan)
+    return np.column_stack([curves.mean(axis=0), errors])
 
 
 def _regrets_by_maker(job: StudyJob, trace: Trace) -> list[tuple[str, float]]:

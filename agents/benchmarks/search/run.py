@@ -61,7 +61,7 @@ def search(
         seconds = time.process_time() - began
         if not suggestions:
             return
-        answered = [(suggestion, _answer(job, suggestion)) for suggestion in suggestions]
+        answered = [(one, _answer(job, one, past.total + at)) for at, one in enumerate(suggestions)]
         made = archive.proposals.create(
             *(study.name, ids[agent], suggestions),
             outcomes=[outcome for _, outcome in answered],
@@ -164,8 +164,8 @@ class _Past:
             )
 
 
-def _answer(job: StudyJob, suggestion: Suggestion) -> Result | str:
+def _answer(job: StudyJob, suggestion: Suggestion, number: int) -> Result | str:
     try:
-        return job.problem.answer(suggestion.architecture)
+        return job.problem.evaluated(suggestion.architecture, f"{job.study.name}#{number}")
     except TrainingError as error:
         return error.reason

@@ -18,6 +18,7 @@ from archive.agents.replay import recheck
 from archive.agents.searcher import Searcher
 from archive.agents.study_setup import open_study
 from archive.architecture import codec
+from archive.cli.bench.running import table_problem
 from archive.errors import SearchError, TrainingError, UnknownNameError, UsageError
 from archive.store.records import Result
 
@@ -214,6 +215,34 @@ def test_repeats_are_counted(archive, search, job, monkeypatch):
     assert len(search(stubborn)) == 6
     search(job)
     assert [trace.repeats for trace in regret.traces(archive, [stubborn, job])] == [5, 0]
+
+
+def test_each_query_has_noise_of_its_own(archive, search, job, problem, monkeypatch):
+    monkeypatch.setitem(registry.built_in, "stubborn", f"{__name__}:Stubborn")
+    monkeypatch.setitem(registry._loaded, "stubborn", Stubborn)
+    noisy = table_problem(f"table:{problem.space_config['table']}#a~0.5")
+    changed = {"contestant": contestants.contestant("stubborn"), "problem": noisy, "starts": 0, "budget": 6, "batch": 4}
+    stubborn = replace(job, until_best=True, **changed)
+    assert len(set(search(stubborn))) == 1
+    seen = archive.studies.evaluations(stubborn.study.name)
+    assert len({one.value for one in seen}) == len({one.seed for one in seen}) == 6
+    # A value above the best of the table is luck, and all values of the table are equal.
+    (trace,) = regret.traces(archive, [stubborn])
+    assert max(trace.values) > noisy.best
+    assert regret.regrets(stubborn, trace.values, trace.keys).tolist() == [0.0] * 6
+    again = replace(stubborn, run="again")
+    search(again)
+    assert {one.value for one in archive.studies.evaluations(again.study.name)}.isdisjoint(trace.values)
+
+
+def test_the_luckiest_network_has_its_true_regret_and_test_accuracy(problem, job):
+    truth = {"a": (0.25, 0.5), "b": (0.5, 0.25), "c": (0.125, 0.75)}
+    noisy = replace(job, problem=replace(problem, best=0.5, noise=0.1, truth=truth.get), budget=5)
+    trace = regret.Trace((0.25, 0.375, 0.3125, 0.75), keys=("a", "b", "a", "c"))
+    assert regret.regrets(noisy, trace.values, trace.keys).tolist() == [25.0, 0.0, 0.0, 37.5, 37.5]
+    (row,) = regret.standings([noisy], [trace])
+    assert row.tests[:, 0].tolist() == [50.0, 25.0, 25.0, 75.0, 75.0]
+    assert row.as_dict()["test"]["5"]["mean"] == 75.0
 
 
 def test_regret_by_hand(problem, job):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from archive import spaces
@@ -212,3 +213,63 @@ def test_table_result_needs_no_torch(table):
         "assert not {'torch', 'sklearn', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, f"table:{table}#accuracy"], check=True)
+
+
+def test_noise_is_another_one_for_each_query(table):
+    plain = registry.get(f"table:{table}#accuracy")
+    task = registry.get(f"table:{table}#accuracy~2.5")
+    assert task == registry.get(task.name) == plain.with_noise("2.5")
+    results = [task.answer(CELLS[3], query=str(at)) for at in range(400)]
+    values = np.array([result.value for result in results])
+    assert abs(values.mean() - 3.0) < 0.5 and 2.2 < values.std() < 2.8
+    assert len({result.seed for result in results}) == 400
+    # A repeated completion has one value; another network at the same query has another error.
+    assert task.answer(CELLS[3], query="7") == results[7]
+    assert task.answer(CELLS[4], query="7").value - 4.0 != results[7].value - 3.0
+    assert results[7].metrics["accuracy"] == results[7].value and results[7].environment["noise"] == 2.5
+    assert task.truth(CELLS[3].functional_key)[0] == 3.0
+    assert plain.answer(CELLS[3]).seed is None
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nb201-cifar10~no", "noise of nb201-cifar10 must be a positive number, got 'no'"),
+        ("nb201-cifar10~-1", "must be a positive number"),
+        ("digits~0.1", "only results of a table can have noise added"),
+    ],
+)
+def test_noise_that_cannot_be_added(name, reason):
+    with pytest.raises(UsageError, match=reason):
+        registry.get(name)
+
+
+def test_a_column_may_have_the_name_of_noise(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(f"arch_str,a,a~2\n{codec.to_nasbench201(CELLS[5])},1,2\n")
+    assert registry.get(f"table:{path}#a~2").noise == 0.0
+    assert registry.get(f"table:{path}#a~3").noise == 3.0
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "best"),
+    [("transnas-scene", 1948, 0.5494), ("transnas-object", 1948, 0.4559), ("transnas-autoencoder", 1948, 0.5772)],
+)
+def test_tasks_of_one_space_without_pooling(name, size, best):
+    task = registry.get(name)
+    space = task.search_space()
+    assert len(space.members()) == size
+    assert not any(layer.op == "avg_pool_3x3" for cell in space.members() for layer in cell.layers)
+    # Optuna and other agents over decisions are not offered the operation that no network has.
+    assert len(space.decisions().decisions[0].choices) == 4
+    values = task.scale * task.table.column(task.protocol().column)
+    assert values.max() == pytest.approx(best, abs=1e-4)
+
+
+def test_a_chain_of_choices_is_a_task():
+    task = registry.get("nbmacro")
+    space = task.search_space()
+    assert space == spaces.get("choices") and len(task.table) == space.size
+    assert task.table.space_config == space.config
+    cell = space.built([int(digit) for digit in "11111221"])
+    assert task.answer(cell).value == pytest.approx(0.9230333, abs=1e-6)
