@@ -35,6 +35,7 @@ registry = Registry(
         "portfolio": "archive.agents.bayesopt.portfolio:Portfolio",
         "rand": "archive.agents.baselines.random_search:Rand",
         "random": "archive.agents.baselines.random_search:RandomSearch",
+        "random-forest": "archive.agents.bayesopt.random_forest:RandomForestSearch",
         "regularized-evolution": "archive.agents.baselines.regularized_evolution:RegularizedEvolution",
         "reinforce": "archive.agents.baselines.reinforce:Reinforce",
         "tpe": "archive.agents.baselines.optuna_samplers:Tpe",

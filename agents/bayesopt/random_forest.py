@@ -1,0 +1,82 @@
+"""Random forest with expected improvement on the features of `bananas`: a baseline with the information of our agents.
+
+The features are those of the default of `bananas` (`bananas.encoding`), the candidates those of all agents with a
+surrogate, so that a difference in results is one of the model. The preset `smac` has the settings of SMAC (Hutter et
+al., 2011): ten trees, scores without a transform. scikit-learn fits the trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import final
+
+from archive.agents.acquisition import candidate_generators
+from archive.agents.base import AgentInfo
+from archive.agents.bayesopt.bananas import encoding
+from archive.agents.bayesopt.gaussian_process import ranking
+from archive.agents.bayesopt.model_based import Method, ModelBased
+from archive.agents.options import BATCH, BatchOptions, choose
+from archive.agents.surrogates import outcome_transforms
+from archive.agents.surrogates.random_forest import RandomForest
+from archive.agents.surrogates.transformed import OutcomeTransformed
+from archive.spaces.base import Space
+
+
+@dataclass(frozen=True)
+class ForestPreset:
+    """Values of a preset; a setting that is None keeps them.
+
+    Attributes:
+        trees: Trees of the forest.
+        acquisition: `ei`, `pi`, `ucb`, `its`; or `ts`: joint samples among the best by UCB.
+        kappa: Weight of the uncertainty in UCB.
+        transform: A name of `archive.agents.surrogates.outcome_transforms`.
+        candidates: A name of `archive.agents.acquisition.candidate_generators`.
+        batch_rule: A name of `archive.agents.acquisition.batch`.
+    """
+
+    trees: int
+    acquisition: str
+    kappa: float
+    transform: str
+    candidates: str
+    batch_rule: str
+
+
+PRESETS: Mapping[str, ForestPreset] = MappingProxyType(
+    {
+        "default": ForestPreset(100, "ei", 1.0, "compress-below-median", "auto", "believer"),
+        "smac": ForestPreset(10, "ei", 1.0, "none", "auto", "believer"),
+    }
+)
+
+
+@final
+class RandomForestSearch(ModelBased):
+    """A random forest ranks candidates by expected improvement.
+
+    Args:
+        space: The search space.
+        options: See `BatchOptions`; the presets are `default` and `smac`.
+        trees: Trees of the forest; None means the preset's value.
+    """
+
+    kind = "random-forest"
+    info = AgentInfo(
+        summary="random forest on paths, neighbourhoods and topology features; EI over the whole space",
+        preset="ten trees, as in SMAC",
+        paper="Hutter et al., 2011 (SMAC)",
+        cost="O(n log n) a tree, one forest a proposal",
+        when="baseline with the features of our agents",
+    )
+
+    def __init__(self, space: Space, options: BatchOptions = BATCH, trees: int | None = None) -> None:
+        """Look the names up."""
+        choices = choose(PRESETS, options, trees=trees)
+        forest = RandomForest(encoding(space, "default"), choices.trees)
+        ranked_by, rule = ranking(choices.acquisition, choices.kappa, choices.batch_rule)
+        source = candidate_generators.get(choices.candidates, space)
+        surrogate = OutcomeTransformed(forest, outcome_transforms.get(choices.transform))
+        super().__init__(space, options.n_initial, Method(surrogate, ranked_by, source, rule))
