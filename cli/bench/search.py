@@ -19,6 +19,7 @@ from archive.errors import SearchError, UsageError
 if TYPE_CHECKING:
     from archive.agents.benchmarks.search.plan import ComparisonPlan
     from archive.agents.benchmarks.search.regret import ContestantResult, Trace
+    from archive.agents.benchmarks.search.suite import Suite
     from archive.api import Archive
     from archive.settings import Settings
 
@@ -28,26 +29,45 @@ if TYPE_CHECKING:
     "--agent",
     "agent_names",
     multiple=True,
-    required=True,
     type=AGENT,
     metavar="AGENT[:NAME=VALUE,…][+AGENT…]",
-    help="Agent, with settings that differ from its defaults, or a team of agents that take turns. May be repeated.",
+    help="Agent, with settings that differ from its defaults, or a team of agents that take turns. May be repeated; "
+    "required without --suite.",
 )
 @click.option(
     "--task",
     "task_names",
     multiple=True,
     type=TASK,
-    default=["nb201-cifar10"],
-    help="Tabular task, or table:PATH#COLUMN. May be repeated.",
+    show_default="nb201-cifar10",
+    help="Tabular task, table:PATH#COLUMN, or one with noise, TASK~SD. May be repeated.",
 )
-@click.option("--seeds", type=Count(1), default=20, help="Number of searches for each agent and task.")
-@click.option("--budget", type=int, metavar="N", default=200, help="Evaluations of a search, including the starts.")
+@click.option(
+    "--suite",
+    "whole_suite",
+    is_flag=True,
+    help="Compare defaults, published settings and baselines on all tables, with and without noise: regret and test "
+    "accuracy after 10, 20, 50 and 100 queries. Other options replace its values.",
+)
+@click.option("--quick", is_flag=True, help="A part of the suite that takes ten minutes on two cores.")
+@click.option(
+    "--seeds",
+    type=Count(1),
+    show_default="20; of --quick 2",
+    help="Number of searches for each agent and task.",
+)
+@click.option(
+    "--budget",
+    type=int,
+    metavar="N",
+    show_default="200; of --suite 100, of --quick 30",
+    help="Evaluations of a search, including the starts.",
+)
 @click.option("--batch", type=Count(1), default=1, help="Number of proposals at a time.")
 @click.option(
     "--starts",
-    default="20",
     metavar="N|own",
+    show_default="20; of --suite own",
     help="Number of random networks at the start, the same for all agents with one seed; own: the agent's choice.",
 )
 @click.option("--run", "run_name", metavar="NAME", default=__version__, help="Name of the run; a new name starts over.")
@@ -64,10 +84,12 @@ def search(
     ctx: click.Context,
     agent_names: tuple[str, ...],
     task_names: tuple[str, ...],
-    seeds: int,
-    budget: int,
+    whole_suite: bool,
+    quick: bool,
+    seeds: int | None,
+    budget: int | None,
     batch: int,
-    starts: str,
+    starts: str | None,
     run_name: str,
     until_best: bool,
     processes: int | None,
@@ -84,17 +106,22 @@ def search(
     from archive.agents.benchmarks.search.contestants import contestant
     from archive.agents.benchmarks.search.plan import ComparisonPlan
     from archive.agents.benchmarks.search.run import register
+    from archive.agents.benchmarks.search.suite import Suite
     from archive.api import connect
 
     if plot is not None:
         plots.check(plot)
+    suite = _suite(whole_suite, quick)
+    if not (agent_names or suite):
+        raise UsageError("name the agents to compare with --agent, or compare those of the suite with --suite")
+    defaults = suite or Suite((), ("nb201-cifar10",), 20, 200)
     plan = ComparisonPlan(
-        contestants=[contestant(name) for name in dict.fromkeys(agent_names)],
-        problems=[table_problem(name) for name in dict.fromkeys(task_names)],
-        seeds=seeds,
-        budget=budget,
+        contestants=[contestant(name) for name in dict.fromkeys(agent_names or defaults.agents)],
+        problems=[table_problem(name) for name in dict.fromkeys(task_names or defaults.tasks)],
+        seeds=seeds or defaults.seeds,
+        budget=defaults.budget if budget is None else budget,
         batch=batch,
-        starts=_starts(starts),
+        starts=_starts(starts or ("own" if suite else "20")),
         run=run_name,
         until_best=until_best,
     )
@@ -108,9 +135,17 @@ def search(
         rows, failed = _compare(archive, settings, plan, known, processes or cpu_count.available())
     if plot is not None and rows:
         plots.draw(rows, plot)
-    _show(plan, rows, as_json)
+    (_show_suite if suite else _show)(plan, rows, as_json)
     if failed:
         raise SearchError(f"{len(failed)} of {len(plan.jobs)} searches failed; the first: {failed[0]}")
+
+
+def _suite(whole: bool, quick: bool) -> Suite | None:
+    from archive.agents.benchmarks.search.suite import FULL, QUICK
+
+    if quick and not whole:
+        raise UsageError("--quick is a part of the suite: write --suite --quick")
+    return (QUICK if quick else FULL) if whole else None
 
 
 def _starts(text: str) -> int:
@@ -177,6 +212,21 @@ def _show(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool)
         for row in standings:
             if row.shares:
                 _show_shares(row)
+
+
+def _show_suite(plan: ComparisonPlan, rows: Sequence[ContestantResult], as_json: bool) -> None:
+    from archive.agents.benchmarks.search import suite
+
+    if as_json:
+        numbers = {name: getattr(plan, name) for name in ("run", "seeds", "budget", "batch", "starts")}
+        print_json({**numbers, "rows": suite.rows(rows)})
+        return
+    queries = suite.queries(rows[0]) if rows else []
+    columns = ["task", "agent", "role", *(f"regret {at}" for at in queries), *(f"test {at}" for at in queries)]
+    table = [[row.problem, row.contestant, *suite.cells(row)] for row in rows]
+    title = f"regret and test accuracy of the incumbent after queries, mean ± standard error of {plan.seeds} seeds"
+    print_table(columns, table, title=title)
+    print_line()
 
 
 def _show_shares(row: ContestantResult) -> None:

@@ -160,6 +160,50 @@ class SearchComparison(Document):
     standings: list[StandingItem]
 
 
+class SuiteItem(JsonObject):
+    """How one agent of the suite searched one task.
+
+    Attributes:
+        agent: The agent, with its settings.
+        role: `ours`, `paper` or `baseline`; empty for an agent that the suite does not have.
+        task: The task.
+        protocol: How it was measured.
+        unit: Unit of regret and test accuracy.
+        seeds: Number of searches.
+        regret: By number of queries.
+        test: Test accuracy of the best network so far, by number of queries; empty where the table has none.
+    """
+
+    agent: str
+    role: str
+    task: str
+    protocol: str
+    unit: str
+    seeds: int
+    regret: dict[str, RegretItem]
+    test: dict[str, RegretItem]
+
+
+class SuiteComparison(Document):
+    """The comparisons of the suite.
+
+    Attributes:
+        run: Name of the run.
+        seeds: Searches of each agent and task.
+        budget: Evaluations of a search.
+        batch: Proposals asked for at a time.
+        starts: Random networks that came first; 0 for the agents' own initial designs.
+        rows: One row an agent and task.
+    """
+
+    run: str
+    seeds: int
+    budget: int
+    batch: int
+    starts: int
+    rows: list[SuiteItem]
+
+
 class ScenarioItem(JsonObject):
     """How searches went that started warm from one kind of source.
 

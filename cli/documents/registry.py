@@ -12,7 +12,7 @@ from archive.cli.documents.architectures import (
     NeighbourList,
 )
 from archive.cli.documents.base import Figures
-from archive.cli.documents.benchmarks import GainComparison, SearchComparison, TransferComparison
+from archive.cli.documents.benchmarks import GainComparison, SearchComparison, SuiteComparison, TransferComparison
 from archive.cli.documents.catalogues import (
     AgentDocument,
     AgentList,
@@ -97,7 +97,7 @@ _COMMANDS: dict[str, tuple[type, ...]] = {
         )
     },
     "bench first": (GainComparison,),
-    "bench search": (SearchComparison,),
+    "bench search": (SearchComparison, SuiteComparison),
     "bench transfer": (TransferComparison,),
     "db start": (ServerDocument,),
     "db stop": (ServerStop,),

@@ -69,6 +69,23 @@ def types(place, capsys, monkeypatch):
     return command
 
 
+def test_the_suite_has_one_row_for_each_agent_and_task(table, types):
+    only = ["--agent", "random", "--agent", "tw:preset=paper", "--seeds", "2", "--budget", "11", "--processes", "1"]
+    tasks = [f"table:{table}#score", f"table:{table}#score~3"]
+    shown, _ = types("--suite", "--quick", *only, "--run", "suite", *(f"--task={task}" for task in tasks), "--json")
+    rows = shown["rows"]
+    assert [(row["agent"], row["role"]) for row in rows[:2]] == [("random", "baseline"), ("tw:preset=paper", "paper")]
+    assert [row["task"] for row in rows] == ["cells-score"] * 2 + ["cells-score~3"] * 2
+    assert shown["starts"] == 0 and all(list(row["regret"]) == ["10"] for row in rows)
+    # Values are whole numbers, and regret is that of the noise-free value.
+    assert all((2 * row["regret"]["10"]["mean"]).is_integer() for row in rows)
+
+
+def test_what_a_suite_needs(types):
+    for arguments, reason in ((["--quick"], "write --suite --quick"), ([], "with --agent, or compare")):
+        assert reason in types(*arguments, code=2)[1]
+
+
 @pytest.mark.whole
 @pytest.mark.lasts(15)
 def test_a_comparison_that_is_interrupted_or_killed_goes_on(place, bench, table, types):
