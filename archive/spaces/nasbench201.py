@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import final
+from typing import Self, final
 
 import numpy as np
 
@@ -85,19 +85,19 @@ class NasBench201(CellSpace):
 class EdgeDecisions(Decisions):
     """The operation on each edge, in the order of the table's strings."""
 
-    def __init__(self, space: Space, choices: Sequence[str] = _CHOICES) -> None:
-        """Name the edges."""
+    def __init__(self, space: Space) -> None:
+        """Offer every operation on every edge."""
         super().__init__(space)
-        self._choices = tuple(choices)
-        self.decisions = tuple(Decision(f"edge {tail}-{head}", self._choices) for tail, head in NB201_SLOTS)
+        self._offer(_CHOICES)
 
-    def within(self, space: Space) -> EdgeDecisions:
+    def within(self, space: Space) -> Self:
         """Return the decisions with the operations that members of the subspace have."""
+        narrowed = super().within(space)
         members = space.members()
-        if members is None:
-            return EdgeDecisions(space, self._choices)
-        used = {NONE, *(layer.op for member in members for layer in member.layers)}
-        return EdgeDecisions(space, [choice for choice in self._choices if choice in used])
+        if members is not None:
+            used = {NONE, *(layer.op for member in members for layer in member.layers)}
+            narrowed._offer([choice for choice in self._choices if choice in used])
+        return narrowed
 
     def needed(self, made: Sequence[int]) -> bool:
         """Every edge has an operation."""
@@ -112,6 +112,11 @@ class EdgeDecisions(Decisions):
     def build(self, made: Vector) -> Architecture:
         """See `Decisions.build`."""
         return _cell([self._choices[at] for at in made])
+
+    def _offer(self, choices: Sequence[str]) -> None:
+        """Set the operations to choose from."""
+        self._choices = tuple(choices)
+        self.decisions = tuple(Decision(f"edge {tail}-{head}", self._choices) for tail, head in NB201_SLOTS)
 
 
 def _operations(architecture: Architecture) -> list[str]:
