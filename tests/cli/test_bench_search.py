@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from archive import settings, spaces
+from archive.agents.benchmarks.search import suite
+from archive.agents.benchmarks.search.contestants import contestant
 from archive.agents.replay import recheck
 from archive.api import connect
 from archive.architecture import codec
@@ -69,16 +71,22 @@ def types(place, capsys, monkeypatch):
     return command
 
 
+@pytest.mark.lasts(8)
 def test_the_suite_has_one_row_for_each_agent_and_task(table, types):
-    only = ["--agent", "random", "--agent", "tw:preset=paper", "--seeds", "2", "--budget", "11", "--processes", "1"]
+    only = ["--agent", "random", "--agent", "bfs", "--seeds", "2", "--budget", "11", "--processes", "1"]
     tasks = [f"table:{table}#score", f"table:{table}#score~3"]
     shown, _ = types("--suite", "--quick", *only, "--run", "suite", *(f"--task={task}" for task in tasks), "--json")
     rows = shown["rows"]
-    assert [(row["agent"], row["role"]) for row in rows[:2]] == [("random", "baseline"), ("tw:preset=paper", "paper")]
+    assert [(row["agent"], row["role"]) for row in rows[:2]] == [("random", "baseline"), ("bfs", "")]
     assert [row["task"] for row in rows] == ["cells-score"] * 2 + ["cells-score~3"] * 2
-    assert shown["starts"] == 0 and all(list(row["regret"]) == ["10"] for row in rows)
+    assert shown["starts"] == 0 and all(list(row["regret"]) == ["10", "11"] for row in rows)
     # Values are whole numbers, and regret is that of the noise-free value.
     assert all((2 * row["regret"]["10"]["mean"]).is_integer() for row in rows)
+
+
+def test_roles_have_the_names_of_contestants():
+    assert [contestant(name).name for name in suite.ROLES] == list(suite.ROLES)
+    assert {*suite.QUICK.agents} < {*suite.FULL.agents} == {*suite.ROLES}
 
 
 def test_what_a_suite_needs(types):
@@ -138,7 +146,7 @@ def test_a_comparison_is_read_again_and_goes_on(bench, table, tmp_path, types):
     for short, long in zip(first["standings"], longer["standings"], strict=True):
         assert long["regret"]["10"]["mean"] <= short["regret"]["8"]["mean"]
     with connect(bench) as archive:
-        names = [name for name in archive.studies.names() if "killed" not in name]
+        names = [name for name in archive.studies.names() if "/killed/" not in name and "/suite/" not in name]
         assert [len(archive.proposals.list(name)) for name in names] == [10] * 4
         # An agent of the same name that is another one by now.
         archive.query("MATCH (p:Proposal {number: 5}) SET p.agent = 'random-0'", write=True)

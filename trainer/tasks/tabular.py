@@ -24,8 +24,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from archive.errors import InvalidArchitectureError, TrainingError, UnknownNameError, UsageError
 from archive.store.records import Result
 from archive.trainer.tasks.file_access import reference_of
@@ -197,7 +195,7 @@ class TabularTask:
         seed = None
         if self.noise:
             seed = self._seed(architecture, chosen, query)
-            value += self.noise * float(np.random.default_rng(seed).standard_normal())
+            value += self.noise * _standard_normal(seed)
         metrics = {self.objective: value}
         held_out = float("nan") if chosen.held_out is None else self.scale * float(table.column(chosen.held_out)[at])
         if held_out == held_out:
@@ -220,6 +218,12 @@ class TabularTask:
         """Return the seed of the noise of a query, in [0, 2^32)."""
         text = "\n".join((self.name, protocol.name, architecture.functional_key, query))
         return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "big")
+
+
+def _standard_normal(seed: int) -> float:
+    import numpy as np
+
+    return float(np.random.default_rng(seed).standard_normal())
 
 
 def _costs(table: Table, at: int, column: str) -> dict[str, float]:

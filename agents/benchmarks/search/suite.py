@@ -110,9 +110,9 @@ def rows(results: Sequence[ContestantResult]) -> list[dict[str, Any]]:
 
 
 def queries(result: ContestantResult) -> list[int]:
-    """Return the numbers of queries that a result is reported after: those of `QUERIES` within its budget."""
+    """Return the numbers of queries that a result is reported after: `QUERIES` up to the budget, and the budget."""
     budget = len(result.curve)
-    return [at for at in QUERIES if at <= budget] or [budget]
+    return [*(at for at in QUERIES if at < budget), budget]
 
 
 def cells(result: ContestantResult) -> list[str]:

@@ -46,9 +46,9 @@ def choice_form(head: Sequence[str], rows: Sequence[Sequence[str]]) -> TableForm
         return None
     texts = [row[head.index(TEXT)] for row in whole]
     # Texts of another length are refused row by row.
-    places = range(max(map(len, texts), default=0))
-    decisions = {f"layer {at + 1}": _sorted(text[at] for text in texts if at < len(text)) for at in places}
-    return _of(Choices(decisions, CHAIN), (TEXT,))
+    longest = max(map(len, texts), default=0)
+    characters = {f"layer {at + 1}": _sorted(text[at] for text in texts if at < len(text)) for at in range(longest)}
+    return _of(Choices(characters, CHAIN), (TEXT,))
 
 
 def _of(space: Choices, columns: tuple[str, ...]) -> TableForm:

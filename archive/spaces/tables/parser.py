@@ -50,8 +50,8 @@ def _form(path: Path, head: Sequence[str], rows: Sequence[Sequence[str]]) -> Tab
         if set(form.cell) <= set(head):
             return form
     try:
-        if (form := choice_form(head, rows)) is not None:
-            return form
+        if (of_choices := choice_form(head, rows)) is not None:
+            return of_choices
     except SettingsError as error:
         raise UnusableFileError(f"{path} describes no choices", f"{path} describes no choices: {error}") from None
     needed = ", or ".join([*(" and ".join(form.cell) for form in FORMS), *COLUMNS])

@@ -253,7 +253,7 @@ def test_a_column_may_have_the_name_of_noise(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "size", "best"),
-    [("transnas-scene", 1948, 0.5494), ("transnas-object", 1948, 0.4559), ("transnas-autoencoder", 1948, 0.5772)],
+    [("transnas-scene", 1948, 0.5494), ("transnas-object", 1948, 0.4559), ("transnas-autoencoder", 1948, 0.5753)],
 )
 def test_tasks_of_one_space_without_pooling(name, size, best):
     task = registry.get(name)
@@ -266,6 +266,8 @@ def test_tasks_of_one_space_without_pooling(name, size, best):
     assert values.max() == pytest.approx(best, abs=1e-4)
 
 
+@pytest.mark.whole
+@pytest.mark.lasts(8)
 def test_a_chain_of_choices_is_a_task():
     task = registry.get("nbmacro")
     space = task.search_space()
