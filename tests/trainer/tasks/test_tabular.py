@@ -17,6 +17,7 @@ from archive.store.records import State, Study
 from archive.trainer.daemon.options import TrainerOptions
 from archive.trainer.daemon.trainer import Trainer
 from archive.trainer.tasks import registry
+from archive.trainer.trial.devices import Device
 from tests.support.stores import suggest
 
 CELLS = spaces.get("nasbench201").members()
@@ -137,7 +138,8 @@ def propose(archive, table, networks, name="study", **settings):
 
 
 def test_the_daemon_answers_from_the_table(archive, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda _: pytest.fail("asked for a device"))
+    finder = "archive.trainer.daemon.devices.choice.devices.find"
+    monkeypatch.setattr(finder, lambda _: pytest.fail("asked for a device"))
     monkeypatch.setattr("archive.trainer.daemon.executors.TrialProcess", lambda _: pytest.fail("started a process"))
     propose(archive, table, [*CELLS[:5], CELLS[39], CELLS[50]])
     options = TrainerOptions(study="study", slots=2, idle_seconds=0.1, data_folders=(tmp_path,))
@@ -196,7 +198,8 @@ def test_results_in_scaled_time_are_delayed(archive, table, tmp_path):
 
 
 def test_a_daemon_without_the_table_leaves_it_to_others(archive, table, tmp_path, monkeypatch):
-    monkeypatch.setattr("archive.trainer.daemon.paths.resolve_device", lambda device: (device, "none"))
+    cpu = Device("cpu", "cpu", "none", 1 << 40)
+    monkeypatch.setattr("archive.trainer.daemon.devices.choice.devices.find", lambda request: [cpu])
     propose(archive, table, CELLS[:1])
     table.unlink()
     options = TrainerOptions(idle_seconds=0.1, device="cpu", once=True, data_folders=(tmp_path,))
