@@ -30,7 +30,7 @@ _METAVARS = {
 }  # fmt: skip
 
 
-class Bounds(BoundsType):
+class TrainerBounds(BoundsType):
     """A number of trainers, `8`, or two bounds, `0..8`."""
 
     name = "bounds"
@@ -89,7 +89,7 @@ def engine_command(name: str) -> click.Command:
     own = [_click_option(kind, option) for option in options.options_of(kind).values()]
 
     @click.command(name, short_help=what)
-    @click.option("--trainers", "bounds", type=Bounds(), default="1", show_default=True, help=_TRAINERS)
+    @click.option("--trainers", "bounds", type=TrainerBounds(), default="1", show_default=True, help=_TRAINERS)
     @click.option("--study", type=STUDY, show_default="any study", help="Train proposals of this study only.")
     @click.option("--name", "fleet_name", metavar="NAME", show_default=f"{name}-STUDY", help="Name of the fleet.")
     @click.option("--dry-run", is_flag=True, help="Print what would be submitted, and start nothing.")

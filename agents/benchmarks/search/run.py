@@ -19,6 +19,7 @@ from archive.agents.base import Agent, History, Observation, Suggestion
 from archive.agents.benchmarks.search.plan import STARTER, StudyJob
 from archive.agents.loop import FAILURES
 from archive.errors import SearchError, TrainingError
+from archive.spaces import recorded
 from archive.spaces.base import Space
 from archive.store.records import Result, Study
 
@@ -49,6 +50,8 @@ def search(
         SearchError: Too many proposals failed; the message has the last reason.
     """
     study = opened(archive, job)
+    # The proposals can be asked again, on the table that the caller has opened.
+    recorded.name_table(space, archive.connection.settings.home)
     team, starter = job.contestant.agents(space), agents.get(STARTER, space)
     ids = {one: register(archive, one) for one in (*team, starter)}
     past = _Past(archive, study)

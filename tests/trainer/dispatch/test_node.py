@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from archive.queue.causes import Cause
 from archive.trainer.dispatch.node import TrialNode
 from archive.trainer.tasks import registry
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished
@@ -35,7 +36,7 @@ def test_a_node_serves_one_trial_after_the_other_and_keeps_to_their_limits(tmp_p
 
     node.start(replace(spec, task=hanging, protocol=hanging.protocol(), proposal="three"))
     assert node.poll().messages == []
-    assert node.abandon("gone", retry=True).retry
+    assert node.abandon("gone", Cause.STALL).retry
     (failed,) = told(node)
     assert "no such trial" in failed.reason
     # Nothing of the trials is left on the node.

@@ -258,7 +258,7 @@ def test_a_column_may_have_the_name_of_noise(tmp_path):
     ("name", "size", "best"),
     [("transnas-scene", 1948, 0.5494), ("transnas-object", 1948, 0.4559), ("transnas-autoencoder", 1948, 0.5753)],
 )
-def test_tasks_of_one_space_without_pooling(name, size, best):
+def test_tasks_of_one_space_without_pooling(official, name, size, best):
     task = registry.get(name)
     space = task.search_space()
     assert len(space.members()) == size
