@@ -162,7 +162,7 @@ def planned(
         settings=settings,
         arguments=tuple(every),
         study=parsed["study"],
-        slots=parsed["slots"],
+        slots=parsed["slots"] or 1,
         lower=bounds[0],
         upper=bounds[1],
         grace_seconds=parsed["parting_seconds"],

@@ -16,7 +16,7 @@ import os
 import time
 from pathlib import Path
 
-from archive import cpu_count, spaces
+from archive import cpu_count
 from archive.queue import successive_halving
 from archive.queue.capabilities import Capabilities
 from archive.settings import Settings
@@ -116,6 +116,8 @@ class TrainerPaths:
         Raises:
             SettingsError: `recipes.toml` cannot be used.
         """
+        from archive import spaces
+
         tasks = (*registry.names(), tabular.PREFIX, *user_files.PREFIXES)
         return Capabilities(tasks, spaces.names(), self.recipes.names, memory_bytes)
 

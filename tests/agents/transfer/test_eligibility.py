@@ -19,6 +19,7 @@ from archive.agents.study_setup import open_study
 from archive.agents.transfer.coordinator import DESIGN, TOP
 from archive.agents.transfer.report import contributed
 from archive.errors import UnknownNameError, UsageError
+from archive.spaces import recorded
 from archive.store.records import Result, Study
 from tests.support.listed import score, small_table
 
@@ -42,6 +43,7 @@ def searched(archive, space):
     """Opens a study, and searches with a trainer that works whenever the loop waits."""
 
     def search(asked, budget, kind="random", value=score, **options):
+        recorded.name_table(space, archive.connection.settings.home)
         agent = agents.get(kind, space)
         stored = open_study(archive, asked, budget=budget, agent=agent, **options)
 
