@@ -49,5 +49,6 @@ def test_a_trial_of_a_killed_node_goes_on_at_another(archive, store_settings, st
         wait_until(lambda: trained, 90, "an epoch at the second node")
         second.stop()
         thread.join()
-    assert trained[0]["epoch"] == 1 + done
+    # The trial of the killed daemon may have saved another epoch before it ended.
+    assert trained[0]["epoch"] > done >= 1
     assert not (tmp_path / "a" / "checkpoints").exists() and not (tmp_path / "b" / "checkpoints").exists()
