@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import Any, TypeVar
 
 from archive.errors import SettingsError, UnknownNameError
+
+T = TypeVar("T")
 
 
 class Registry:
@@ -42,6 +44,22 @@ class Registry:
         if name not in self._loaded:
             self._loaded[name] = self._find(name)
         return self._loaded[name]
+
+    def load_class(self, name: str, base: type[T]) -> type[T]:
+        """Return the class of a name.
+
+        Args:
+            name: The name.
+            base: The class that it must derive from.
+
+        Raises:
+            UnknownNameError: The name is not registered.
+            SettingsError: A plug-in of this name cannot be imported, or is no such class.
+        """
+        found = self.load(name)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise SettingsError(f"the {self.kind} {name!r} of another package must be a {base.__name__}, got {found!r}")
+        return found
 
     def _find(self, name: str) -> Any:
         if name in self.built_in:

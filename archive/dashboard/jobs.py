@@ -21,7 +21,7 @@ log = logging.getLogger("archive.dashboard")
 T = TypeVar("T")
 
 LEFT_SECONDS = 15.0
-"""Time without a request after which nobody waits for the result."""
+"""Time without a request after which the work ends, since no page waits for its result."""
 
 
 class Job(Generic[T]):

@@ -40,10 +40,7 @@ def get(name: str) -> type[Launcher]:
         UnknownNameError: There is no launcher of this name.
         SettingsError: Another package's entry point of this name is no launcher.
     """
-    kind = registry.load(name)
-    if not (isinstance(kind, type) and issubclass(kind, Launcher)):
-        raise SettingsError(f"the launcher {name!r} of another package must be a Launcher, got {kind!r}")
-    return kind
+    return registry.load_class(name, Launcher)  # type: ignore[type-abstract]
 
 
 def create(name: str, given: Mapping[str, Any], settings: Settings) -> Launcher:

@@ -13,7 +13,7 @@ from archive.cli.launch.engines import engine_command
 from archive.cli.names import FLEET
 from archive.cli.parameters import settings_of
 from archive.cli.render import json_option, print_json, print_message, print_table, span
-from archive.errors import LaunchError, SettingsError, UsageError
+from archive.errors import LaunchError, SettingsError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from archive.launchers.base import LaunchedTrainer
@@ -42,7 +42,10 @@ class EngineGroup(click.Group):
             except SettingsError as error:
                 # One broken package must not hide the other launchers.
                 return _broken(cmd_name, error)
-        return super().get_command(ctx, cmd_name)
+        found = super().get_command(ctx, cmd_name)
+        if found is None and not ctx.resilient_parsing:
+            raise UnknownNameError("engine", cmd_name, self.list_commands(ctx))
+        return found
 
 
 def _broken(name: str, error: SettingsError) -> click.Command:

@@ -115,7 +115,8 @@ def engine_command(name: str) -> click.Command:
         fleet = planned(settings, launcher, fleet_name, study, bounds, arguments)
         if dry_run:
             print_data(launcher.preview(fleet, fleet.upper))
-        else:
+        check_reachable(launcher, settings, f"archive launch {name}")
+        if not dry_run:
             _launch(ctx, launcher, fleet, as_json)
 
     command.help = _HELP.format(what=what, name=name)
@@ -211,7 +212,6 @@ def _launch(ctx: click.Context, launcher: Launcher, fleet: TrainerFleet, as_json
     from archive.cli.launch.command import fleet_item
     from archive.launchers import records
 
-    check_reachable(launcher, fleet.settings, f"archive launch {launcher.name}")
     with open_archive(ctx) as archive:
         if fleet.study is not None:
             archive.studies.get(fleet.study)

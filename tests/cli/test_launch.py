@@ -44,6 +44,7 @@ def test_mistakes_show_before_anything_starts(user, tmp_path, monkeypatch):
         return user.types("launch", *arguments, code=2).stderr.strip()
 
     assert "No such option '--slot'" in said("local", "--", "--slot", "2")
+    assert said("slrm") == "error: unknown engine 'slrm': did you mean slurm?"
     assert "'3..1' is no number of trainers" in said("local", "--trainers", "3..1")
     assert "must be a duration such as 90s" in said("slurm", "--time", "soon")
     assert said("local", "--study", "nope") == "error: unknown study 'nope': the archive has none yet"
@@ -62,7 +63,10 @@ def test_mistakes_show_before_anything_starts(user, tmp_path, monkeypatch):
 
 def test_a_dry_run_prints_the_script_and_starts_nothing(user, tmp_path, monkeypatch):
     monkeypatch.setitem(user.environment, "PATH", str(tmp_path))
-    done = user.types("launch", "slurm", "--dry-run", "--trainers", "0..64", "--gpus", "1", "--", "--slots", "2")
+    arguments = ("--dry-run", "--trainers", "0..64", "--gpus", "1", "--", "--slots", "2")
+    done = user.types("launch", "slurm", *arguments, code=2)
+    # The exit code is that of the launch itself, which an embedded archive refuses.
+    assert done.stderr.startswith("error: archive launch slurm needs a database that other machines reach")
     assert done.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=archive-slurm-")
     assert "#SBATCH --array=0-63\n" in done.stdout and "#SBATCH --gres=gpu:1\n" in done.stdout
     assert "--slots 2" in done.stdout.splitlines()[-1]

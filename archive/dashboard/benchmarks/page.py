@@ -1,4 +1,4 @@
-"""Speed of the page: a study with many evaluations, in an archive of its own.
+"""Speed of the page that shows a study with many evaluations, in a temporary archive.
 
     fill ─> first request, later ones, looks of the news ─> the same in a browser, where there is one
 
