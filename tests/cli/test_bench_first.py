@@ -24,6 +24,7 @@ def bench(home):
         embedded.stop(own)
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(10)
 def test_every_seed_is_compared_with_its_initial_networks(home, bench, capsys, monkeypatch):
     monkeypatch.setenv("ARCHIVE_HOME", str(home.home))

@@ -71,6 +71,7 @@ def types(place, capsys, monkeypatch):
     return command
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_the_suite_has_one_row_for_each_agent_and_task(table, types):
     only = ["--agent", "random", "--agent", "bfs", "--seeds", "2", "--budget", "11", "--processes", "1"]

@@ -152,6 +152,7 @@ def test_the_default_recipe_trains_what_the_builder_builds(printed):
     assert printed["trained"].split() == ["chains", "True"]
 
 
+@pytest.mark.whole
 def test_the_contract_suites_hold(environment, tmp_path):
     parts = ("agents", "kernels", "spaces", "trainer/nn", "trainer/recipes", "trainer/observers")
     suites = [f"tests/{part}/test_contract.py" for part in parts]

@@ -36,6 +36,7 @@ def test_a_search_a_resumption_and_a_warm_start(archive, user):
     _check_what_is_shown(user, best["architecture"])
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(6)
 def test_cells_are_trained_without_a_table(archive, user):
     with serving(archive):

@@ -235,6 +235,7 @@ def test_options_of_a_trainer_stand_in_config_toml(archive, store_settings, user
         config.unlink()
 
 
+@pytest.mark.whole
 def test_machine_without_the_data_ends_with_its_own_code(archive, user, tmp_path, monkeypatch):
     monkeypatch.setenv("ARCHIVE_DATA_DIR", str(tmp_path))
     archive.studies.create(Study("images", "mnist", "mnist/1", "cnn", budget=9))

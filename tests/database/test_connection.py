@@ -270,6 +270,7 @@ def test_the_embedded_server_killed_in_the_middle_of_work(home, victims):
         assert connection.read(count) == {"n": 3, "total": 3}
 
 
+@pytest.mark.whole
 def test_the_embedded_server_stopped_under_many_threads(home):
     with Connection.open(home) as connection:
         # As in the schema, so that only the writes of the threads can conflict.

@@ -19,6 +19,7 @@ from tests.conftest import SERVERS
 from tests.support.dumped import dumped, fill
 
 
+@pytest.mark.whole
 @pytest.mark.every_server
 @pytest.mark.lasts(8)
 @pytest.mark.skipif("neo4j" not in SERVERS, reason="the archive moves to Neo4j")

@@ -130,6 +130,7 @@ def test_a_new_start_prefers_the_last_port(running, home):
     assert embedded.start(home).port == running.port
 
 
+@pytest.mark.whole
 def test_a_port_that_is_taken_is_left_alone(running, home):
     embedded.stop(home)
     with socket.create_server(("127.0.0.1", running.port)):
@@ -402,6 +403,7 @@ def test_an_option_that_java_does_not_know_is_named(home):
         embedded.start(replace(home, java_options="-XX:Nonsense"))
 
 
+@pytest.mark.whole
 def test_variables_for_java_and_of_the_archive_stay_out(home, monkeypatch):
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dnonsense=1")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "of-another-server")

@@ -191,6 +191,7 @@ def test_the_classes_of_nasbench201(official):
     assert all(each.key == each.functional_key for each in table.architectures)
 
 
+@pytest.mark.whole
 def test_the_sample_of_nasbench101(official):
     table = Table.named("nb101")
     assert len(table) == table.rows.sum() == 20_001

@@ -63,6 +63,7 @@ def test_unknown_task_is_left_to_other_workers(archive, run):
     assert (proposal.state, proposal.attempts, proposal.refused_by) == (State.WAITING, 0, ())
 
 
+@pytest.mark.whole
 @pytest.mark.lasts(8)
 def test_full_disk_of_one_machine(archive, start, run):
     serve.know(serve.BULKY)

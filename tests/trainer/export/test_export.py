@@ -28,6 +28,7 @@ from archive.trainer.export import formats, trained
 from archive.trainer.nn import builders
 from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
+from tests.support import whole
 from tests.support.commands import Shell
 from tests.support.nets import TINY_CNN, TINY_MLP
 from tests.support.stores import suggest
@@ -123,7 +124,8 @@ def test_exported_models_give_the_outputs_of_the_network(evaluated, study, expor
 
 # The exporter takes seconds for the many layers of a genotype.
 @pytest.mark.parametrize(
-    "space", ["nasbench201", *(pytest.param(name, marks=pytest.mark.one_space) for name in ("nasbench101", "darts"))]
+    "space",
+    [whole("nasbench201"), *(pytest.param(name, marks=pytest.mark.one_space) for name in ("nasbench101", "darts"))],
 )
 def test_networks_of_cells_are_exported(space):
     architecture = spaces.get(space).sample(np.random.default_rng(0))

@@ -16,6 +16,7 @@ from archive.trainer.nn import builders
 from archive.trainer.nn.base import weighted_layers
 from archive.trainer.recipes.run import Cancelled
 from archive.trainer.tasks import registry
+from tests.support import whole
 from tests.support.strategies import relabelled
 from tests.trainer.fit.test_resume import leave
 from tests.trainer.fit.test_train import same
@@ -32,7 +33,7 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("space", CELLS)
+@pytest.mark.parametrize("space", ["nasbench201", *(whole(name) for name in CELLS if name != "nasbench201")])
 def test_a_cell_learns(space):
     outcome = train(CELLS[space], DIGITS)
     assert outcome.value > 0.3

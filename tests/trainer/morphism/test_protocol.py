@@ -139,6 +139,7 @@ def test_ancestor_with_another_function_is_skipped(archive, run):
     assert steps[CHILD.key, GRANDCHILD.key] == ("widen",)
 
 
+@pytest.mark.whole
 def test_plain_weights_are_inherited_but_not_vice_versa(archive, run):
     plain = propose(archive, PARENT, protocol="diabetes/1")
     run()
@@ -152,6 +153,7 @@ def test_plain_weights_are_inherited_but_not_vice_versa(archive, run):
     assert epochs > PROTOCOL.inherited_epochs
 
 
+@pytest.mark.whole
 def test_missing_weights_are_not_inherited(archive, run):
     first = propose(archive, PARENT)
     run()
@@ -224,6 +226,7 @@ def test_foreign_locations_are_not_contacted(archive, run, own, monkeypatch):
         assert inherited_weights.find_ancestor(archive, CHILD, DIABETES, PROTOCOL, 0, own) is None, uri
 
 
+@pytest.mark.whole
 def test_weights_at_a_configured_location_are_inherited(archive, run, own, tmp_path):
     first = propose(archive, PARENT)
     run()

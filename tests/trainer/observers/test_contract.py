@@ -19,7 +19,11 @@ from tests.support import trackers, whole
 STUDY = "../täst: a/b #1"
 READERS = {name: getattr(trackers, name) for name in ("tensorboard", "mlflow", "wandb")}
 
-every = pytest.mark.parametrize("life", registry.names(), indirect=True)
+# A client of these two takes seconds to load.
+HEAVY = ("mlflow", "wandb")
+every = pytest.mark.parametrize(
+    "life", [whole(name) if name in HEAVY else name for name in registry.names()], indirect=True
+)
 built_in = pytest.mark.parametrize("life", ["tensorboard", "mlflow", whole("wandb")], indirect=True)
 
 
