@@ -13,10 +13,11 @@ import io
 import multiprocessing
 import os
 import pickle
+import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from multiprocessing import forkserver, spawn
+from multiprocessing import forkserver, spawn, util
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,6 +26,7 @@ from archive.settings import LOGIN
 
 _PRELOADED = ["archive.trainer.trial.fork_server_preload"]
 _SPINS = "1000"
+_ENV = os.fsencode(shutil.which("env") or "/usr/bin/env")
 
 
 def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Connection, Any]:
@@ -47,9 +49,8 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
     ours, theirs = context.Pipe()
     process = context.Process(target=_enter, args=(target, content, theirs), daemon=True)
     try:
-        with _without_login():
+        with _separately():
             forkserver.ensure_running()
-        with _without_main_module():
             process.start()
     except (OSError, EOFError) as error:
         ours.close()
@@ -62,20 +63,6 @@ def start(target: Callable[[Any, Connection], None], argument: Any) -> tuple[Con
 def pid() -> int:
     """Return the id of the fork server; 0 where none has started."""
     return getattr(forkserver._forkserver, "_forkserver_pid", None) or 0
-
-
-_environment = threading.Lock()
-
-
-@contextmanager
-def _without_login() -> Iterator[None]:
-    """Remove the login from this process's environment for a moment."""
-    with _environment:
-        login = {name: os.environ.pop(name) for name in LOGIN if name in os.environ}
-        try:
-            yield
-        finally:
-            os.environ.update(login)
 
 
 _starting = threading.local()
@@ -93,10 +80,26 @@ def _preparation_data(name: str) -> dict[str, Any]:
 
 spawn.get_preparation_data = _preparation_data
 
+_spawn = util.spawnv_passfds
+
+
+def _spawn_without_login(path: bytes, args: Sequence[Any], passfds: Sequence[int]) -> int:
+    """Start a program as multiprocessing does; the fork server without the variables of the login.
+
+    The environment of this process stays as it is: other threads may read the login meanwhile.
+    """
+    if getattr(_starting, "here", False):
+        unset = [word for name in LOGIN for word in ("-u", name)]
+        path, args = _ENV, [_ENV, *unset, path, *args[1:]]
+    return _spawn(path, args, passfds)
+
+
+util.spawnv_passfds = _spawn_without_login
+
 
 @contextmanager
-def _without_main_module() -> Iterator[None]:
-    """Keep the new process from importing `__main__`: the whole command line, or a user's script again.
+def _separately() -> Iterator[None]:
+    """Keep new processes from the login, and from `__main__`: the whole command line, or a user's script again.
 
     The flag is per thread: another thread may start a process of the user's own meanwhile, or use `__main__`.
     """

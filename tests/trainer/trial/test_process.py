@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import multiprocessing
@@ -12,7 +13,7 @@ import sys
 import textwrap
 import threading
 import time
-from multiprocessing import spawn
+from multiprocessing import spawn, util
 
 import psutil
 import pytest
@@ -21,7 +22,7 @@ from archive.queue.causes import Cause
 from archive.trainer.fit.train import train
 from archive.trainer.storage import weights_file
 from archive.trainer.tasks import registry
-from archive.trainer.trial import devices
+from archive.trainer.trial import devices, fork_server
 from archive.trainer.trial.messages import EpochReport, TrialFailed, TrialFinished
 from archive.trainer.trial.process import TrialProcess
 from archive.trainer.trial.spec import TrialSpec
@@ -147,7 +148,7 @@ def test_a_trial_does_not_run_the_main_module_again(tmp_path):
             f"""
             import sys
             sys.path.insert(0, {str(ROOT)!r})
-            from archive.trainer.trial import devices
+            from archive.trainer.trial import devices, fork_server
             print("once", devices.find("cpu")[0].label)
             """
         )
@@ -238,6 +239,24 @@ def test_a_trial_does_not_have_the_login_of_the_database(tmp_path, started):
     assert not LOGIN.keys() & set(found.split(","))
     if started == "by the daemon":
         assert not LOGIN.keys() & set(initial.split(","))
+
+
+def test_the_login_stays_in_the_environment_of_this_process(monkeypatch, tmp_path):
+    # Another thread may connect to the database while the fork server starts.
+    for name, value in {**LOGIN, "OTHER": "stays"}.items():
+        monkeypatch.setenv(name, value)
+
+    def names(own):
+        before = dict(os.environ)
+        with own:
+            process = util.spawnv_passfds(b"/bin/sh", ["/bin/sh", "-c", f"env > '{tmp_path}/environment'"], [])
+            assert dict(os.environ) == before
+            os.waitpid(process, 0)
+        return {line.partition("=")[0] for line in (tmp_path / "environment").read_text().splitlines()}
+
+    assert {*LOGIN, "OTHER"} <= names(contextlib.nullcontext())
+    of_fork_server = names(fork_server._separately())
+    assert "OTHER" in of_fork_server and not LOGIN.keys() & of_fork_server
 
 
 def test_the_process_that_starts_trials_needs_no_torch(tmp_path):
