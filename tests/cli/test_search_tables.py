@@ -69,6 +69,7 @@ def test_a_budget_that_is_the_whole_table_is_not_to_be_doubled(types):
     assert "archive search" not in done.stdout
 
 
+@pytest.mark.whole
 def test_bananas_searches_a_table_of_genotypes(archive, types, store_settings, tmp_path):
     path, space, rng = tmp_path / "genotypes.csv", spaces.get("darts"), np.random.default_rng(0)
     networks = [space.sample(rng) for _ in range(14)]

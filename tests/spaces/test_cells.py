@@ -22,6 +22,7 @@ def same(first, second):
         assert first[name].dtype == second[name].dtype and np.array_equal(first[name], second[name]), name
 
 
+@pytest.mark.whole
 def test_the_arrays_of_the_package_are_those_that_the_code_computes(computed):
     same(nasbench201_cells.read(), computed)
 

@@ -167,6 +167,7 @@ def test_named_tables_need_their_folder(monkeypatch, tmp_path):
     assert len(Table.open("nb201")) == 3
 
 
+@pytest.mark.whole
 def test_the_classes_of_nasbench201(official):
     """The counts and the means, computed the slow way from the file."""
     table = Table.named("nb201")
