@@ -36,6 +36,8 @@ KEPT = 12
 """Number of feeds that are kept without a browser, for the next one."""
 STEP = 0.1
 """Seconds between two checks for a due feed."""
+SILENT = 5.0
+"""Seconds without an answer after which browsers are told that the archive does not answer."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +134,11 @@ class News:
             return self._version, self._texts[key]
 
     def troubles(self, topics: Iterable[str]) -> dict[str, str]:
-        """Return the topics whose last look failed, with the reasons."""
+        """Return the topics whose last look failed, or goes on without an answer, with the reasons."""
         with self._lock:
             feeds = [self._feeds[topic] for topic in topics if topic in self._feeds]
-            return {feed.topic: feed.trouble for feed in feeds if feed.trouble is not None}
+            reasons = {feed.topic: self._reason(feed) for feed in feeds}
+        return {topic: reason for topic, reason in reasons.items() if reason is not None}
 
     def prepare(self, topics: Iterable[str]) -> None:
         """Read topics that were never read, so that a first message has all of them.
@@ -235,9 +238,16 @@ class News:
                 except Exception:
                     log.exception("the news of %s", topic)
 
+    def _reason(self, feed: Feed) -> str | None:
+        # A read waits for a server that starts again, so that an outage is no error for a while.
+        asked = feed.asked
+        silent = asked is not None and time.monotonic() - asked > SILENT
+        return feed.trouble or ("The archive does not answer. Trying again." if silent else None)
+
     def _look(self, feed: Feed) -> None:
         """Read a feed, whose `reading` the caller holds."""
-        begin = time.monotonic()
+        begin, failed = time.monotonic(), True
+        feed.asked = begin
         try:
             entries = feed.look()
             if entries is None:
@@ -245,14 +255,17 @@ class News:
                     self._version += 1
                     feed.restart(self._version)
                 entries = feed.look() or {}
+            failed = False
         except ArchiveError as error:
             self._trouble(feed, error)
             raise
         finally:
-            feed.postpone(begin)
+            feed.asked = None
+            feed.postpone(begin, failed=failed)
         with self._lock:
             changed = feed.take(entries, self._version + 1)
-            recovered, feed.trouble = feed.trouble is not None, None
+            recovered = feed.trouble is not None or time.monotonic() - begin > SILENT
+            feed.trouble = None
             if changed or recovered:
                 self._version += 1
         if changed or recovered:

@@ -37,7 +37,12 @@ def dumps(document: Any) -> str:
         return json.dumps(_finite(document), separators=(",", ":"))
 
 
-def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]]) -> Response:
+def binary_response(content: bytes) -> Response:
+    """Return a table that no cache keeps."""
+    return Response(content, headers={"cache-control": "no-store"}, media_type=BINARY)
+
+
+def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]]) -> bytes:
     """Return columns of numbers in binary form.
 
     Args:
@@ -55,8 +60,7 @@ def table(head: Mapping[str, Any], columns: Mapping[str, tuple[str, ArrayLike]])
         offset += len(parts[-1])
     text = dumps({**head, "rows": rows, "columns": described}).encode()
     text += b" " * (-(4 + len(text)) % _ALIGNMENT)
-    content = b"".join([len(text).to_bytes(4, "little"), text, *parts])
-    return Response(content, headers={"cache-control": "no-store"}, media_type=BINARY)
+    return b"".join([len(text).to_bytes(4, "little"), text, *parts])
 
 
 def _padded(content: bytes) -> bytes:

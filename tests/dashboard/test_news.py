@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -121,6 +122,23 @@ def test_studies_and_workers_come_as_a_whole_first(archive, news):
     archive.studies.delete("study")
     _, message = told(news, seen, "studies")
     assert message == {"studies": {"study": None}}
+
+
+def test_an_outage_is_told_and_delays_no_later_look(archive, news):
+    evaluate(archive, [0.25])
+    feed = looked(news)
+    long_ago = time.monotonic() - 60
+    # A look that waits for the server is told before it ends.
+    feed.asked = long_ago
+    assert "does not answer" in news.troubles(["study:study"])["study:study"]
+    looked(news)
+    assert news.troubles(["study:study"]) == {}
+    # The wait is no work of the database, and is not made up for by a rest; two long looks are.
+    for failed in (False, True, False):
+        feed.postpone(long_ago, failed=failed)
+        assert feed.due <= time.monotonic() + feed.pause
+    feed.postpone(long_ago)
+    assert feed.due > time.monotonic() + 60
 
 
 def test_one_reader_serves_all_browsers(archive, news, monkeypatch):

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from archive import kernels
 from archive.dashboard.endpoints.inputs import archive_of, choice, options_of
 from archive.dashboard.jobs import Job
-from archive.dashboard.wire import json_response, table
+from archive.dashboard.wire import binary_response, json_response, table
 from archive.plots.data.network_map import PROFILE, NetworkMap, network_map, with_paths
 from archive.store import studies
 
@@ -95,7 +95,7 @@ def _map(request: Request) -> Response:
     }
     columns: dict[str, Any] = {"x": ("f4", found.places[:, 0]), "y": ("f4", found.places[:, 1])}
     columns |= {"study": ("u1", owner), "value": ("f8", values)}
-    return table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}})
+    return binary_response(table(head, {**columns, **{f"key{at}": ("u4", keys[:, at]) for at in range(4)}}))
 
 
 def _current(archive: Archive, space: str | None, distance: str, limit: float) -> Job[NetworkMap]:

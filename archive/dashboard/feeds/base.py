@@ -12,12 +12,17 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
+
+T = TypeVar("T")
 
 Entries = Mapping[Any, Any]
 """Values by key: a name or a number."""
+
+REMEMBERED = 64
+"""Largest number of computations that a feed remembers."""
 
 
 class Feed(ABC):
@@ -29,6 +34,8 @@ class Feed(ABC):
         trouble: Why the last look failed; None after a success.
         due: Time of `time.monotonic` of the next look.
         reading: Held by the thread that looks.
+        memo: What was computed from the entries, by the name of a computation; empty after a change. Held by `reading`.
+        asked: Time of `time.monotonic` at which the present look began; None between two looks.
     """
 
     pause: float = 1.0
@@ -43,6 +50,9 @@ class Feed(ABC):
         self.trouble: str | None = None
         self.due = 0.0
         self.reading = Lock()
+        self.memo: dict[Any, Any] = {}
+        self.asked: float | None = None
+        self._took = 0.0
         self._entries: OrderedDict[Any, tuple[int, Any]] = OrderedDict()
 
     @abstractmethod
@@ -70,7 +80,17 @@ class Feed(ABC):
                 self._entries[key] = (version, value)
                 self._entries.move_to_end(key)
                 changed = True
+        if changed:
+            self.memo.clear()
         return changed
+
+    def remembered(self, name: Hashable, compute: Callable[[], T]) -> T:
+        """Return what `compute` returns, computed once for all browsers between two changes; `reading` is held."""
+        if name not in self.memo:
+            if len(self.memo) >= REMEMBERED:
+                self.memo.clear()
+            self.memo[name] = compute()
+        return cast(T, self.memo[name])
 
     def since(self, version: int) -> dict[Any, Any]:
         """Return the entries that changed after a version, the latest change last."""
@@ -83,10 +103,17 @@ class Feed(ABC):
 
     def restart(self, version: int) -> None:
         """Forget all entries: browsers load everything again."""
+        self.memo.clear()
         self._entries.clear()
         self.began = version
 
-    def postpone(self, begin: float) -> None:
-        """Set the time of the next look, after one that began at `begin`: looks take a tenth of the time at most."""
+    def postpone(self, begin: float, *, failed: bool = False) -> None:
+        """Set the time of the next look, after one that began at `begin`: looks take a tenth of the time at most.
+
+        The shorter of the last two looks counts. One look alone may have waited for a server that was starting again,
+        or have read everything for the first time; a failed one has only waited.
+        """
         now = time.monotonic()
-        self.due = now + max(self.pause, 10 * (now - begin))
+        took = 0.0 if failed else now - begin
+        self.due = now + max(self.pause, 10 * min(took, self._took))
+        self._took = took
