@@ -133,6 +133,27 @@ def test_a_page_that_was_cut_off_misses_nothing(visit, archive, server):
     assert page.locator("#done").text_content() == "3"
 
 
+def test_a_page_whose_study_cannot_be_loaded_again_recovers(visit, archive, server):
+    evaluate(archive, [0.25])
+    page = visit("/study?study=study")
+    page.locator("#live", has_text="live").wait_for()
+    page.route("**/api/study/points?*", lambda route: route.fulfill(body=b""))
+    page.route("**/api/study/proposals?*", lambda route: route.fulfill(body=b""), times=1)
+    with page.expect_response("**/api/study/points?*"):
+        archive.studies.delete("study")
+        evaluate(archive, [0.5])
+        server.application.state.news.hurry("study:study")
+    # What it has stays in sight meanwhile.
+    page.locator("#best", has_text="0.25").wait_for()
+    page.unroute("**/api/study/points?*")
+    page.locator("#best", has_text="0.5").wait_for()
+    page.get_by_role("row").filter(has_text="0.5").first.wait_for()
+    propose(archive, cells(2))
+    claim = archive.proposals.claim("trainer", study="study")
+    archive.proposals.complete(claim.id, claim.token, Result(0.75, {"accuracy": 0.75}))
+    page.locator("#best", has_text="0.75").wait_for()
+
+
 def test_a_failed_proposal_is_retried_from_the_page(visit, archive):
     propose(archive, cells(1))
     claim = archive.proposals.claim("trainer", study="study")

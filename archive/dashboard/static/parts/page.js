@@ -149,11 +149,15 @@ export function fill(element, ...children) {
   element.replaceChildren(...el("i", {}, ...children).childNodes);
 }
 
-/** Show why something failed. @param {Element} element @param {unknown} error */
+/** Show why something failed, and return whether it may succeed later: after an outage. @param {Element} element @param {unknown} error */
 export function failed(element, error) {
-  if (error instanceof DOMException && error.name === "AbortError") return;
+  if (error instanceof DOMException && error.name === "AbortError") return false;
   fill(element, el("p.bad", { role: "alert" }, error instanceof Error ? error.message : String(error)));
+  return !isRefusal(error);
 }
+
+/** Whether the server has understood a request, and would refuse it again. @param {unknown} error @returns {error is Refused} */
+export const isRefusal = (error) => error instanceof Refused && error.status < 500;
 
 /** Show a message for a moment. @param {string} text @param {boolean} [bad] */
 export function toast(text, bad = false) {

@@ -11,14 +11,20 @@ export function later(wait, work) {
   };
 }
 
-/** Call a function now, or as soon as this much time has passed since its last call. @param {number} wait @param {() => void} work */
+/**
+ * Call a function now, or as soon as this much time has passed since its last call; again while it returns true.
+ * @param {number} wait @param {() => Promise<boolean | void>} work must not fail
+ */
 export function throttled(wait, work) {
   let last = 0;
   /** @type {number | undefined} */
   let timer;
-  return () => {
+  return function again() {
     clearTimeout(timer);
-    timer = setTimeout(() => { last = Date.now(); work(); }, Math.max(0, last + wait - Date.now()));
+    timer = setTimeout(async () => {
+      last = Date.now();
+      if (await work()) again();
+    }, Math.max(0, last + wait - Date.now()));
   };
 }
 
@@ -37,7 +43,7 @@ function ownFrame() {
  *
  * What follows news waits until the part is in sight, and takes a twentieth of the time at most, so that a costly part of
  * a large study burdens neither the page nor the server.
- * @param {Element} element @param {() => Promise<void> | void} load must not fail @param {number} [pause] least milliseconds between two loads
+ * @param {Element} element @param {() => Promise<boolean | void> | boolean | void} load must not fail; true if it is worth another attempt @param {number} [pause] least milliseconds between two loads
  * @returns {(now?: boolean) => void} says that the part is out of date; `now` for a user's choice
  */
 export function whenSeen(element, load, pause = 5000) {
@@ -56,7 +62,7 @@ export function whenSeen(element, load, pause = 5000) {
     await ownFrame();
     stale = false;
     const begin = performance.now();
-    await load();
+    if (await load()) stale = true;
     busy = false;
     due = performance.now() + Math.max(pause, 20 * (performance.now() - begin));
     look();

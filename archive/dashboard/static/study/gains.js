@@ -19,7 +19,7 @@ const table = new Table([
   { name: "improved", title: "better", numeric: true, cell: (row) => `${Math.round((100 * row.improved) / row.uses)} %`, key: (row) => row.improved / row.uses },
   { name: "box", title: "gain", cell: box, key: (row) => row.quantiles[2] },
   { name: "median", title: "median", numeric: true, wide: true, cell: (row) => signedNumber(row.quantiles[2]), key: (row) => row.quantiles[2] },
-  { name: "raised", title: "raise of the best", numeric: true, cell: (row) => number(row.raised) },
+  { name: "raised", title: "raise", numeric: true, cell: (row) => number(row.raised) },
 ], { sort: "median", descending: true });
 
 export const gainsCard = section("Gains of operations", place);
@@ -36,9 +36,9 @@ async function load() {
     scale = [Math.min(0, ...ends), Math.max(0, ...ends)];
     table.show(found.operations);
     fill(place, table.element, el("p.quiet", {}, `${found.steps} steps from a parent to a child. A gain is the child's ${found.objective} minus the parent's, with the sign that makes a larger one better; `,
-      "the box has the quartiles, the line 5 % to 95 %. The raise is what children added to the best so far."));
+      "the box has the quartiles, the line 5 % to 95 %. The raise is what the children added to the best value so far."));
   } catch (error) {
-    failed(place, error);
+    return failed(place, error);
   }
 }
 

@@ -16,7 +16,7 @@ export async function loadLineage() {
     fill(place, path.length > 1 ? el("ol.steps", {}, path.map((step, at) => item(step, values, at ? path[at - 1] : null)))
       : el("p.quiet", {}, found.key ? "The best network has no recorded ancestor." : "No result yet."));
   } catch (error) {
-    failed(place, error);
+    return failed(place, error);
   }
 }
 

@@ -44,7 +44,7 @@ async function load() {
     showAxes(found);
   } catch (error) {
     plot.element.hidden = legend.hidden = true;
-    failed(note, error);
+    return failed(note, error);
   }
 }
 

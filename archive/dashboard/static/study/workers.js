@@ -51,6 +51,6 @@ async function load() {
     fill(note, found.trials.length ? `${found.cut ? "The latest " : ""}${found.trials.length} trials. Drag to zoom, double-click to see all.` : "No worker has claimed a proposal of this study.");
   } catch (error) {
     timeline.element.hidden = true;
-    failed(note, error);
+    return failed(note, error);
   }
 }

@@ -2,8 +2,8 @@
 /** One study, live: how far it is, what runs, its results and what led to them, and the table of its proposals. */
 
 import {
-  address, api, badge, carry, change, choice, el, failed, fill, mayWrite, moment, networkAnchor, number, one, Refused, seconds, section,
-  studyPath, view,
+  address, api, badge, carry, change, choice, el, failed, fill, isRefusal, mayWrite, moment, networkAnchor, number, one, seconds, section,
+  studyPath, toast, view,
 } from "../parts/page.js";
 import { Curves } from "../parts/curves.js";
 import { follow } from "../parts/live.js";
@@ -19,6 +19,7 @@ import { name, openNumber, sign, signed, study } from "../study/state.js";
 import { refreshTimeline, runningCard, showRunning, takeWorkers, timelineCard } from "../study/workers.js";
 
 const PAGE = 50;
+const RETRY = 2000;
 
 let stop = () => {};
 
@@ -79,9 +80,11 @@ async function loadCurves() {
   try {
     bestCurves = (await api(studyPath(name, "curves", { top: address.get("top") ?? "20" }))).curves;
   } catch (error) {
-    failed(curves.element, error);
+    if (!isRefusal(error)) return true;
+    toast(error.message, true);
+  } finally {
+    showCurves();
   }
-  showCurves();
 }
 
 function showCurves() {
@@ -120,7 +123,7 @@ async function loadTable() {
     fill(pager, el("span.quiet", {}, `${found.total} proposals`), last > 0 && [el("button.small", { type: "button", disabled: page === 0, onclick: go(page - 1) }, "previous"),
       `${page + 1} of ${last + 1}`, el("button.small", { type: "button", disabled: page >= last, onclick: go(page + 1) }, "next")]);
   } catch (error) {
-    if (mine === asked) failed(pager, error);
+    return mine === asked && failed(pager, error);
   }
 }
 
@@ -144,24 +147,40 @@ function showAll() {
   showRunning();
 }
 
+let started = 0;
+
+/** Load the study, and follow it. The server asks for this again where it cannot say what the page has missed. */
 async function start() {
+  const mine = ++started;
   try {
-    study.points = await Points.load(name);
+    const points = await Points.load(name);
+    if (mine !== started) return;
+    study.points = points;
   } catch (error) {
-    const gone = error instanceof Refused && error.status === 404;
-    fill(view, section(gone ? "No such study" : "The study cannot be shown", el("p.bad", { role: "alert" }, error instanceof Error ? error.message : ""), el("p", {}, el("a", { href: "/" }, "All studies"))));
+    if (mine === started) unavailable(error);
     return;
   }
   if (!address.get("order")) table.order(table.sort, table.sort === "value" && sign() > 0);
   document.title = `${name} · Architecture Archive`;
   if (!document.body.contains(facts)) build();
   showAll();
-  loadTable();
-  loadCurves();
-  loadLineage();
+  refreshTable();
+  refreshCurves();
+  refreshLineage();
   stop();
   stop = follow({ [`study:${name}`]: study.points.version, workers: "" }, take);
   if (address.get("proposal")) openNumber(Number(address.get("proposal")));
+}
+
+/** @param {unknown} error */
+function unavailable(error) {
+  const refused = isRefusal(error);
+  // During an outage, the results so far stay in sight.
+  if (refused || !document.body.contains(facts)) {
+    const title = refused && error.status === 404 ? "No such study" : "The study cannot be shown";
+    fill(view, section(title, el("p.bad", { role: "alert" }, error instanceof Error ? error.message : ""), el("p", {}, el("a", { href: "/" }, "All studies"))));
+  }
+  if (!refused) setTimeout(start, RETRY);
 }
 
 function build() {

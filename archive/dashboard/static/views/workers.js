@@ -69,7 +69,7 @@ async function loadTimeline() {
     timeline.show(found, span() === "0" ? null : [found.now - 1000 * Number(span()), found.now]);
     fill(timelineNote, found.trials.length ? `${found.cut ? "The latest " : ""}${found.trials.length} trials. Drag to zoom, double-click to see all.` : "No trial in this time.");
   } catch (error) {
-    failed(timelineNote, error);
+    return failed(timelineNote, error);
   }
 }
 const blocked = el("p.quiet");
