@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -20,6 +21,7 @@ from archive.dashboard import stream
 from archive.dashboard.access import Access, Gate
 from archive.dashboard.endpoints import ask, changes, comparison, maps, networks, pages, plots, studies, workers
 from archive.dashboard.news import News
+from archive.dashboard.templating import page
 from archive.dashboard.wire import json_response
 from archive.errors import ArchiveError, ProposalStateError, QueryError, StoreError, UnknownNameError, UsageError
 
@@ -120,6 +122,8 @@ def _known_error(request: Request, error: Exception) -> Response:
 
 def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.NOT_FOUND and "text/html" in request.headers.get("accept", ""):
+        return page("missing.html", status=error.status_code)
     return json_response({"error": error.detail}, error.status_code)
 
 

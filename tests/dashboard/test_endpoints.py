@@ -366,3 +366,9 @@ def test_a_picture_is_in_the_colours_of_the_page(archive, client):
     assert light.headers["content-type"] == "image/svg+xml" and light.text.startswith("<svg")
     assert light.text != dark.text
     assert client.get(f"{path}?theme=pink").status_code == 400
+
+
+def test_an_unknown_address_is_a_page_for_a_browser_and_json_for_a_program(client):
+    browser = client.get("/nonsense", headers={"accept": "text/html,*/*;q=0.8"})
+    assert browser.status_code == 404 and 'href="/"' in browser.text
+    assert client.get("/nonsense").json() == {"error": "Not Found"}
