@@ -134,7 +134,7 @@ def test_an_outage_is_told_and_delays_no_later_look(archive, news):
     looked(news)
     assert news.troubles(["study:study"]) == {}
     # The wait is no work of the database, and is not made up for by a rest; two long looks are.
-    for failed in (False, True, False):
+    for failed in (True, False, True, False):
         feed.postpone(long_ago, failed=failed)
         assert feed.due <= time.monotonic() + feed.pause
     feed.postpone(long_ago)
